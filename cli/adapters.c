@@ -17,7 +17,8 @@ static bool split(const cli_args *args, const char *word, char path[PATH_ROOM], 
     const bool is_number = equals && end != equals + 1 && *end == 0 && isfinite(strength);
     const size_t length = is_number ? (size_t)(equals - word) : strlen(word);
     *out_strength = is_number ? (float)strength : 1;
-    if (length == 0 || length >= PATH_ROOM) return cli_usage(args->command, "--lora needs the path of an adapter"), false;
+    if (length == 0 || length >= PATH_ROOM)
+        return cli_usage(args->command, "--lora needs the path of an adapter"), false;
     memcpy(path, word, length);
     path[length] = 0;
     return true;
@@ -35,7 +36,8 @@ int cli_adapters_open(const cli_args *args, cli_session *session, const hd_model
     size_t at = 0;
     *out = (cli_adapters){ 0 };
     while ((word = cli_next(args, "--lora", &at))) {
-        if (out->count == CLI_MOST_ADAPTERS) return cli_usage(args->command, "more than %d times --lora", (int)CLI_MOST_ADAPTERS);
+        if (out->count == CLI_MOST_ADAPTERS)
+            return cli_usage(args->command, "more than %d times --lora", (int)CLI_MOST_ADAPTERS);
         if (!split(args, word, path, &out->strengths[out->count])) return CLI_USAGE;
         if (open_one(session->context, model, path, &out->adapters[out->count])) return cli_session_fail(session, path);
         out->count++;

@@ -47,7 +47,8 @@ int cli_answer_read(const cli_args *args, uint64_t fallback, cli_answer *a) {
     a->random_seed = word && strcmp(word, "random") == 0;
     if (!(a->random_seed ? random_seed(&seed) : cli_get_number(args, "--seed", 0, INT64_MAX, 0, &seed)) ||
         !cli_get_fraction(args, "--temp", 0, 100, 0.8, &temperature) ||
-        !cli_get_number(args, "--top-k", 0, 1u << 20, 40, &top_k) || !cli_get_fraction(args, "--top-p", 0, 1, 0.95, &top_p) ||
+        !cli_get_number(args, "--top-k", 0, 1u << 20, 40, &top_k) ||
+        !cli_get_fraction(args, "--top-p", 0, 1, 0.95, &top_p) ||
         !cli_get_fraction(args, "--min-p", 0, 1, 0.05, &min_p) ||
         !cli_get_fraction(args, "--repeat-penalty", 0.01, 100, 1, &repeat) ||
         !cli_get_fraction(args, "--frequency-penalty", -100, 100, 0, &frequency) ||
@@ -82,11 +83,13 @@ int cli_answer_read(const cli_args *args, uint64_t fallback, cli_answer *a) {
 /* A grammar has ::= in it, and a schema is an object: other words name a file. */
 static int read_form(cli_llm *llm, cli_answer *a) {
     const char *form = a->form;
-    const bool is_text = a->form_kind == HD_GRAMMAR_GBNF ? strstr(form, "::=") != NULL : form[strspn(form, " \t\r\n")] == '{';
+    const bool is_text =
+        a->form_kind == HD_GRAMMAR_GBNF ? strstr(form, "::=") != NULL : form[strspn(form, " \t\r\n")] == '{';
     size_t bytes = strlen(form);
     char *file = is_text ? NULL : cli_read_text(llm->cli.command, form, FORM_LIMIT, &bytes);
     if (!is_text && !file) return CLI_FAILED;
-    const hd_status status = hd_grammar_create(llm->model, a->form_kind, is_text ? form : file, bytes, &a->desc.grammar);
+    const hd_status status =
+        hd_grammar_create(llm->model, a->form_kind, is_text ? form : file, bytes, &a->desc.grammar);
     free(file);
     return status ? cli_session_fail(&llm->cli, is_text ? NULL : form) : CLI_OK;
 }
@@ -101,7 +104,8 @@ static int read_bias(cli_llm *llm, const char *word, hd_bias *out) {
     if (!sign || sign == word || sign[1] == 0)
         return cli_usage(llm->cli.command, "--bias is a token and a number, such as 42=-5, not \"%s\"", word);
     out->bias = strtof(sign + 1, &end);
-    if (*end || out->bias != out->bias) return cli_usage(llm->cli.command, "--bias \"%s\" does not end with a number", word);
+    if (*end || out->bias != out->bias)
+        return cli_usage(llm->cli.command, "--bias \"%s\" does not end with a number", word);
     char *name = strndup(word, (size_t)(sign - word));
     if (!name) return cli_fail(llm->cli.command, "no memory is left");
     const bool is_id = cli_number(name, INT32_MAX, &id);
@@ -110,7 +114,8 @@ static int read_bias(cli_llm *llm, const char *word, hd_bias *out) {
     free(name);
     if (status) cli_session_forget(&llm->cli);
     if (!is_id && (status || count != 1))
-        return cli_fail(llm->cli.command, "--bias: \"%.*s\" is not one token; name it by its id", (int)(sign - word), word);
+        return cli_fail(llm->cli.command, "--bias: \"%.*s\" is not one token; name it by its id", (int)(sign - word),
+                        word);
     out->token = is_id ? (int32_t)id : tokens[0];
     if ((uint32_t)out->token < llm->info.vocabulary) return CLI_OK;
     return cli_fail(llm->cli.command, "--bias: there is no token %d; this model has 0 to %u", (int)out->token,
@@ -120,7 +125,8 @@ static int read_bias(cli_llm *llm, const char *word, hd_bias *out) {
 int cli_answer_prepare(const cli_args *args, cli_llm *llm, cli_answer *a) {
     const char *word;
     int code = CLI_OK;
-    a->tokens = calloc((size_t)llm->desc.context + 2, sizeof *a->tokens); /* the token that finds the context full is told too */
+    /* the token that finds the context full is told too */
+    a->tokens = calloc((size_t)llm->desc.context + 2, sizeof *a->tokens);
     a->biases = calloc(args->given_count + 1, sizeof *a->biases);
     if (!a->tokens || !a->biases) return cli_fail(args->command, "no memory is left");
     for (size_t at = 0; !code && (word = cli_next(args, "--bias", &at));)

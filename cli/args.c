@@ -1,5 +1,5 @@
-/* args.c: reads a command line by the command's table of options, and prints help from the same table, so that no option
- * can be read but not explained. "--name value" and "--name=value" are taken, "-n 3" and "-n3". */
+/* args.c: reads a command line by the command's table of options, and prints help from the same table, so that no
+ * option can be read but not explained. "--name value" and "--name=value" are taken, "-n 3" and "-n3". */
 #include "cli/cli.h"
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,8 @@ static size_t distance(const char *a, const char *b) {
             size_t best = above[k - 1] + (a[i - 1] != b[k - 1]);
             if (above[k] + 1 < best) best = above[k] + 1;
             if (row[k - 1] + 1 < best) best = row[k - 1] + 1;
-            if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1] && two_above[k - 2] + 1 < best) best = two_above[k - 2] + 1;
+            if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1] && two_above[k - 2] + 1 < best)
+                best = two_above[k - 2] + 1;
             row[k] = best;
         }
     }
@@ -31,7 +32,8 @@ static size_t distance(const char *a, const char *b) {
 
 const char *cli_nearest(const char *text, const char *const *names, size_t count) {
     const char *best = NULL;
-    size_t length = strlen(text), least = length < 3 ? 1 : length < 5 ? 2 : 3; /* so many mistakes, or more: another word */
+    /* so many mistakes, or more: another word */
+    size_t length = strlen(text), least = length < 3 ? 1 : length < 5 ? 2 : 3;
     for (size_t i = 0; i < count; i++) {
         size_t there = distance(text, names[i]);
         if (there < least) {
@@ -46,7 +48,8 @@ const char *cli_nearest(const char *text, const char *const *names, size_t count
 
 static const cli_option *find(const cli_command *command, const char *name, size_t length) {
     for (size_t i = 0; i < command->option_count; i++)
-        if (strlen(command->options[i].name) == length && memcmp(command->options[i].name, name, length) == 0) return &command->options[i];
+        if (strlen(command->options[i].name) == length && memcmp(command->options[i].name, name, length) == 0)
+            return &command->options[i];
     return NULL;
 }
 
@@ -54,13 +57,15 @@ static int unknown_option(const cli_command *command, const char *word) {
     const char *names[32], *near = NULL;
     char name[LONGEST_NAME + 1];
     size_t count = 0, length = strcspn(word, "=");
-    for (; count < command->option_count && count < CLI_COUNT(names); count++) names[count] = command->options[count].name;
+    for (; count < command->option_count && count < CLI_COUNT(names); count++)
+        names[count] = command->options[count].name;
     if (length < sizeof name) {
         memcpy(name, word, length);
         name[length] = 0;
         near = cli_nearest(name, names, count);
     }
-    return near ? cli_usage(command, "no option %s; did you mean %s?", word, near) : cli_usage(command, "no option %s", word);
+    return near ? cli_usage(command, "no option %s; did you mean %s?", word, near)
+                : cli_usage(command, "no option %s", word);
 }
 
 /* Reads the option in words[*at], and its value in the next word where it needs one. */
@@ -75,7 +80,8 @@ static int read_option(const cli_command *command, int count, char **words, int 
     if (joined) value = word + 2;
     else if (option->value && equals) value = equals + 1;
     else if (option->value && *at + 1 < count) value = words[++*at];
-    else if (option->value) return cli_usage(command, "%s needs a value: %s %s", option->name, option->name, option->value);
+    else if (option->value)
+        return cli_usage(command, "%s needs a value: %s %s", option->name, option->name, option->value);
     else if (equals) return cli_usage(command, "%s takes no value", option->name);
     args->given[args->given_count++] = (cli_given){ option, value };
     return CLI_OK;
@@ -168,7 +174,8 @@ bool cli_next_item(const char *list, size_t *at, char *out, size_t room) {
     return length > 0;
 }
 
-bool cli_get_number(const cli_args *args, const char *name, uint64_t low, uint64_t high, uint64_t fallback, uint64_t *out) {
+bool cli_get_number(const cli_args *args, const char *name, uint64_t low, uint64_t high, uint64_t fallback,
+                    uint64_t *out) {
     const char *text = cli_get(args, name);
     *out = fallback;
     if (!text || (cli_number(text, high, out) && *out >= low)) return true;

@@ -1,7 +1,7 @@
-/* bench_batch.c: `heddle bench batch`: batches of vector adds of equal and of different sizes, each batch as one submission and
- * as one for each task. Each is measured in three ways: only run; with inputs handed over and outputs read; and with its plans
- * asked for anew as well, which is what a caller pays who keeps nothing. What is then found again in the caches of plans, kernels
- * and staging memory is counted. */
+/* bench_batch.c: `heddle bench batch`: batches of vector adds of equal and of different sizes, each batch as one
+ * submission and as one for each task. Each is measured in three ways: only run; with inputs handed over and outputs
+ * read; and with its plans asked for anew as well, which is what a caller pays who keeps nothing. What is then found
+ * again in the caches of plans, kernels and staging memory is counted. */
 #include "cli/bench_batch.h"
 #include "cli/measure.h"
 #include "cli/workload.h"
@@ -116,7 +116,8 @@ static hd_status make_jobs(const measure *m, batches *all, batch *b, const measu
         for (size_t k = 0; k < 2; k++) {
             *both[k] = (workload_job){ .device = on->device, .data = &all->data };
             both[k]->program = batch_program(m->session->context, &b->mix->sizes[i * tasks_each], tasks_each);
-            if (!both[k]->program || !workload_data_hold(&all->data, both[k]->program)) return HD_STATUS_OUT_OF_HOST_MEMORY;
+            if (!both[k]->program || !workload_data_hold(&all->data, both[k]->program))
+                return HD_STATUS_OUT_OF_HOST_MEMORY;
         }
     }
     return HD_OK;
@@ -128,7 +129,8 @@ static table_row row_of(const measure *m, const measure_device *on, batch *b) {
     int at = snprintf(b->size, sizeof b->size, "n=");
     for (size_t i = 0; i < b->mix->count; i++) {
         elements += (double)b->mix->sizes[i];
-        at += snprintf(b->size + at, sizeof b->size - (size_t)at, "%s%lld", i > 0 ? "," : "", (long long)b->mix->sizes[i]);
+        at += snprintf(b->size + at, sizeof b->size - (size_t)at, "%s%lld", i > 0 ? "," : "",
+                       (long long)b->mix->sizes[i]);
     }
     row.op = b->mix->name;
     row.type = "f32";
@@ -140,7 +142,8 @@ static table_row row_of(const measure *m, const measure_device *on, batch *b) {
 }
 
 static int leave_out(batches *all, size_t index) {
-    for (size_t way = 0; way < WAYS; way++) all->cases[index * WAYS + way] = (measure_case){ .row = table_row_empty(), .failed = true };
+    for (size_t way = 0; way < WAYS; way++)
+        all->cases[index * WAYS + way] = (measure_case){ .row = table_row_empty(), .failed = true };
     return CLI_OK;
 }
 
@@ -152,7 +155,8 @@ static int make_batch(measure *m, batches *all, size_t index) {
     b->mix = &batch_mixes[index / MODES % MIXES];
     b->job_count = index % MODES == 0 ? 1 : b->mix->count;
     measure_case *cases = &all->cases[index * WAYS];
-    if (index % MODES == 1 && b->mix->count == 1) return leave_out(all, index); /* one task is one submission in either way */
+    /* one task is one submission in either way */
+    if (index % MODES == 1 && b->mix->count == 1) return leave_out(all, index);
     if (b->job_count == b->mix->count) b->buckets = all->buckets[device];
     table_row row = row_of(m, on, b);
     hd_status status = make_jobs(m, all, b, on);
@@ -163,7 +167,8 @@ static int make_batch(measure *m, batches *all, size_t index) {
     for (size_t way = 0; way < WAYS; way++) {
         static hd_status (*const samples[WAYS])(void *user) = { run_kept, run_kept_with_transfers, run_anew };
         row.counted = counted[way];
-        cases[way] = (measure_case){ .device = on, .row = row, .user = b, .sample = samples[way], .failed = status != HD_OK };
+        cases[way] =
+            (measure_case){ .device = on, .row = row, .user = b, .sample = samples[way], .failed = status != HD_OK };
     }
     return status ? measure_fail(m, &row) : CLI_OK;
 }
@@ -182,7 +187,9 @@ static void free_all(batches *all) {
 /* ---- what is printed ---- */
 
 static int print_mixes(const measure *m, const batches *all, size_t device) {
-    static const char *const heads[COLUMNS] = { "MIX", "SUBMITTED", "FIRST", "AGAIN", "A TASK", "TRANSFERS", "COMPUTE" };
+    static const char *const heads[COLUMNS] = {
+        "MIX", "SUBMITTED", "FIRST", "AGAIN", "A TASK", "TRANSFERS", "COMPUTE"
+    };
     cli_cell (*cells)[COLUMNS] = calloc(MIXES * MODES + 1, sizeof *cells);
     size_t count = 1;
     if (!cells) return cli_fail(m->command, "no memory is left");
@@ -190,7 +197,8 @@ static int print_mixes(const measure *m, const batches *all, size_t device) {
     for (size_t i = device * MIXES * MODES; i < (device + 1) * MIXES * MODES; i++) {
         const measure_case *cases = &all->cases[i * WAYS];
         const table_row *row = &cases[PLAN].row;
-        if (isnan(cases[COMPUTE].row.median_ns) || isnan(cases[TRANSFERS].row.median_ns) || isnan(row->median_ns)) continue;
+        if (isnan(cases[COMPUTE].row.median_ns) || isnan(cases[TRANSFERS].row.median_ns) || isnan(row->median_ns))
+            continue;
         cli_cell *line = cells[count++];
         snprintf(line[0], CLI_CELL, "%s", row->op);
         snprintf(line[1], CLI_CELL, "%.0f", row->submissions);
@@ -214,8 +222,9 @@ static void print_overhead(const batches *all, size_t device) {
     cli_cell first_text, again_text;
     if (isnan(kept) || isnan(cases[PLAN].row.median_ns)) cli_print("\n");
     else if (first <= 0)
-        cli_print("overhead of %s: not told, its transfers took longer than the first run: the machine was disturbed\n\n",
-               cases[PLAN].row.op);
+        cli_print(
+            "overhead of %s: not told, its transfers took longer than the first run: the machine was disturbed\n\n",
+            cases[PLAN].row.op);
     else
       cli_print(
           "overhead of %s: first run %s, again %s, %.1f%% of the first\n\n",
@@ -248,7 +257,8 @@ static void print_hits(const measure *m, const batches *all, size_t device) {
     cli_table(cells[0], BUCKETS + 1, CLI_COUNT(heads), 0xE);
     print_share(stats.staging_hits, stats.staging_requests, staging);
     cli_print("staging memory found made: %s; %.0f%% of the bytes travelled without it\n", staging,
-           100.0 * (double)stats.direct_bytes / (double)(stats.upload_bytes + stats.download_bytes + (stats.upload_bytes == 0)));
+              100.0 * (double)stats.direct_bytes /
+                  (double)(stats.upload_bytes + stats.download_bytes + (stats.upload_bytes == 0)));
 }
 
 static int measure_all(measure *m, batches *all) {
@@ -258,7 +268,8 @@ static int measure_all(measure *m, batches *all) {
     all->cases = calloc(all->count * WAYS, sizeof *all->cases);
     if (!all->all || !all->cases) return cli_fail(m->command, "no memory is left");
     for (size_t i = 0; i < all->count; i++) {
-        cli_progress("heddle bench batch: preparing %zu of %zu: %s", i + 1, all->count, batch_mixes[i / MODES % MIXES].name);
+        cli_progress("heddle bench batch: preparing %zu of %zu: %s", i + 1, all->count,
+                     batch_mixes[i / MODES % MIXES].name);
         const int made = measure_is_ended() ? leave_out(all, i) : make_batch(m, all, i);
         if (made) code = made;
     }
@@ -293,5 +304,6 @@ static const cli_option options[] = { MEASURE_OPTIONS };
 const cli_command cli_bench_batch = {
     "bench batch", "measures batches of tasks, and what caches save them", "bench batch [options]", NULL, options,
     CLI_COUNT(options),
-    "Seven mixes of 4 to 8 tasks, and one task again and again.\n", "  heddle bench batch --devices cpu,vulkan --samples 21\n", run,
+    "Seven mixes of 4 to 8 tasks, and one task again and again.\n",
+    "  heddle bench batch --devices cpu,vulkan --samples 21\n", run,
 };

@@ -1,6 +1,6 @@
-/* bench_compare.c: `heddle bench compare`: two runs of the same cases, and which became slower by more than the noise. A row's
- * noise is its own spread, (P90 - min) / median. A case changed when its median changed by more than the noise of both rows and
- * more than the limit. Rows that are synthetic or doubtful are no evidence and count for nothing. */
+/* bench_compare.c: `heddle bench compare`: two runs of the same cases, and which became slower by more than the noise.
+ * A row's noise is its own spread, (P90 - min) / median. A case changed when its median changed by more than the noise
+ * of both rows and more than the limit. Rows that are synthetic or doubtful are no evidence and count for nothing. */
 #include "cli/bench_set.h"
 #include <math.h>
 #include <stdlib.h>
@@ -40,7 +40,9 @@ static int by_case(const bench_row *x, const bench_row *y) {
     return order ? order : (int)x->synthetic - (int)y->synthetic;
 }
 
-static int by_case_pointers(const void *a, const void *b) { return by_case(*(const bench_row *const *)a, *(const bench_row *const *)b); }
+static int by_case_pointers(const void *a, const void *b) {
+    return by_case(*(const bench_row *const *)a, *(const bench_row *const *)b);
+}
 
 static int open_side(const cli_command *command, const char *const *path, side *out) {
     int code = bench_set_read(command, path, 1, &out->set);
@@ -68,7 +70,8 @@ static double noise_of(const bench_row *row) {
 static double noise_of_both(const bench_row *old, const bench_row *new) { return fmax(noise_of(old), noise_of(new)); }
 
 static change judge(const bench_row *old, const bench_row *new, double limit) {
-    const double before = old->cells->median_ns, after = new->cells->median_ns, least = fmax(limit, noise_of_both(old, new));
+    const double before = old->cells->median_ns, after = new->cells->median_ns,
+                 least = fmax(limit, noise_of_both(old, new));
     if (old->synthetic) return SYNTHETIC;
     const change found = after / before - 1 > least ? SLOWER : before / after - 1 > least ? FASTER : SAME;
     return found != SAME && (old->doubtful || new->doubtful) ? DOUBTFUL : found;
@@ -119,14 +122,16 @@ static int finish(const comparison *c) {
         cli_print("\n");
     }
     cli_print("%zu cases: %zu the same within the noise, %zu faster, %zu slower, %zu doubtful, %zu synthetic; %zu only "
-           "in the old file, %zu only in the new one\n", compared,
-           c->changes[SAME], c->changes[FASTER], c->changes[SLOWER], c->changes[DOUBTFUL], c->changes[SYNTHETIC], c->only_old, c->only_new);
+              "in the old file, %zu only in the new one\n",
+              compared, c->changes[SAME], c->changes[FASTER], c->changes[SLOWER], c->changes[DOUBTFUL],
+              c->changes[SYNTHETIC], c->only_old, c->only_new);
     if (c->changes[SLOWER]) return cli_fail(c->command, "%zu of %zu cases became slower", c->changes[SLOWER], compared);
     return CLI_OK;
 }
 
 static int compare(comparison *c, const side *old, const side *new, bool all) {
-    static const char *const heads[COLUMNS] = { "DEVICE", "OPERATION", "TYPE", "SIZE", "COUNTED", "OLD", "NEW", "CHANGE", "NOISE", "" };
+    static const char *const heads[COLUMNS] = { "DEVICE", "OPERATION", "TYPE",   "SIZE",  "COUNTED",
+                                                "OLD",    "NEW",       "CHANGE", "NOISE", "" };
     const size_t most = old->set.count < new->set.count ? old->set.count : new->set.count;
     c->cells = calloc((most + 1) * COLUMNS, sizeof *c->cells);
     if (!c->cells) return cli_fail(c->command, "no memory is left");

@@ -1,5 +1,5 @@
-/* bench_data.c: the table under a figure: one line for each row of the CSV, with its own digits. A column of which no row knows
- * anything, or that says the same in all, is left out. */
+/* bench_data.c: the table under a figure: one line for each row of the CSV, with its own digits. A column of which no
+ * row knows anything, or that says the same in all, is left out. */
 #include "cli/bench_figure.h"
 #include "cli/bench_page.h"
 #include <math.h>
@@ -17,15 +17,19 @@ static void known(double number, text *to) {
 }
 
 #define TEXT_COLUMN(name) \
-    static void write_##name(const bench_set *set, const bench_row *row, text *to) { (void)set; text_add(to, "%s", row->cells->name); }
+    static void write_##name(const bench_set *set, const bench_row *row, \
+                             text *to) { (void)set; text_add(to, "%s", row->cells->name); }
 #define NUMBER_COLUMN(name) \
-    static void write_##name(const bench_set *set, const bench_row *row, text *to) { (void)set; known(row->cells->name, to); }
-TEXT_COLUMN(op) TEXT_COLUMN(size) TEXT_COLUMN(counted) TEXT_COLUMN(device)
-NUMBER_COLUMN(elements) NUMBER_COLUMN(submissions)
-NUMBER_COLUMN(median_ns) NUMBER_COLUMN(min_ns) NUMBER_COLUMN(p90_ns) NUMBER_COLUMN(max_ns)
-NUMBER_COLUMN(first_ns) NUMBER_COLUMN(samples) NUMBER_COLUMN(temperature_c)
+    static void write_##name(const bench_set *set, const bench_row *row, \
+                             text *to) { (void)set; known(row->cells->name, to); }
+TEXT_COLUMN(op)
+TEXT_COLUMN(size) TEXT_COLUMN(counted) TEXT_COLUMN(device) NUMBER_COLUMN(elements) NUMBER_COLUMN(submissions)
+    NUMBER_COLUMN(median_ns) NUMBER_COLUMN(min_ns) NUMBER_COLUMN(p90_ns) NUMBER_COLUMN(max_ns) NUMBER_COLUMN(first_ns)
+        NUMBER_COLUMN(samples) NUMBER_COLUMN(temperature_c)
 
-static void write_machine(const bench_set *set, const bench_row *row, text *to) { text_add(to, "%s", bench_machine(set, row)); }
+            static void write_machine(const bench_set *set, const bench_row *row, text *to) {
+    text_add(to, "%s", bench_machine(set, row));
+}
 
 static void giga(double per_second, text *to) {
     if (per_second > 0) text_add(to, "%.4g", per_second / 1e9);
@@ -39,7 +43,8 @@ static void write_gbytes(const bench_set *set, const bench_row *row, text *to) {
     giga(bench_per_second(row->cells->bytes, row->cells->median_ns), to);
 }
 
-/* Of the roof above the operation: arithmetic or memory, whichever takes longer there by the device's measured peaks. */
+/* Of the roof above the operation: arithmetic or memory, whichever takes longer there by the device's measured
+ * peaks. */
 static void write_of_roof(const bench_set *set, const bench_row *row, text *to) {
     const table_row *cells = row->cells;
     (void)set;
@@ -82,13 +87,17 @@ static void write_remark(const bench_set *set, const bench_row *row, text *to) {
     (void)set;
     if (row->fastest || row->tied) text_add(to, row->tied ? "tie" : "fastest");
     if (row->synthetic) text_add(to, "synthetic");
-    if (row->doubtful) text_add(to, "%sdoubtful: %s", to->length ? "; " : "", *row->cells->flag ? row->cells->flag : "throttled");
+    if (row->doubtful)
+        text_add(to, "%sdoubtful: %s", to->length ? "; " : "", *row->cells->flag ? row->cells->flag : "throttled");
 }
 
 static const column columns[] = {
-    { "machine", false, true, write_machine }, { "operation", false, true, write_op }, { "counted", false, true, write_counted },
-    { "size", false, false, write_size }, { "elements", true, false, write_elements }, { "submissions", true, false, write_submissions },
-    { "device", false, false, write_device }, { "median, ns", true, false, write_median_ns }, { "min", true, false, write_min_ns },
+    { "machine", false, true, write_machine }, { "operation", false, true, write_op },
+    { "counted", false, true, write_counted },
+    { "size", false, false, write_size }, { "elements", true, false, write_elements },
+    { "submissions", true, false, write_submissions },
+    { "device", false, false, write_device }, { "median, ns", true, false, write_median_ns },
+    { "min", true, false, write_min_ns },
     { "P90", true, false, write_p90_ns }, { "max", true, false, write_max_ns },
     { "first run", true, false, write_first_ns }, { "samples", true, false, write_samples },
     { "tokens/s", true, false, write_tokens }, { "GFLOP/s", true, false, write_gflops },
@@ -135,7 +144,8 @@ void bench_data_write(const bench_set *set, size_t begin, size_t end, text *to) 
     for (size_t at = begin; at < end; at++) {
         const bench_row *row = set->by_work[at];
         const bool begins = at > begin && !bench_same_work(set->by_work[at - 1], row);
-        text_add(to, "<tr class=\"%s%s%s\">", row->fastest ? "fastest" : "", begins ? " begins" : "", row->synthetic ? " synthetic" : "");
+        text_add(to, "<tr class=\"%s%s%s\">", row->fastest ? "fastest" : "", begins ? " begins" : "",
+                 row->synthetic ? " synthetic" : "");
         for (size_t i = 0; i < CLI_COUNT(columns); i++) {
             if (!shown[i]) continue;
             text_add(to, columns[i].right ? "<td class=\"n\">" : "<td>");

@@ -20,10 +20,12 @@ typedef struct panel {
     bool         cut; /* more lines or cases than are drawn */
 } panel;
 
-static const struct { const char *x_title, *y_title; chart_unit x_unit, y_unit; } axes[] = {
+static const struct { const char *x_title, *y_title; chart_unit x_unit, y_unit;
+} axes[] = {
     [BENCH_OVER_SIZE] = { "elements", "Time (less is better)", CHART_COUNT, CHART_TIME },
     [BENCH_RATE] = { "bytes in one transfer", "Bytes per second (more is better)", CHART_BYTES, CHART_COUNT },
-    [BENCH_ROOFLINE] = { "operations per byte that must move", "Operations per second (more is better)", CHART_COUNT, CHART_COUNT },
+    [BENCH_ROOFLINE] = { "operations per byte that must move", "Operations per second (more is better)", CHART_COUNT,
+                         CHART_COUNT },
     [BENCH_CASES] = { "time (less is better)", "", CHART_TIME, CHART_COUNT },
     [BENCH_TOKENS] = { "tokens per second (more is better)", "", CHART_COUNT, CHART_COUNT },
 };
@@ -40,7 +42,8 @@ const char *bench_machine(const bench_set *set, const bench_row *row) {
 void bench_panel_name(const bench_set *set, const bench_row *row, text *to) {
     const char *counted = row->cells->counted;
     bool one_machine = true;
-    for (size_t i = 0; i < set->count && one_machine; i++) one_machine = strcmp(set->rows[i].cells->machine, row->cells->machine) == 0;
+    for (size_t i = 0; i < set->count && one_machine; i++)
+        one_machine = strcmp(set->rows[i].cells->machine, row->cells->machine) == 0;
     if (row->kind->op_parts_panels) text_add(to, "%s", row->cells->op);
     else if (strcmp(counted, "compute") == 0) text_add(to, "data on the device");
     else if (strcmp(counted, "transfers") == 0) text_add(to, "transfers counted");
@@ -61,7 +64,8 @@ void bench_describe(const void *source, text *to) {
     if (!isnan(cells->min_ns)) text_add(to, ", min %s", chart_number(cells->min_ns, CHART_TIME, 4, number));
     if (!isnan(cells->p90_ns)) text_add(to, ", P90 %s", chart_number(cells->p90_ns, CHART_TIME, 4, number));
     if (!isnan(cells->samples)) text_add(to, ", %.0f samples", cells->samples);
-    const double flops = bench_per_second(cells->flops, cells->median_ns), bytes = bench_per_second(cells->bytes, cells->median_ns);
+    const double flops = bench_per_second(cells->flops, cells->median_ns),
+                 bytes = bench_per_second(cells->bytes, cells->median_ns);
     if (flops > 0) text_add(to, ", %s FLOP/s", chart_number(flops, CHART_COUNT, 4, number));
     if (bytes > 0) text_add(to, ", %s B/s", chart_number(bytes, CHART_COUNT, 4, number));
     if (row->fastest) text_add(to, "; the fastest here");
@@ -106,7 +110,9 @@ static bool range_of(const bench_set *set, size_t begin, size_t end, chart *out)
         widen(row->cells->peak_flops_per_s / row->cells->peak_bytes_per_s, &x_least, &x_most);
     }
     if (isnan(x_least)) return false;
-    *out = (chart){ .x_least = x_least, .x_most = x_most, .y_least = y_least, .y_most = y_most, .describe = bench_describe };
+    *out = (chart){
+        .x_least = x_least, .x_most = x_most, .y_least = y_least, .y_most = y_most, .describe = bench_describe
+    };
     return true;
 }
 
@@ -120,7 +126,8 @@ static chart_point point_of(const bench_row *row, double place) {
 
 /* The rows of a panel begin with a device's: rows[at] to rows[end - 1] are one line. */
 static chart_line line_of(const bench_row *row) {
-    const bool roofed = row->kind->form == BENCH_ROOFLINE && row->cells->peak_flops_per_s > 0 && row->cells->peak_bytes_per_s > 0;
+    const bool roofed =
+        row->kind->form == BENCH_ROOFLINE && row->cells->peak_flops_per_s > 0 && row->cells->peak_bytes_per_s > 0;
     return (chart_line){ .name = row->device, .style = row->style, .made_up = row->synthetic,
                          .joined = row->kind->form == BENCH_OVER_SIZE || row->kind->form == BENCH_RATE,
                          .roof = roofed ? row->cells->peak_flops_per_s : (double)NAN,
@@ -163,7 +170,8 @@ static void gather_lines(const bench_set *set, size_t begin, size_t end, panel *
 void bench_case_name(const bench_row *row, bool sized, text *to) {
     text_add(to, "%s", row->cells->op);
     if (sized && *row->cells->size) text_add(to, " %s", row->cells->size);
-    if (row->kind->form == BENCH_CASES && row->cells->submissions > 1) text_add(to, " in %.0f", row->cells->submissions);
+    if (row->kind->form == BENCH_CASES && row->cells->submissions > 1)
+        text_add(to, " in %.0f", row->cells->submissions);
 }
 
 bool bench_needs_sizes(const bench_set *set, size_t begin, size_t end) {
@@ -221,7 +229,8 @@ static void mark_crossings(const bench_set *set, size_t begin, size_t end, panel
         const bench_crossing crossing = bench_find_crossing(set, begin, end, row);
         if (!crossing.from || crossing.always) continue;
         char *name = p->mark_names[p->chart.mark_count], number[CHART_NUMBER];
-        snprintf(name, MARK_NAME, "%.24s from %s", row->device, chart_number(crossing.from->cells->elements, CHART_COUNT, 3, number));
+        snprintf(name, MARK_NAME, "%.24s from %s", row->device,
+                 chart_number(crossing.from->cells->elements, CHART_COUNT, 3, number));
         size_t at = p->chart.mark_count++;
         /* from the left to the right */
         for (; at > 0 && p->marks[at - 1].x > crossing.from->cells->elements; at--) p->marks[at] = p->marks[at - 1];
@@ -275,8 +284,11 @@ static void explain_signs(const bench_set *set, size_t begin, size_t end, text *
     }
     if (!doubtful && !synthetic) return;
     text_add(to, "<p class=\"note\">");
-    if (doubtful) text_add(to, "<b class=\"sign ring\"></b> ringed: the clock moved or was held down while this was measured. ");
-    if (synthetic) text_add(to, "<b class=\"sign dash\"></b> dashed and hollow: synthetic, made up and not measured; such rows never win.");
+    if (doubtful)
+        text_add(to, "<b class=\"sign ring\"></b> ringed: the clock moved or was held down while this was measured. ");
+    if (synthetic)
+        text_add(to, "<b class=\"sign dash\"></b> dashed and hollow: synthetic, made up and not measured; such rows "
+                     "never win.");
     text_add(to, "</p>\n");
 }
 

@@ -1,12 +1,13 @@
 /* bench_llm.c: `heddle bench llm`: tokens a second for a prompt and for an answer. "pp N" feeds N tokens at once to a
- * sequence, "tg N" feeds N tokens one after the other, to each of some sequences in one step; tokens are arbitrary, since
- * their values do not change the time. */
+ * sequence, "tg N" feeds N tokens one after the other, to each of some sequences in one step; tokens are arbitrary,
+ * since their values do not change the time. */
 #include "cli/llm.h"
 #include "cli/measure.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROUNDS = 1000, CHUNK = 512, MOST_SEQUENCES = 256, MOST_ITEMS = 16, MOST_TESTS = MOST_ITEMS * (MOST_ITEMS + 1) };
+enum { MOST_ROUNDS = 1000, CHUNK = 512, MOST_SEQUENCES = 256, MOST_ITEMS = 16,
+       MOST_TESTS = MOST_ITEMS * (MOST_ITEMS + 1) };
 
 typedef struct test {
     const char *name;     /* "pp" or "tg" */
@@ -44,7 +45,8 @@ static hd_status round_of(cli_llm *llm, const test *t, const int32_t *tokens, ui
         if (!status && t->depth && s < t->sequences) status = hd_session_feed(session, s, tokens, t->depth);
     }
     const uint64_t began = cli_now_ns();
-    const uint64_t step = t->name[0] == 'p' ? CHUNK : 1; /* a prompt goes in such chunks anyhow; between two Ctrl-C is heard */
+    /* a prompt goes in such chunks anyhow; between two Ctrl-C is heard */
+    const uint64_t step = t->name[0] == 'p' ? CHUNK : 1;
     if (!status && t->sequences > 1) status = answer_all(session, t, tokens);
     else
         for (uint64_t i = 0; i < t->tokens && !status && !measure_is_ended(); i += step)
@@ -58,8 +60,10 @@ static hd_status round_of(cli_llm *llm, const test *t, const int32_t *tokens, ui
 static int write_row(const measure *m, const cli_llm *llm, const measure_device *on, test *t) {
     char size[64];
     table_row row = measure_row(m, on);
-    const int at = snprintf(size, sizeof size, "tokens=%llu depth=%llu", (unsigned long long)t->tokens, (unsigned long long)t->depth);
-    if (t->sequences > 1) snprintf(size + at, sizeof size - (size_t)at, " sequences=%llu", (unsigned long long)t->sequences);
+    const int at = snprintf(size, sizeof size, "tokens=%llu depth=%llu", (unsigned long long)t->tokens,
+                            (unsigned long long)t->depth);
+    if (t->sequences > 1)
+        snprintf(size + at, sizeof size - (size_t)at, " sequences=%llu", (unsigned long long)t->sequences);
     row.op = t->name[0] == 'p' ? "prompt" : "answer";
     row.type = llm->info.weight_types;
     row.size = size;
@@ -84,7 +88,8 @@ static void print_test(const test *t) { /* its samples are sorted */
 
 static int report(measure *m, const cli_llm *llm, const measure_device *on, test *tests, size_t count) {
     int code = CLI_OK;
-    if (!m->json) cli_print("%-20s %-14s %10s %10s %10s  tokens/s\n", llm->info.weight_types, "test", "median", "least", "most");
+    if (!m->json)
+        cli_print("%-20s %-14s %10s %10s %10s  tokens/s\n", llm->info.weight_types, "test", "median", "least", "most");
     for (size_t i = 0; i < count && !code; i++) {
         if (tests[i].count == 0) continue; /* ended early */
         code = write_row(m, llm, on, &tests[i]);
@@ -104,7 +109,9 @@ static int run_rounds(measure *m, cli_llm *llm, const measure_device *on, const 
             test *t = &tests[order[i]];
             uint64_t ns;
             if (round == 0) cli_progress("heddle bench llm: %s, once before it counts", t->name);
-            else cli_progress("heddle bench llm: %s, round %llu of %llu", t->name, (unsigned long long)round, (unsigned long long)rounds);
+            else
+                cli_progress("heddle bench llm: %s, round %llu of %llu", t->name, (unsigned long long)round,
+                             (unsigned long long)rounds);
             if (round_of(llm, t, tokens, &ns)) return cli_session_fail(&llm->cli, NULL);
             if (measure_is_ended()) break; /* that one is not whole */
             if (round == 0) t->first_ns = ns;
@@ -139,8 +146,8 @@ static int bench(const cli_args *args, measure *m, cli_llm *llm, test *tests, si
 }
 
 /* A list of at most MOST_ITEMS whole numbers. */
-static bool read_list(const cli_args *args, const char *name, uint64_t low, uint64_t high, uint64_t fallback, uint64_t *out,
-                      size_t *out_count) {
+static bool read_list(const cli_args *args, const char *name, uint64_t low, uint64_t high, uint64_t fallback,
+                      uint64_t *out, size_t *out_count) {
     const char *list = cli_get(args, name);
     cli_cell item;
     size_t count = 0;
@@ -149,7 +156,8 @@ static bool read_list(const cli_args *args, const char *name, uint64_t low, uint
     if (!list) return true;
     for (size_t at = 0; cli_next_item(list, &at, item, sizeof item); count++)
         if (count == MOST_ITEMS || !cli_number(item, high, &out[count]) || out[count] < low) {
-            cli_usage(args->command, "%s is up to %d whole numbers of %llu to %llu with commas between them, not \"%s\"", name,
+            cli_usage(args->command,
+                      "%s is up to %d whole numbers of %llu to %llu with commas between them, not \"%s\"", name,
                       MOST_ITEMS, (unsigned long long)low, (unsigned long long)high, list);
             return false;
         }
@@ -162,8 +170,10 @@ static int run(const cli_args *args) {
     measure m;
     uint64_t prompt, answer, rounds, depths[MOST_ITEMS], sequences[MOST_ITEMS];
     size_t depth_count, sequence_count, count = 0;
-    if (!cli_get_number(args, "-p", 0, 1u << 20, 512, &prompt) || !cli_get_number(args, "-n", 0, 1u << 20, 128, &answer) ||
-        !cli_get_number(args, "-r", 1, MOST_ROUNDS, 5, &rounds) || !read_list(args, "-d", 0, 1u << 20, 0, depths, &depth_count) ||
+    if (!cli_get_number(args, "-p", 0, 1u << 20, 512, &prompt) ||
+        !cli_get_number(args, "-n", 0, 1u << 20, 128, &answer) ||
+        !cli_get_number(args, "-r", 1, MOST_ROUNDS, 5, &rounds) ||
+        !read_list(args, "-d", 0, 1u << 20, 0, depths, &depth_count) ||
         !read_list(args, "--sequences", 1, MOST_SEQUENCES, 1, sequences, &sequence_count)) return CLI_USAGE;
     if (prompt + answer == 0) return cli_usage(args->command, "-p and -n are both 0: nothing to measure");
     test *tests = calloc(MOST_TESTS, sizeof *tests);
@@ -199,6 +209,7 @@ static const cli_option options[] = {
 const cli_command cli_bench_llm = {
     "bench llm", "measures a model: tokens a second for a prompt and an answer",
     "bench llm [MODEL.gguf] [-p N] [-n N] [options]", "[MODEL.gguf]", options, CLI_COUNT(options),
-    "pp and tg mean what llama-bench means by them; tg128@4096 x8: of 8 sequences that hold 4096 tokens each, all together.\n",
+    "pp and tg mean what llama-bench means by them; tg128@4096 x8: of 8 sequences that hold 4096 tokens each, all "
+    "together.\n",
     "  heddle bench llm model.gguf -p 512 -n 128 --sequences 1,8,64\n", run,
 };

@@ -1,6 +1,6 @@
-/* bench_ops.c: `heddle bench ops`: what operations reach on each device, beside what the device is seen to reach at its best: the
- * roof over an operation is the lower one of the measured peak of arithmetic and, for the arithmetic it does with each byte,
- * the measured peak of copying. */
+/* bench_ops.c: `heddle bench ops`: what operations reach on each device, beside what the device is seen to reach at its
+ * best: the roof over an operation is the lower one of the measured peak of arithmetic and, for the arithmetic it does
+ * with each byte, the measured peak of copying. */
 #include "cli/points.h"
 #include <math.h>
 #include <stdlib.h>
@@ -24,17 +24,20 @@ typedef struct report {
 /* ---- peaks ---- */
 
 /* The fastest of a few runs, in ns; 0: it cannot be run here. */
-static uint64_t fastest_run(measure *m, const measure_device *on, const workload_op *op, hd_dtype type, uint64_t n, table_row *out_row) {
+static uint64_t fastest_run(measure *m, const measure_device *on, const workload_op *op, hd_dtype type, uint64_t n,
+                            table_row *out_row) {
     char text[64];
     workload_data data = { 0 };
     workload_job job = { .device = on->device, .data = &data, .in_place = on->info.kind == HD_DEVICE_CPU };
     const uint64_t most_ns = m->most_ns < PEAK_TIME_NS ? m->most_ns : PEAK_TIME_NS;
     uint64_t least = 0;
     job.program = workload_program(m->session->context, op, type, n, text, out_row);
-    hd_status status = job.program && workload_data_hold(&data, job.program) ? workload_job_begin(&job) : HD_STATUS_OUT_OF_HOST_MEMORY;
+    hd_status status =
+        job.program && workload_data_hold(&data, job.program) ? workload_job_begin(&job) : HD_STATUS_OUT_OF_HOST_MEMORY;
     const uint64_t entered = cli_now_ns();
     /* the first one warms up */
-    for (uint64_t i = 0, began = entered; i <= 1 || began - entered < (i <= PEAK_RUNS ? PEAK_RUNS * most_ns : most_ns); i++) {
+    for (uint64_t i = 0, began = entered; i <= 1 || began - entered < (i <= PEAK_RUNS ? PEAK_RUNS * most_ns : most_ns);
+         i++) {
         if (status || measure_is_ended()) break;
         status = workload_run(&job);
         const uint64_t spent = cli_now_ns() - began;
@@ -48,7 +51,8 @@ static uint64_t fastest_run(measure *m, const measure_device *on, const workload
 }
 
 /* The best rate over sizes that double until a run is long; which of the row's figures counts is `flops`'s choice. */
-static double peak_of(measure *m, const measure_device *on, const char *name, hd_dtype type, uint64_t least, uint64_t most, bool flops) {
+static double peak_of(measure *m, const measure_device *on, const char *name, hd_dtype type, uint64_t least,
+                      uint64_t most, bool flops) {
     const workload_op *op = workload_find(name);
     const uint64_t began = cli_now_ns();
     double best = NAN;
@@ -102,7 +106,8 @@ static bool add_case(lines *all, const table_row *row) {
     const double percent = share_of_roof(row);
     if (isnan(percent)) snprintf(share, CLI_CELL, "-");
     else snprintf(share, CLI_CELL, "%.*f%%", percent < 9.95, percent);
-    return add_line(all, (const char *const[COLUMNS]){ row->op, row->type, row->size, median, row->flops > 0 ? flops : "-", bytes, share });
+    return add_line(all, (const char *const[COLUMNS]){ row->op, row->type, row->size, median,
+                                                       row->flops > 0 ? flops : "-", bytes, share });
 }
 
 static int visit(measure *m, points *p, void *user) {
@@ -127,11 +132,12 @@ static void print(const measure *m, const points_wanted *wanted, const report *r
         const lines *all = &r->lines[device];
         if (all->count == 0) continue;
         any = true;
-        cli_print("%s: %s\npeaks: copy %s GB/s", measure_device_name(m, &m->devices[device]), m->devices[device].info.name,
-               measure_rate(r->bytes_per_s[device] / 1e9, rate));
+        cli_print("%s: %s\npeaks: copy %s GB/s", measure_device_name(m, &m->devices[device]),
+                  m->devices[device].info.name, measure_rate(r->bytes_per_s[device] / 1e9, rate));
         for (size_t i = 0; i < wanted->type_count; i++) {
             const double flops = r->flops_per_s[device][wanted->types[i]];
-            if (!isnan(flops)) cli_print(", matmul %s %s GFLOP/s", hd_dtype_name(wanted->types[i]), measure_rate(flops / 1e9, rate));
+            if (!isnan(flops))
+                cli_print(", matmul %s %s GFLOP/s", hd_dtype_name(wanted->types[i]), measure_rate(flops / 1e9, rate));
         }
         cli_print("\n");
         cli_table(all->cells[0], all->count, COLUMNS, 0x78);

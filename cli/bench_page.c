@@ -1,5 +1,5 @@
-/* bench_page.c: the page: machines, winners, then a chapter for each benchmark with its figures. No script, nothing from
- * elsewhere; light and dark as the reader's system has it. */
+/* bench_page.c: the page: machines, winners, then a chapter for each benchmark with its figures. No script, nothing
+ * from elsewhere; light and dark as the reader's system has it. */
 #include "cli/bench_page.h"
 #include "cli/bench_figure.h"
 #include "cli/bench_winner.h"
@@ -38,7 +38,8 @@ static bool same_place(const bench_row *a, const bench_row *b) {
 static void write_machines(const bench_set *set, text *to) {
     const bench_row *seen[256];
     size_t count = 0;
-    text_add(to, "<div class=\"scroll\"><table>\n<tr><th>machine</th><th>device</th><th>name</th><th>driver</th><th>measured</th></tr>\n");
+    text_add(to, "<div class=\"scroll\"><table>\n"
+                 "<tr><th>machine</th><th>device</th><th>name</th><th>driver</th><th>measured</th></tr>\n");
     for (size_t i = 0; i < set->count && count < CLI_COUNT(seen); i++) {
         const bench_row *row = &set->rows[i];
         size_t at = 0;
@@ -162,12 +163,15 @@ static size_t end_of(const bench_set *set, size_t at, size_t end, bool (*same)(c
 }
 
 static void write_winners(const bench_set *set, size_t begin, size_t end, text *to) {
-    text_add(to, "<h3>Winners</h3>\n<p class=\"note\">2\xC3\x97: the next device takes twice as long; a tie: no more than 5%% longer. ");
+    text_add(to, "<h3>Winners</h3>\n<p class=\"note\">2\xC3\x97: the next device takes twice as long; a tie: no more "
+                 "than 5%% longer. ");
     if (set->rows[begin].kind->form == BENCH_OVER_SIZE)
         text_add(to, "A device overtakes the CPU at the first size from which on it wins at least 90%% of the sizes.");
     bool doubtful = false;
     for (size_t i = begin; i < end; i++) doubtful = doubtful || (set->rows[i].fastest && set->rows[i].doubtful);
-    if (doubtful) text_add(to, " <b class=\"sign ring\"></b> 1 of 4: at so many of them the winner's clock moved or was held down.");
+    if (doubtful)
+        text_add(to,
+                 " <b class=\"sign ring\"></b> 1 of 4: at so many of them the winner's clock moved or was held down.");
     text_add(to, "</p>\n<div class=\"contests\">\n");
     for (size_t at = begin, stop; at < end; at = stop) {
         stop = end_of(set, at, end, bench_same_panel);

@@ -47,7 +47,8 @@ int bench_report_draw(const cli_command *command, const char *const *paths, size
     if (!beside) return cli_fail(command, "no memory is left");
     int code = CLI_USAGE;
     if (is_among(paths, count, page)) cli_usage(command, "%s is one of the files to read", page);
-    else if (is_among(paths, count, beside)) cli_usage(command, "the summary would go to %s, which is one of the files to read", beside);
+    else if (is_among(paths, count, beside))
+        cli_usage(command, "the summary would go to %s, which is one of the files to read", beside);
     else {
         code = bench_set_read(command, paths, count, &set);
         if (!code) code = write_both(command, &set, page, beside);

@@ -1,7 +1,8 @@
-/* bench_route.c: `heddle bench route`: batches on the CPU, on another device, and where route "auto" places their tasks, inputs
- * handed over and outputs read in each round. A sample is the mean of the rounds of a stretch; stretches go
- * through several plans of the same, since where the system happens to put a plan's memory makes its rounds up to a tenth longer. What was
- * predicted stands beside what was measured; the regret is what the route takes longer than the fastest of the three. */
+/* bench_route.c: `heddle bench route`: batches on the CPU, on another device, and where route "auto" places their
+ * tasks, inputs handed over and outputs read in each round. A sample is the mean of the rounds of a stretch; stretches
+ * go through several plans of the same, since where the system happens to put a plan's memory makes its rounds up to a
+ * tenth longer. What was predicted stands beside what was measured; the regret is what the route takes longer than the
+ * fastest of the three. */
 #include "cli/bench_batch.h"
 #include "cli/measure.h"
 #include "cli/statistics.h"
@@ -48,13 +49,14 @@ static hd_program *mixed_work(hd_context *context) {
     return program;
 }
 
-/* A small recurrent net, whose steps wait for each other, beside two products: what takes one device by its latency, and what takes
- * the other one by its rate. */
+/* A small recurrent net, whose steps wait for each other, beside two products: what takes one device by its latency,
+ * and what takes the other one by its rate. */
 static hd_program *chain_beside(hd_context *context) {
     hd_program *program = hd_program_create(context);
     if (!program) return NULL;
     hd_value h = hd_input(program, "h", HD_F32, HD_SHAPE(1, CELL));
-    const hd_value w = hd_input(program, "w", HD_F32, HD_SHAPE(CELL, CELL)), x = hd_input(program, "x", HD_F32, HD_SHAPE(1, CELL));
+    const hd_value w = hd_input(program, "w", HD_F32, HD_SHAPE(CELL, CELL)),
+                   x = hd_input(program, "x", HD_F32, HD_SHAPE(1, CELL));
     for (int i = 0; i < STEPS; i++) h = hd_tanh(program, hd_add(program, hd_matmul(program, h, w), x));
     hd_output(program, "y", h);
     for (int i = 0; i < 2; i++) {
@@ -85,7 +87,8 @@ static hd_program *make_batch(hd_context *context, size_t batch) {
     return extras[batch - batch_mix_count].make(context);
 }
 
-/* Rounds in a row, one at least. Before each stretch that counts there is one that does not (measure.h), of the same plan. */
+/* Rounds in a row, one at least. Before each stretch that counts there is one that does not (measure.h), of the same
+ * plan. */
 static hd_status run_stretch(void *user) {
     routed_job *j = user;
     workload_job *job = &j->jobs[j->stretches++ / 2 % j->count];
@@ -130,7 +133,8 @@ static int make_job(measure *m, routes *r, size_t index) {
         job->data = &r->data;
         if (choice == AUTO) job->desc = (hd_plan_desc){ .beside = &cpu->device, .beside_count = 1, .route = "auto" };
         job->program = make_batch(m->session->context, batch);
-        if (!job->program || !workload_data_hold(&r->data, job->program)) return cli_session_fail(m->session, batch_name(batch));
+        if (!job->program || !workload_data_hold(&r->data, job->program))
+            return cli_session_fail(m->session, batch_name(batch));
         const uint64_t began = cli_now_ns();
         status = workload_job_begin(job);
         if (j->count == 0) row.first_ns = (double)(cli_now_ns() - began);
@@ -145,10 +149,12 @@ static int make_job(measure *m, routes *r, size_t index) {
 
 static void print_prediction(const hd_plan_stats *stats, double ns, cli_cell out) {
     cli_cell predicted;
-    snprintf(out, CLI_CELL, "%s, %+.0f%%", cli_time(stats->predicted_ns, predicted), 100 * ((double)stats->predicted_ns / ns - 1));
+    snprintf(out, CLI_CELL, "%s, %+.0f%%", cli_time(stats->predicted_ns, predicted),
+             100 * ((double)stats->predicted_ns / ns - 1));
 }
 
-/* A batch may take one time in some stretches and another one in others, between which a median would jump. NaN: it has no samples. */
+/* A batch may take one time in some stretches and another one in others, between which a median would jump. NaN: it has
+ * no samples. */
 static double mean_ns(const measure_case *c) { return c->count > 0 ? statistics_middle_ns(c->samples, c->count) : NAN; }
 
 static void print_of_best(const measure_case *chosen, const measure_case *best, cli_cell out) {
@@ -159,7 +165,8 @@ static void print_of_best(const measure_case *chosen, const measure_case *best, 
 }
 
 static int print_device(const measure *m, const routes *r, size_t device) {
-    static const char *const heads[COLUMNS] = { "BATCH", "ALL CPU", "ALL DEVICE", "AUTO", "PREDICTED", "OF BEST", "SEGMENTS", "CROSSING" };
+    static const char *const heads[COLUMNS] = { "BATCH",     "ALL CPU", "ALL DEVICE", "AUTO",
+                                                "PREDICTED", "OF BEST", "SEGMENTS",   "CROSSING" };
     cli_cell (*cells)[COLUMNS] = calloc(r->count + 1, sizeof *cells);
     double chosen = 0, best = 0;
     size_t rows = 1;
@@ -179,7 +186,8 @@ static int print_device(const measure *m, const routes *r, size_t device) {
         snprintf(line[0], CLI_CELL, "%s", batch_name(batch));
         for (size_t k = 0; k < CHOICES; k++) cli_time((uint64_t)ns[k], line[1 + k]);
         print_prediction(&stats, ns[AUTO], line[4]);
-        print_of_best(&r->cases[at + AUTO], &r->cases[at + (ns[ALL_CPU] < ns[ALL_DEVICE] ? ALL_CPU : ALL_DEVICE)], line[5]);
+        print_of_best(&r->cases[at + AUTO], &r->cases[at + (ns[ALL_CPU] < ns[ALL_DEVICE] ? ALL_CPU : ALL_DEVICE)],
+                      line[5]);
         snprintf(line[6], CLI_CELL, "%u", (unsigned)stats.segments);
         cli_bytes(stats.crossing_bytes, line[7]);
     }
@@ -187,10 +195,12 @@ static int print_device(const measure *m, const routes *r, size_t device) {
               measure_device_name(m, &m->devices[1 + device]),
               m->devices[1 + device].info.name);
     cli_table(cells[0], rows, COLUMNS, 0xFEu);
-    cli_print("times of a round, means over stretches of 5 ms, the highest and the lowest twentieth of these left out, of up to "
+    cli_print("times of a round, means over stretches of 5 ms, the highest and the lowest twentieth of these left out, "
+              "of up to "
               "%d plans in turn; OF BEST: and its standard error\n",
               PLANS);
-    if (best > 0) cli_print("regret: %.1f%% of the fastest of the three, over all batches\n", 100 * (chosen / best - 1));
+    if (best > 0)
+        cli_print("regret: %.1f%% of the fastest of the three, over all batches\n", 100 * (chosen / best - 1));
     free(cells);
     return CLI_OK;
 }
@@ -214,7 +224,8 @@ static int measure_routes(measure *m, routes *r) {
     for (size_t i = 0; i < count && !code; i++)
         if (!isnan(r->cases[i].row.median_ns) && (i % CHOICES != ALL_CPU || i / CHOICES < r->count))
             code = measure_write(m, &r->cases[i].row);
-    for (size_t device = 0; device + 1 < m->device_count && !code && !m->json; device++) code = print_device(m, r, device);
+    for (size_t device = 0; device + 1 < m->device_count && !code && !m->json; device++)
+        code = print_device(m, r, device);
     return measured ? measured : code;
 }
 
@@ -238,5 +249,6 @@ static const cli_option options[] = { MEASURE_OPTIONS };
 const cli_command cli_bench_route = {
     "bench route", "measures batches on the CPU, on a device, and where a route places them", "bench route [options]",
     NULL, options, CLI_COUNT(options),
-    "Run `heddle tune` first: without it, routes are chosen by assumptions.\n", "  heddle bench route --devices cpu,vulkan\n", run,
+    "Run `heddle tune` first: without it, routes are chosen by assumptions.\n",
+    "  heddle bench route --devices cpu,vulkan\n", run,
 };

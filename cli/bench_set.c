@@ -14,11 +14,13 @@ static const bench_kind kinds[] = {
       "How near each operation comes to what its device can do: below the slope memory is the limit, below the flat "
       "roof arithmetic. Both roofs were measured in the same run.", BENCH_ROOFLINE, false, false },
     { "transfer", "Transfers", "Bytes a second between the host's memory and a device's.", BENCH_RATE, false, true },
-    { "batch", "Batches", "Mixes of tasks, handed over in one submission; \"in 4\": in four.", BENCH_CASES, false, false },
+    { "batch", "Batches", "Mixes of tasks, handed over in one submission; \"in 4\": in four.", BENCH_CASES, false,
+      false },
     { "stream", "Streams", "Batches of one plan with their transfers, one after the other (depth=1) and overlapped.",
       BENCH_CASES, false, false },
     { "llm", "Language models", "Tokens a second for a prompt and for an answer.", BENCH_TOKENS, false, false },
-    { "", "Other measurements", "Rows of benchmarks that this version of heddle does not know.", BENCH_CASES, false, false },
+    { "", "Other measurements", "Rows of benchmarks that this version of heddle does not know.", BENCH_CASES, false,
+      false },
 };
 
 static const bench_kind *kind_of(const char *bench) {
@@ -55,7 +57,8 @@ static int by_size(const bench_row *a, const bench_row *b) {
     return order;
 }
 
-/* Down to `to`: LINE leaves sizes out, WORK leaves devices out; ALL has both, and `work_first` says which comes first. */
+/* Down to `to`: LINE leaves sizes out, WORK leaves devices out; ALL has both, and `work_first` says which comes
+ * first. */
 static int compare(const bench_row *a, const bench_row *b, depth to, bool work_first) {
     int order = (a->kind > b->kind) - (a->kind < b->kind);
     if (!order) order = strcmp(a->cells->bench, b->cells->bench);
@@ -122,14 +125,20 @@ double bench_y(const bench_row *row, double ns) {
 static int check_row(const cli_command *command, const char *path, const bench_row *row) {
     const table_row *cells = row->cells;
     const struct { const char *name; double value; } sizes[] = {
-        { "elements", cells->elements }, { "bytes", cells->bytes }, { "flops", cells->flops }, { "samples", cells->samples },
-        { "first_ns", cells->first_ns }, { "peak_flops_per_s", cells->peak_flops_per_s }, { "peak_bytes_per_s", cells->peak_bytes_per_s },
+        { "elements", cells->elements }, { "bytes", cells->bytes }, { "flops", cells->flops },
+        { "samples", cells->samples },
+        { "first_ns", cells->first_ns }, { "peak_flops_per_s", cells->peak_flops_per_s },
+        { "peak_bytes_per_s", cells->peak_bytes_per_s },
     };
-    if (!(cells->median_ns > 0)) return cli_fail(command, "%s: row %zu: median_ns is not above 0; a time is", path, row->number);
-    if (cells->min_ns > cells->median_ns || cells->median_ns > cells->p90_ns || cells->p90_ns > cells->max_ns || cells->min_ns <= 0)
-        return cli_fail(command, "%s: row %zu: its times do not rise from min_ns over median_ns and p90_ns to max_ns", path, row->number);
+    if (!(cells->median_ns > 0))
+        return cli_fail(command, "%s: row %zu: median_ns is not above 0; a time is", path, row->number);
+    if (cells->min_ns > cells->median_ns || cells->median_ns > cells->p90_ns || cells->p90_ns > cells->max_ns ||
+        cells->min_ns <= 0)
+        return cli_fail(command, "%s: row %zu: its times do not rise from min_ns over median_ns and p90_ns to max_ns",
+                        path, row->number);
     for (size_t i = 0; i < CLI_COUNT(sizes); i++)
-        if (sizes[i].value < 0) return cli_fail(command, "%s: row %zu: %s is below 0", path, row->number, sizes[i].name);
+        if (sizes[i].value < 0)
+            return cli_fail(command, "%s: row %zu: %s is below 0", path, row->number, sizes[i].name);
     if (!*cells->bench || !*cells->device || !*cells->op)
         return cli_fail(command, "%s: row %zu: bench, device and op must be there", path, row->number);
     return CLI_OK;
@@ -196,7 +205,8 @@ static int know_devices(const cli_command *command, bench_set *set) {
         const bench_row *row = &set->rows[i];
         size_t at = 0;
         while (at < count && !same_device(&set->devices[at], row->cells)) at++;
-        if (at == MOST_DEVICES) return cli_fail(command, "%s: more than %d devices", set->paths[row->file], (int)MOST_DEVICES);
+        if (at == MOST_DEVICES)
+            return cli_fail(command, "%s: more than %d devices", set->paths[row->file], (int)MOST_DEVICES);
         if (at == count)
             set->devices[count++] = (bench_device){ .machine = row->cells->machine, .id = row->cells->device,
                                                     .cpu = bench_is_cpu(row), .style = UINT32_MAX };

@@ -1,5 +1,5 @@
-/* bench_set.h: the rows of several CSV files as one set: checked, put in order, the fastest of each contest found. What is drawn,
- * listed and compared is a part of it. */
+/* bench_set.h: the rows of several CSV files as one set: checked, put in order, the fastest of each contest found. What
+ * is drawn, listed and compared is a part of it. */
 #ifndef CLI_BENCH_SET_H
 #define CLI_BENCH_SET_H
 
@@ -28,11 +28,13 @@ typedef struct bench_row {
     const table_row  *cells;
     const bench_kind *kind;
     size_t            file, number; /* where it was read: the file, and the row below its heading, from 1 */
-    const char       *device;       /* its short name: the back end's, where a machine has one device of it; else the id */
+    /* its short name: the back end's, where a machine has one device of it; else the id */
+    const char       *device;
     unsigned          style;        /* of that name in charts: CPUs first, then in the order of the files */
     bool              synthetic;    /* made up, or of the null device, which computes nothing */
     bool              doubtful;     /* clocks moved, or the device said that it was throttled */
-    bool              fastest;      /* of at least two devices that were measured at this work, and by more than BENCH_TIE */
+    /* of at least two devices that were measured at this work, and by more than BENCH_TIE */
+    bool              fastest;
     bool              tied;         /* would be the fastest, but the next one is as near as that */
 } bench_row;
 

@@ -1,5 +1,6 @@
-/* bench_stream.c: `heddle bench stream`: batches through one plan, their inputs up and their outputs down, one after the other and
- * several under way (hd_stream). From ordinary memory, or pinned: in buffers that the host and the device both see. */
+/* bench_stream.c: `heddle bench stream`: batches through one plan, their inputs up and their outputs down, one after
+ * the other and several under way (hd_stream). From ordinary memory, or pinned: in buffers that the host and the device
+ * both see. */
 #include "cli/measure.h"
 #include "cli/trace.h"
 #include <math.h>
@@ -143,7 +144,8 @@ static hd_status make_place(const measure *m, const bench *b, place *p) {
     hd_status status = make_plan(m, b, p);
     for (uint32_t i = 0; i < b->depth && !status; i++) {
         void *seen;
-        status = hd_buffer_create(p->on->device, &(hd_buffer_desc){ .bytes = b->bytes, .use = HD_BUFFER_UPLOAD }, &p->in[i]);
+        status =
+            hd_buffer_create(p->on->device, &(hd_buffer_desc){ .bytes = b->bytes, .use = HD_BUFFER_UPLOAD }, &p->in[i]);
         if (!status)
             status = hd_buffer_create(p->on->device, &(hd_buffer_desc){ .bytes = b->bytes, .use = HD_BUFFER_READBACK },
                                       &p->out[i]);
@@ -154,7 +156,8 @@ static hd_status make_place(const measure *m, const bench *b, place *p) {
 }
 
 static hd_status make_passage(const bench *b, place *at, way w, passage *p) {
-    *p = (passage){ .place = at, .way = w, .depth = is_deep(w) ? (uint32_t)b->depth : 1, .batches = (uint32_t)b->batches,
+    *p = (passage){ .place = at, .way = w, .depth = is_deep(w) ? (uint32_t)b->depth : 1,
+                    .batches = (uint32_t)b->batches,
                     .bytes = b->bytes };
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < p->depth && !status; i++) {
@@ -184,17 +187,21 @@ static int make_case(measure *m, bench *b, size_t index, place *at, way w) {
     row.size = b->texts[index];
     row.elements = (double)b->batches * (double)b->bytes / 4;
     row.bytes = 2 * (double)b->batches * (double)b->bytes;
-    row.flops = strcmp(b->op, "matmul") == 0 ? row.elements * 2 * WIDTH : strcmp(b->op, "vecadd") == 0 ? row.elements : 0;
+    row.flops = strcmp(b->op, "matmul") == 0   ? row.elements * 2 * WIDTH
+                : strcmp(b->op, "vecadd") == 0 ? row.elements
+                                               : 0;
     row.counted = "transfers";
     row.submissions = (double)b->batches;
-    b->cases[index] = (measure_case){ .device = at->on, .row = row, .sample = sample, .user = p, .failed = status != HD_OK };
+    b->cases[index] =
+        (measure_case){ .device = at->on, .row = row, .sample = sample, .user = p, .failed = status != HD_OK };
     return status ? measure_fail(m, &row) : CLI_OK;
 }
 
 /* Every way must give the outputs of the first one. */
 static int compare(const measure *m, const bench *b, size_t first) {
     for (size_t w = 1; w < WAYS && !measure_is_ended(); w++)
-        if (!b->cases[first].failed && !b->cases[first + w].failed && b->passages[first + w].digest != b->passages[first].digest)
+        if (!b->cases[first].failed && !b->cases[first + w].failed &&
+            b->passages[first + w].digest != b->passages[first].digest)
             return cli_fail(m->command, "%s: %s: the outputs are not those of runs one after the other",
                             b->passages[first].place->on->info.id, b->texts[first + w]);
     return CLI_OK;
@@ -208,7 +215,8 @@ static int make_cases(measure *m, bench *b) {
     b->cases = calloc(m->device_count * WAYS, sizeof *b->cases);
     b->texts = calloc(m->device_count * WAYS, sizeof *b->texts);
     bool room = b->passages && b->cases && b->texts;
-    for (uint32_t i = 0; i < b->depth && room; i++) room = (b->in[i] = malloc(b->bytes)) && (b->out[i] = malloc(b->bytes));
+    for (uint32_t i = 0; i < b->depth && room; i++)
+        room = (b->in[i] = malloc(b->bytes)) && (b->out[i] = malloc(b->bytes));
     if (!room) return cli_fail(m->command, "no memory is left; give a smaller --bytes");
     for (uint32_t i = 0; i < b->depth; i++)
         for (uint64_t k = 0; k < b->bytes / 4; k++) b->in[i][k] = (float)(k % 61);
@@ -220,7 +228,8 @@ static int make_cases(measure *m, bench *b) {
         for (size_t w = 0; w < WAYS; w++) {
             const size_t index = device * WAYS + w;
             cli_progress("heddle bench stream: preparing %zu of %zu", index + 1, m->device_count * WAYS);
-            if (!made || measure_is_ended()) b->cases[index] = (measure_case){ .row = table_row_empty(), .failed = true };
+            if (!made || measure_is_ended())
+                b->cases[index] = (measure_case){ .row = table_row_empty(), .failed = true };
             else if (make_case(m, b, index, p, (way)w)) code = CLI_FAILED;
         }
         if (compare(m, b, device * WAYS)) code = CLI_FAILED;

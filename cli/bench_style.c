@@ -1,5 +1,5 @@
-/* bench_style.c: how the page looks. Six colours of which each two stay apart for people who see red, green or blue like another
- * colour too, each at least 3 to 1 against the page; shapes of the markers tell the same again. */
+/* bench_style.c: how the page looks. Six colours of which each two stay apart for people who see red, green or blue
+ * like another colour too, each at least 3 to 1 against the page; shapes of the markers tell the same again. */
 #include "cli/bench_page.h"
 
 #define FONTS "system-ui,-apple-system,\"Segoe UI\",Roboto,\"DejaVu Sans\",sans-serif"
@@ -64,7 +64,8 @@ const char *const bench_style[] = {
     ".contests{columns:3 350px;column-gap:28px;margin-top:12px}",
     ".contests>div{break-inside:avoid;margin-bottom:18px;border-top:1px solid var(--line);padding-top:8px}",
     ".contests p{margin:0;font-size:.9rem}.contests .scroll{margin:2px 0}",
-    ".contests .scroll{overflow:visible;max-height:none}.contests td{padding-right:10px}.contests .overtakes{font-size:.85rem}",
+    ".contests .scroll{overflow:visible;max-height:none}.contests td{padding-right:10px}.contests "
+    ".overtakes{font-size:.85rem}",
     ".overtakes>.who{display:inline-block;margin-right:12px}",
     /* small screens, and paper */
     "@media(max-width:600px){main{padding-top:20px}figure{padding:12px 10px;margin-left:-6px;margin-right:-6px}",

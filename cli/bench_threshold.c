@@ -1,6 +1,6 @@
-/* bench_threshold.c: `heddle bench threshold`: the CPU against every other device, size by size, and the size from which on the
- * device is the faster one. With transfers counted, inputs are handed over and outputs read for each run; the CPU computes in
- * the host's memory and so has nothing to hand over. */
+/* bench_threshold.c: `heddle bench threshold`: the CPU against every other device, size by size, and the size from
+ * which on the device is the faster one. With transfers counted, inputs are handed over and outputs read for each run;
+ * the CPU computes in the host's memory and so has nothing to hand over. */
 #include "cli/points.h"
 #include <math.h>
 #include <stdlib.h>
@@ -72,7 +72,8 @@ static int add_crossings(const measure *m, const points *p, summary *all) {
     all->rows = more;
     for (size_t device = 1; device < m->device_count; device++) {
         cli_cell *row = all->rows[all->count++];
-        snprintf(row[0], CLI_CELL, "%s %s on %s", p->op->name, hd_dtype_name(p->type), measure_device_name(m, &m->devices[device]));
+        snprintf(row[0], CLI_CELL, "%s %s on %s", p->op->name, hd_dtype_name(p->type),
+                 measure_device_name(m, &m->devices[device]));
         for (unsigned way = 0; way < 2; way++) {
             const uint64_t size = crossing_of(p, device, way);
             if (size) measure_count((double)size, row[1 + way]);

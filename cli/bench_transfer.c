@@ -1,6 +1,6 @@
-/* bench_transfer.c: `heddle bench transfer`: bytes between the host and a device, each way. Unpinned, they come from and go to
- * ordinary memory, by hd_buffer_write and hd_buffer_read. Pinned, they lie in memory that the host and the device both see, and the
- * device copies them: a plan of one copy. */
+/* bench_transfer.c: `heddle bench transfer`: bytes between the host and a device, each way. Unpinned, they come from
+ * and go to ordinary memory, by hd_buffer_write and hd_buffer_read. Pinned, they lie in memory that the host and the
+ * device both see, and the device copies them: a plan of one copy. */
 #include "cli/measure.h"
 #include <math.h>
 #include <stdlib.h>
@@ -60,7 +60,8 @@ static hd_status make_place(place *p, uint64_t bytes) {
                                      { .bytes = bytes, .use = HD_BUFFER_READBACK } };
     hd_buffer **const buffers[] = { &p->storage, &p->upload, &p->readback };
     hd_status status = HD_OK;
-    for (size_t i = 0; i < CLI_COUNT(descs) && !status; i++) status = hd_buffer_create(p->on->device, &descs[i], buffers[i]);
+    for (size_t i = 0; i < CLI_COUNT(descs) && !status; i++)
+        status = hd_buffer_create(p->on->device, &descs[i], buffers[i]);
     return status;
 }
 
@@ -99,7 +100,8 @@ static int make_case(measure *m, transfers *all, size_t index, place *p, uint64_
     hd_status status = way == UP_PINNED || way == DOWN_PINNED ? make_plan(m, t, way) : HD_OK;
     if (!status) status = samples[way](t);
     row.first_ns = (double)(cli_now_ns() - began);
-    all->cases[index] = (measure_case){ .device = p->on, .row = row, .sample = samples[way], .user = t, .failed = status != HD_OK };
+    all->cases[index] =
+        (measure_case){ .device = p->on, .row = row, .sample = samples[way], .user = t, .failed = status != HD_OK };
     return status ? measure_fail(m, &row) : CLI_OK;
 }
 
@@ -113,7 +115,8 @@ static int make_cases(measure *m, transfers *all) {
     all->texts = calloc(all->case_count, sizeof *all->texts);
     if (all->cases && all->all && all->texts) all->host = malloc(most);
     if (!all->host) return cli_fail(m->command, "no memory is left; give a smaller --max");
-    for (uint64_t i = 0; i < most; i++) ((unsigned char *)all->host)[i] = (unsigned char)(i * 37 >> 4 & 0x3F); /* ordinary as f32 */
+    /* ordinary as f32 */
+    for (uint64_t i = 0; i < most; i++) ((unsigned char *)all->host)[i] = (unsigned char)(i * 37 >> 4 & 0x3F);
     for (size_t device = 0; device < m->device_count; device++) {
         place *p = &all->places[device];
         const size_t first = device * all->size_count * WAYS;
@@ -173,7 +176,8 @@ static int measure_all(measure *m, transfers *all) {
     int written = CLI_OK;
     for (size_t i = 0; i < all->case_count && !written; i++)
         if (!isnan(all->cases[i].row.median_ns)) written = measure_write(m, &all->cases[i].row);
-    for (size_t device = 0; device < m->device_count && !m->json && !written; device++) written = print_device(m, all, device);
+    for (size_t device = 0; device < m->device_count && !m->json && !written; device++)
+        written = print_device(m, all, device);
     return measured ? measured : written ? written : made;
 }
 
@@ -186,7 +190,8 @@ static int run(const cli_args *args) {
         return CLI_USAGE;
     for (uint64_t bytes = 4; bytes <= most && bytes <= UINT64_C(1) << 36; bytes *= 2)
         if (bytes >= least) all.sizes[all.size_count++] = bytes;
-    if (all.size_count == 0) return cli_usage(args->command, "--min and --max leave no size: sizes are powers of two, from 4 bytes");
+    if (all.size_count == 0)
+        return cli_usage(args->command, "--min and --max leave no size: sizes are powers of two, from 4 bytes");
     int code = measure_begin(args, "transfer", &m);
     if (!code) code = measure_open(args, &m);
     if (!code) code = measure_all(&m, &all);

@@ -33,9 +33,11 @@ bool bench_next_stretch(const bench_set *set, size_t *at, size_t end, bench_stre
         double gain;
         next = end_of_work(set, *at, end);
         const bench_row *row = set->by_work[*at], *winner = winner_of(set, *at, next, &gain);
-        const bool begins = row == first, goes_on = over_sizes && bench_same_panel(first, row) && !winner == !out_stretch->winner &&
-                                                    (!winner || (winner->tied ? out_stretch->tie
-                                                                 : !out_stretch->tie && winner->style == out_stretch->winner->style));
+        const bool begins = row == first,
+                   goes_on =
+                       over_sizes && bench_same_panel(first, row) && !winner == !out_stretch->winner &&
+                       (!winner || (winner->tied ? out_stretch->tie
+                                                 : !out_stretch->tie && winner->style == out_stretch->winner->style));
         if (!begins && !goes_on) return true;
         if (begins) out_stretch->winner = winner;
         if (begins) out_stretch->tie = winner && winner->tied;

@@ -1,4 +1,5 @@
-/* bench_winner.h: who is fastest where, and from which size on a device overtakes the CPU. Synthetic rows never count. */
+/* bench_winner.h: who is fastest where, and from which size on a device overtakes the CPU. Synthetic rows never
+ * count. */
 #ifndef CLI_BENCH_WINNER_H
 #define CLI_BENCH_WINNER_H
 

@@ -1,10 +1,11 @@
-/* chart.c: draws one panel. What is measured first decides what room is left: the labels of the y axis and of the lines take
- * theirs, the plot has the rest. */
+/* chart.c: draws one panel. What is measured first decides what room is left: the labels of the y axis and of the lines
+ * take theirs, the plot has the rest. */
 #include "cli/chart.h"
 #include <math.h>
 #include <string.h>
 
-/* Of a 12 unit sans-serif text: a digit of DejaVu Sans, the widest one in common use, so that estimated labels do not touch. */
+/* Of a 12 unit sans-serif text: a digit of DejaVu Sans, the widest one in common use, so that estimated labels do not
+ * touch. */
 #define CHARACTER 7.7
 enum { HEIGHT = 290, ABOVE = 36, BELOW = 44, ROW_HEIGHT = 40, ROW_LINE = 26, LANE = 6, LONGEST_LABEL = 15,
        LONGEST_ROW = 52, LONGEST_POINT = 18, LABEL_GAP = 15, BOXES = 256 };
@@ -31,8 +32,10 @@ typedef struct panel {
 static void add_marker(text *to, unsigned style, double x, double y, double r) {
     switch ((style + style / CHART_COLOURS) % 4) {
     case 0: text_add(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"/>", x, y, r); break;
-    case 1: text_add(to, "<path d=\"M%.1f %.1fh%.1fv%.1fh%.1fz\"/>", x - 0.9 * r, y - 0.9 * r, 1.8 * r, 1.8 * r, -1.8 * r); break;
-    case 2: text_add(to, "<path d=\"M%.1f %.1fl%.1f %.1fh%.1fz\"/>", x, y - 1.25 * r, 1.2 * r, 2.1 * r, -2.4 * r); break;
+    case 1: text_add(to, "<path d=\"M%.1f %.1fh%.1fv%.1fh%.1fz\"/>", x - 0.9 * r, y - 0.9 * r, 1.8 * r, 1.8 * r,
+                     -1.8 * r); break;
+    case 2: text_add(to, "<path d=\"M%.1f %.1fl%.1f %.1fh%.1fz\"/>", x, y - 1.25 * r, 1.2 * r, 2.1 * r, -2.4 * r);
+    break;
     default:
         text_add(to, "<path d=\"M%.1f %.1fl%.1f %.1fl%.1f %.1fl%.1f %.1fz\"/>", x, y - 1.3 * r, 1.3 * r, 1.3 * r,
                  -1.3 * r, 1.3 * r, -1.3 * r, -1.3 * r);
@@ -54,7 +57,9 @@ void chart_draw_key(unsigned style, bool made_up, text *to) {
 
 /* ---- room for labels ---- */
 
-static bool touches(const box *a, const box *b) { return a->x0 < b->x1 && b->x0 < a->x1 && a->y0 < b->y1 && b->y0 < a->y1; }
+static bool touches(const box *a, const box *b) {
+    return a->x0 < b->x1 && b->x0 < a->x1 && a->y0 < b->y1 && b->y0 < a->y1;
+}
 
 static void take(panel *p, box place) {
     if (p->taken_count < BOXES) p->taken[p->taken_count++] = place;
@@ -83,7 +88,8 @@ static double x_at(const panel *p, double value) { return chart_place(&p->x, val
 /* On a chart of rows each line has a lane of its own, so that error bars do not hide each other. */
 static double y_at(const panel *p, const chart_line *line, const chart_point *point) {
     if (!p->chart->rows) return chart_place(&p->y, point->y);
-    const double lines = (double)p->chart->line_count, lane = lines > 1 ? fmin(LANE, (ROW_HEIGHT - ROW_LINE) / (lines - 1)) : 0;
+    const double lines = (double)p->chart->line_count,
+                 lane = lines > 1 ? fmin(LANE, (ROW_HEIGHT - ROW_LINE) / (lines - 1)) : 0;
     return p->plot.y0 + point->y * ROW_HEIGHT + ROW_LINE + lane * ((double)(line - p->chart->lines) - (lines - 1) / 2);
 }
 
@@ -94,7 +100,8 @@ static double left_room(const chart *c, double low, double high) {
     if (c->rows) return 24; /* half a tick's label */
     const chart_scale scale = chart_scale_of(low, high, 0, 1);
     const size_t count = chart_ticks(&scale, c->y_unit, 8, ticks);
-    for (size_t i = 0; i < count; i++) room = fmax(room, width_of(chart_number(ticks[i], c->y_unit, 4, number), CHART_NUMBER));
+    for (size_t i = 0; i < count; i++)
+        room = fmax(room, width_of(chart_number(ticks[i], c->y_unit, 4, number), CHART_NUMBER));
     return room + 10;
 }
 
@@ -135,12 +142,14 @@ static void draw_x_axis(panel *p) {
         if (room) break;
     }
     text_add(p->to, "<path class=\"grid\" d=\"");
-    for (size_t i = 0; i < count; i++) text_add(p->to, "M%.1f %.1fV%.1f", x_at(p, ticks[i]), p->plot.y0, p->plot.y1 + 4);
+    for (size_t i = 0; i < count; i++)
+        text_add(p->to, "M%.1f %.1fV%.1f", x_at(p, ticks[i]), p->plot.y0, p->plot.y1 + 4);
     text_add(p->to, "\"/>");
     for (size_t i = 0; i < count; i++)
-        text_add(p->to, "<text class=\"tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">%s</text>", x_at(p, ticks[i]), p->plot.y1 + 17,
-                 chart_number(ticks[i], p->chart->x_unit, 4, number));
-    text_add(p->to, "<text class=\"title\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">", (p->plot.x0 + p->plot.x1) / 2, p->height - 8);
+        text_add(p->to, "<text class=\"tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">%s</text>",
+                 x_at(p, ticks[i]), p->plot.y1 + 17, chart_number(ticks[i], p->chart->x_unit, 4, number));
+    text_add(p->to, "<text class=\"title\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">",
+             (p->plot.x0 + p->plot.x1) / 2, p->height - 8);
     text_add_html(p->to, p->chart->x_title, 60);
     text_add(p->to, "</text>");
 }
@@ -150,7 +159,8 @@ static void draw_y_axis(panel *p) {
     char number[CHART_NUMBER];
     const size_t count = p->chart->rows ? 0 : chart_ticks(&p->y, p->chart->y_unit, 8, ticks);
     text_add(p->to, "<path class=\"grid\" d=\"");
-    for (size_t i = 0; i < count; i++) text_add(p->to, "M%.1f %.1fH%.1f", p->plot.x0 - 4, chart_place(&p->y, ticks[i]), p->plot.x1);
+    for (size_t i = 0; i < count; i++)
+        text_add(p->to, "M%.1f %.1fH%.1f", p->plot.x0 - 4, chart_place(&p->y, ticks[i]), p->plot.x1);
     for (size_t i = 0; i < p->chart->row_count; i++)
         text_add(p->to, "M%.1f %.1fH%.1f", p->plot.x0, p->plot.y0 + (double)i * ROW_HEIGHT + ROW_LINE, p->plot.x1);
     text_add(p->to, "\"/><path class=\"axis\" d=\"M%.1f %.1fH%.1f\"/>", p->plot.x0, p->plot.y1, p->plot.x1);
@@ -181,7 +191,8 @@ static void draw_marks(panel *p) {
         text_add(p->to, "<path d=\"M%.1f %.1fV%.1f\"/>", x, p->plot.y0, p->plot.y1);
         const double middle = fmin(fmax(x, half), CHART_WIDTH - half);
         if (middle - half > free_from) {
-            text_add(p->to, "<text class=\"tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">", middle, p->plot.y0 - 5);
+            text_add(p->to, "<text class=\"tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">", middle,
+                     p->plot.y0 - 5);
             text_add_html(p->to, mark->label, 40);
             text_add(p->to, "</text>");
             free_from = middle + half + 4;
@@ -192,7 +203,9 @@ static void draw_marks(panel *p) {
 
 /* ---- lines ---- */
 
-static bool is_roofed(const panel *p, const chart_line *line) { return !p->chart->rows && line->roof > 0 && line->slope > 0; }
+static bool is_roofed(const panel *p, const chart_line *line) {
+    return !p->chart->rows && line->roof > 0 && line->slope > 0;
+}
 
 static void draw_roof(panel *p, const chart_line *line) {
     /* The slope from where it enters the plot to where it meets the roof, then the roof to the plot's end. */
@@ -295,7 +308,8 @@ static void draw_line_names(panel *p) {
         add_marker(p->to, line->style, p->plot.x1 + 11, places[k], 3.2);
         text_add(p->to, "</g><text class=\"label\" x=\"%.1f\" y=\"%.1f\">", p->plot.x1 + 18, places[k] + 4);
         text_add_html(p->to, line->name, LONGEST_LABEL);
-        if (line->made_up) text_add(p->to, "<tspan class=\"tick\" x=\"%.1f\" dy=\"12\">synthetic</tspan>", p->plot.x1 + 18);
+        if (line->made_up)
+            text_add(p->to, "<tspan class=\"tick\" x=\"%.1f\" dy=\"12\">synthetic</tspan>", p->plot.x1 + 18);
         text_add(p->to, "</text></g>");
     }
 }
@@ -320,7 +334,8 @@ static void draw_point_label(panel *p, const chart_point *point) {
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         const double left = x + places[i].dx - places[i].share * width, middle = y + places[i].dy;
         if (!claim(p, (box){ left, middle - 6.5, left + width, middle + 6.5 })) continue;
-        text_add(p->to, "<text class=\"tick\" text-anchor=\"%s\" x=\"%.1f\" y=\"%.1f\">", places[i].anchor, x + places[i].dx, middle + 4);
+        text_add(p->to, "<text class=\"tick\" text-anchor=\"%s\" x=\"%.1f\" y=\"%.1f\">", places[i].anchor,
+                 x + places[i].dx, middle + 4);
         text_add_html(p->to, point->label, LONGEST_POINT);
         text_add(p->to, "</text>");
         p->named[p->named_count++] = point; /* not more than places were taken */
@@ -331,7 +346,8 @@ static void draw_point_label(panel *p, const chart_point *point) {
 static void draw_point_labels(panel *p) {
     for (size_t i = 0; i < p->chart->line_count; i++)
         for (size_t k = 0; k < p->chart->lines[i].count; k++) {
-            const double x = x_at(p, p->chart->lines[i].points[k].x), y = chart_place(&p->y, p->chart->lines[i].points[k].y);
+            const double x = x_at(p, p->chart->lines[i].points[k].x),
+                         y = chart_place(&p->y, p->chart->lines[i].points[k].y);
             take(p, (box){ x - 4, y - 4, x + 4, y + 4 });
         }
     for (size_t i = 0; i < p->chart->line_count; i++)

@@ -1,6 +1,6 @@
-/* chart.h: one panel of a chart as SVG text: lines with error bars on two logarithmic axes, or dots on rows with names. Each line
- * is labelled where it ends, each point tells its numbers when pointed at. Colours and fonts are the page's: classes s0..s5 for
- * the lines, and grid, tick, title, label, made-up, flag, mark, roof, hit. */
+/* chart.h: one panel of a chart as SVG text: lines with error bars on two logarithmic axes, or dots on rows with names.
+ * Each line is labelled where it ends, each point tells its numbers when pointed at. Colours and fonts are the page's:
+ * classes s0..s5 for the lines, and grid, tick, title, label, made-up, flag, mark, roof, hit. */
 #ifndef CLI_CHART_H
 #define CLI_CHART_H
 

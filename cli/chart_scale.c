@@ -11,7 +11,8 @@ chart_scale chart_scale_of(double least, double most, double from, double to) {
 
 double chart_place(const chart_scale *scale, double value) {
     const double within = fmin(fmax(value, scale->low), scale->high);
-    return scale->from + (scale->to - scale->from) * (log(within) - log(scale->low)) / (log(scale->high) - log(scale->low));
+    return scale->from +
+           (scale->to - scale->from) * (log(within) - log(scale->low)) / (log(scale->high) - log(scale->low));
 }
 
 /* ---- ticks ---- */
@@ -29,8 +30,10 @@ static bool add_tick(const chart_scale *scale, double value, tick_list *ticks) {
     return true;
 }
 
-/* Powers base^(k*step), each also times the given factors. True where at least two are on the scale and the list has room. */
-static bool powers(const chart_scale *scale, double base, int step, const double *factors, size_t factor_count, tick_list *ticks) {
+/* Powers base^(k*step), each also times the given factors. True where at least two are on the scale and the list has
+ * room. */
+static bool powers(const chart_scale *scale, double base, int step, const double *factors, size_t factor_count,
+                   tick_list *ticks) {
     const int first = (int)floor(log(scale->low) / log(base) / step) - 1;
     const int last = (int)ceil(log(scale->high) / log(base) / step) + 1;
     ticks->count = 0;
@@ -100,7 +103,8 @@ char *chart_number(double value, chart_unit unit, int digits, char out[CHART_NUM
     const double limit = base * (1 - 0.5 * pow(10, -digits));
     for (; step < last && value >= limit; step++) value /= base;
     if (!isfinite(value)) snprintf(out, CHART_NUMBER, "%g", value);
-    else if (value >= 1e6 || (value != 0 && fabs(value) < 0.01)) snprintf(out, CHART_NUMBER, "%.2g%s", value, names[unit][step]);
+    else if (value >= 1e6 || (value != 0 && fabs(value) < 0.01))
+        snprintf(out, CHART_NUMBER, "%.2g%s", value, names[unit][step]);
     else {
         plain(value, digits, out);
         size_t at = 0;
@@ -112,8 +116,8 @@ char *chart_number(double value, chart_unit unit, int digits, char out[CHART_NUM
 
 /* ---- labels ---- */
 
-/* Labels that touch form a group that lies around the mean of where its members want to be. Groups are merged from the left
- * until none touch: the least movement in squares, because each group is at its own best place. */
+/* Labels that touch form a group that lies around the mean of where its members want to be. Groups are merged from the
+ * left until none touch: the least movement in squares, because each group is at its own best place. */
 void chart_spread(double *positions, size_t count, double gap, double low, double high) {
     enum { MOST = 64 };
     double wanted[MOST]; /* the sum over a group of where its first member would want to be */

@@ -1,5 +1,5 @@
-/* chart_scale.h: the arithmetic of a chart, without its picture: where values go, which ticks an axis has, how numbers are
- * written beside it, and how labels keep off each other. Pure functions; positions are in units of the picture. */
+/* chart_scale.h: the arithmetic of a chart, without its picture: where values go, which ticks an axis has, how numbers
+ * are written beside it, and how labels keep off each other. Pure functions; positions are in units of the picture. */
 #ifndef CLI_CHART_SCALE_H
 #define CLI_CHART_SCALE_H
 
@@ -11,8 +11,8 @@ typedef struct chart_scale {
     double low, high, from, to;
 } chart_scale;
 
-/* The scale that shows values least..most with a little room at both ends. Where they are as good as one value, a factor of
- * two is shown to each side. */
+/* The scale that shows values least..most with a little room at both ends. Where they are as good as one value, a
+ * factor of two is shown to each side. */
 chart_scale chart_scale_of(double least, double most, double from, double to);
 /* A value beyond an end is placed at that end. */
 double chart_place(const chart_scale *scale, double value);
@@ -31,8 +31,9 @@ size_t chart_ticks(const chart_scale *scale, chart_unit unit, size_t most, doubl
 /* The value in at most `digits` digits with its unit: "1.5k", "64 KiB", "2.5 ms". Returns `out`. */
 char *chart_number(double value, chart_unit unit, int digits, char out[CHART_NUMBER]);
 
-/* Moves `count` rising positions (at most 64) apart, by as little as possible. Afterwards neighbours are at least `gap` apart,
- * all are within low..high, and their order is the same. Where there is too little room, the gaps are smaller. */
+/* Moves `count` rising positions (at most 64) apart, by as little as possible. Afterwards neighbours are at least `gap`
+ * apart, all are within low..high, and their order is the same. Where there is too little room, the gaps are
+ * smaller. */
 void chart_spread(double *positions, size_t count, double gap, double low, double high);
 
 #endif

@@ -68,7 +68,8 @@ static int tokenize(chat *c, const hd_message *messages, size_t message_count, s
                         count, (unsigned)context);
     int32_t *tokens = calloc(count + 1, sizeof *tokens);
     if (!tokens) return cli_fail(c->llm.cli.command, "no memory is left");
-    const hd_status status = hd_model_chat_tokens(c->llm.model, c->template_name, messages, message_count, tokens, &count);
+    const hd_status status =
+        hd_model_chat_tokens(c->llm.model, c->template_name, messages, message_count, tokens, &count);
     /* the last one is fed to learn what comes next */
     while (same < c->held && same + 1 < count && tokens[same] == c->answer.tokens[same]) same++;
     if (!status) memcpy(c->answer.tokens, tokens, count * sizeof *tokens);
@@ -101,7 +102,8 @@ static int end_turn(chat *c) {
     return CLI_OK;
 }
 
-/* The user's message and its answer. Where that fails or Ctrl-C comes before its first word, the conversation is as before. */
+/* The user's message and its answer. Where that fails or Ctrl-C comes before its first word, the conversation is as
+ * before. */
 static int turn(chat *c, const char *line) {
     const size_t before = c->message_count;
     int code = add_message(c, "user", strdup(line));
@@ -121,7 +123,8 @@ static int regenerate(chat *c) {
     const hd_message before = c->messages[--c->message_count];
     c->answer.desc.sampling.seed++;
     int code = answer(c);
-    char *said = !code && (c->answer.text_bytes || c->answer.made.stop != HD_STOP_CALLER) ? strdup(c->answer.text) : NULL;
+    char *said =
+        !code && (c->answer.text_bytes || c->answer.made.stop != HD_STOP_CALLER) ? strdup(c->answer.text) : NULL;
     if (said) free((char *)before.content);
     c->messages[c->message_count++] = (hd_message){ before.role, said ? said : before.content };
     return code ? code : end_turn(c);
@@ -181,7 +184,8 @@ static int load(chat *c, const char *path) {
     drop_messages(&fresh, 0);
     free(fresh.messages);
     json_decref(root);
-    return code ? cli_fail(c->llm.cli.command, "%s is no conversation that /save wrote, or cannot be read", path) : CLI_OK;
+    return code ? cli_fail(c->llm.cli.command, "%s is no conversation that /save wrote, or cannot be read", path)
+                : CLI_OK;
 }
 
 /* ---- what begins with a slash ---- */
@@ -203,16 +207,21 @@ static void stats(const chat *c) {
 /* False: the conversation is over. */
 static bool command(chat *c, const char *line, int *code) {
     enum { HELP, CLEAR, SYSTEM, STATS, EXIT, REGENERATE, SAVE, LOAD };
-    static const struct { const char *name; bool takes_text, needs_text; } known[] = {
-        [HELP] = { "/help", false, false }, [CLEAR] = { "/clear", false, false }, [SYSTEM] = { "/system", true, false },
-        [STATS] = { "/stats", false, false }, [EXIT] = { "/exit", false, false }, [REGENERATE] = { "/regenerate", false, false },
-        [SAVE] = { "/save", true, true }, [LOAD] = { "/load", true, true },
+    static const struct { const char *name; bool takes_text, needs_text;
+    } known[] = {
+        [HELP] = { "/help", false, false },    [CLEAR] = { "/clear", false, false },
+        [SYSTEM] = { "/system", true, false }, [STATS] = { "/stats", false, false },
+        [EXIT] = { "/exit", false, false },    [REGENERATE] = { "/regenerate", false, false },
+        [SAVE] = { "/save", true, true },      [LOAD] = { "/load", true, true },
     };
     const size_t length = strcspn(line, " \t");
     const char *rest = line + length + strspn(line + length, " \t");
     size_t which = 0;
-    while (which < CLI_COUNT(known) && (strlen(known[which].name) != length || memcmp(known[which].name, line, length) != 0)) which++;
-    if (which == CLI_COUNT(known)) cli_note("heddle: no command \"%.*s\"; see /help\n", (int)(length < 40 ? length : 40), line);
+    while (which < CLI_COUNT(known) &&
+           (strlen(known[which].name) != length || memcmp(known[which].name, line, length) != 0))
+        which++;
+    if (which == CLI_COUNT(known))
+        cli_note("heddle: no command \"%.*s\"; see /help\n", (int)(length < 40 ? length : 40), line);
     else if (*rest && !known[which].takes_text) cli_note("heddle: %s takes no text; see /help\n", known[which].name);
     else if (!*rest && known[which].needs_text) cli_note("heddle: %s needs the name of a file\n", known[which].name);
     else if (which == HELP) help();
@@ -232,7 +241,8 @@ static bool command(chat *c, const char *line, int *code) {
 
 #define IN_A_ROW_NS UINT64_C(1500000000)
 
-/* The next message; NULL at the end. Ctrl-C clears what is being typed; twice in a row, with no time to type between, it ends. */
+/* The next message; NULL at the end. Ctrl-C clears what is being typed; twice in a row, with no time to type between,
+ * it ends. */
 static char *next_line(chat *c) {
     for (uint64_t before = 0, now;; before = now) {
         cli_interrupts_catch(false);
@@ -284,7 +294,8 @@ static int begin(const cli_args *args, chat *c) {
                         "%s has no chat template, so it may be no chat model; name one with --template, or see "
                         "`heddle generate`", args->operand);
     /* A template that cannot be used is told before anything is loaded. */
-    if (hd_model_chat_tokens(c->llm.model, c->template_name, &probe, 1, NULL, &count)) return cli_session_fail(&c->llm.cli, NULL);
+    if (hd_model_chat_tokens(c->llm.model, c->template_name, &probe, 1, NULL, &count))
+        return cli_session_fail(&c->llm.cli, NULL);
     code = set_system(c, system ? system : "");
     if (!code) code = cli_llm_prepare(args, &c->llm);
     if (!code) code = cli_answer_prepare(args, &c->llm, &c->answer);
@@ -301,7 +312,9 @@ static int begin(const cli_args *args, chat *c) {
 
 static int run(const cli_args *args) {
     if (!args->operand)
-        return cli_usage(args->command, "needs a chat model: heddle chat MODEL.gguf (the one that comes with heddle only continues texts)");
+        return cli_usage(
+            args->command,
+            "needs a chat model: heddle chat MODEL.gguf (the one that comes with heddle only continues texts)");
     chat c = { .template_name = cli_get(args, "--template") };
     int code = cli_answer_read(args, 0, &c.answer);
     if (!code) code = begin(args, &c);

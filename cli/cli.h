@@ -1,5 +1,6 @@
-/* cli.h: what the commands of `heddle` share: options, errors, tables, a context with its device, and jobs. Each command
- * is one file with one cli_command; main.c lists them. Exit codes: 0 done, 1 failed, 2 the command line is wrong. */
+/* cli.h: what the commands of `heddle` share: options, errors, tables, a context with its device, and jobs. Each
+ * command is one file with one cli_command; main.c lists them. Exit codes: 0 done, 1 failed, 2 the command line is
+ * wrong. */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
@@ -25,7 +26,8 @@ typedef struct cli_option {
 } cli_option;
 
 /* Options that several commands have. */
-#define CLI_OPTION_DEVICE { "--device", "ID", "the device to take: an id or index of `heddle devices`; default: the best" }
+#define CLI_OPTION_DEVICE                                                                                              \
+    { "--device", "ID", "the device to take: an id or index of `heddle devices`; default: the best" }
 #define CLI_OPTION_MATH { "--math", "exact|fast", "exact: the same bits on every device; default: fast" }
 #define CLI_OPTION_ROUTE { "--route", "WHERE", \
     "auto, cpu, gpu, or a list: matmul=gpu,v3-v9=60%,rest=cpu; 60%: the GPU's share of the rows" }
@@ -68,7 +70,8 @@ const char *cli_get(const cli_args *args, const char *name);
 /* The values of an option that may stand several times: *at begins as 0; NULL after the last. */
 const char *cli_next(const cli_args *args, const char *name, size_t *at);
 /* The option as a whole number; false after a message. */
-bool cli_get_number(const cli_args *args, const char *name, uint64_t low, uint64_t high, uint64_t fallback, uint64_t *out);
+bool cli_get_number(const cli_args *args, const char *name, uint64_t low, uint64_t high, uint64_t fallback,
+                    uint64_t *out);
 bool cli_get_math(const cli_args *args, hd_math *out);
 /* The option as a number with a fraction, low..high. */
 bool cli_get_fraction(const cli_args *args, const char *name, double low, double high, double fallback, double *out);
@@ -92,8 +95,8 @@ void cli_be_quiet(void);
 bool cli_is_quiet(void);
 /* A text that a model wrote, or one like it, on stdout: the very bytes, but at a terminal made printable. */
 void cli_print_text(const char *bytes, size_t count);
-/* Where stderr is a terminal: its last line, which tells how far a command is, drawn anew and cut to its width; and its end, which
- * the next cli_print or cli_note is too. */
+/* Where stderr is a terminal: its last line, which tells how far a command is, drawn anew and cut to its width; and its
+ * end, which the next cli_print or cli_note is too. */
 void cli_progress(const char *format, ...) CLI_PRINTF(1, 2);
 void cli_progress_end(void);
 
@@ -143,8 +146,8 @@ typedef struct cli_session {
 int cli_session_open(const cli_command *command, cli_session *out_session);
 /* Opens the device (NULL: the best) and prints the start-up line on stderr. */
 int cli_session_device(cli_session *session, const char *id);
-/* Opens the devices that --device and --route ask for, and puts the route into the desc (route.c). What cannot be followed is
- * told, and in strict mode refused. */
+/* Opens the devices that --device and --route ask for, and puts the route into the desc (route.c). What cannot be
+ * followed is told, and in strict mode refused. */
 int cli_route(cli_session *session, const cli_args *args, hd_plan_desc *inout_desc);
 /* The counters of the session's devices, added up (route.c). */
 hd_status cli_session_stats(const cli_session *session, hd_device_stats *out);
@@ -160,7 +163,8 @@ json_t *cli_held_json(const cli_session *session, bool *ok);
 int cli_metrics_save(const cli_session *session, const char *path);
 const char *cli_kind_name(hd_device_kind kind);
 uint64_t cli_now_ns(void);
-/* The whole file ("-": standard input) with an ending zero, of at most `limit` bytes; free() it. NULL after a message. */
+/* The whole file ("-": standard input) with an ending zero, of at most `limit` bytes; free() it. NULL after a
+ * message. */
 char *cli_read_text(const cli_command *command, const char *path, size_t limit, size_t *out_bytes);
 
 /* ---- the environment (environment.c) ---- */
@@ -223,8 +227,8 @@ int cli_plan_save(cli_session *session, const hd_plan *plan, const char *path);
 int cli_plan_devices(cli_session *session, const char *saved, hd_plan_desc *out_desc);
 
 /* ---- the commands ---- */
-extern const cli_command cli_generate, cli_chat, cli_info, cli_tokenize, cli_fit, cli_train, cli_finetune, cli_merge, cli_convert,
-    cli_quantize, cli_perplexity, cli_bench_threshold, cli_bench_ops, cli_bench_transfer, cli_bench_batch,
+extern const cli_command cli_generate, cli_chat, cli_info, cli_tokenize, cli_fit, cli_train, cli_finetune, cli_merge,
+    cli_convert, cli_quantize, cli_perplexity, cli_bench_threshold, cli_bench_ops, cli_bench_transfer, cli_bench_batch,
     cli_bench_stream, cli_bench_route, cli_bench_llm, cli_bench_report, cli_bench_compare, cli_devices, cli_doctor,
     cli_verify, cli_stress, cli_tune, cli_run, cli_explain, cli_exec, cli_confirm;
 

@@ -1,4 +1,5 @@
-/* confirm.c: `heddle confirm`: does again what a receipt tells of, here, and says whether the same came out, or where not. */
+/* confirm.c: `heddle confirm`: does again what a receipt tells of, here, and says whether the same came out, or where
+ * not. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/receipt.h"
 #include <fcntl.h>
@@ -29,7 +30,8 @@ static json_t *read_receipt(const cli_args *args, const char *path) {
         return NULL;
     }
     if (json_integer_value(json_object_get(root, "receipt")) == 1 && list_of(args, root, "inputs") &&
-        list_of(args, root, "outputs") && list_of(args, root, "arguments") && list_of(args, root, "devices")) return root;
+        list_of(args, root, "outputs") && list_of(args, root, "arguments") && list_of(args, root, "devices"))
+        return root;
     if (json_integer_value(json_object_get(root, "receipt")) != 1)
         cli_fail(args->command, "%s is no receipt of a kind that is known here", path);
     json_decref(root);
@@ -44,13 +46,15 @@ static int words_of(const cli_args *args, json_t *root, const char *path, char *
     const char *device = cli_get(args, "--device");
     size_t i;
     int count = 0;
-    if (json_array_size(list) > MOST_WORDS - 4) return cli_fail(args->command, "%s has too many arguments", args->operand);
+    if (json_array_size(list) > MOST_WORDS - 4)
+        return cli_fail(args->command, "%s has too many arguments", args->operand);
     json_array_foreach(list, i, word) {
         const char *text = json_string_value(word), *equals = text ? strchr(text, '=') : NULL;
         char name[64] = "";
         if (text) snprintf(name, sizeof name, "%.*s", (int)(equals ? equals - text : (long)strlen(text)), text);
         if (!text || (text[0] == '-' && !cli_receipt_takes(name)))
-            return cli_fail(args->command, "%s: a receipt's arguments do not hold %s", args->operand, text ? name : "such a value");
+            return cli_fail(args->command, "%s: a receipt's arguments do not hold %s", args->operand,
+                            text ? name : "such a value");
         words[count++] = (char *)(uintptr_t)text; /* it is only read */
     }
     static char receipt[] = "--receipt", on[] = "--device";
@@ -73,12 +77,14 @@ static int run_again(const cli_args *args, json_t *root, const char *path) {
     int count = 0;
     for (size_t i = 0; i < CLI_COUNT(commands); i++)
         if (name && strcmp(commands[i]->name, name) == 0) command = commands[i];
-    if (!command) return cli_fail(args->command, "%s is of no command that can be confirmed: run or generate", args->operand);
+    if (!command)
+        return cli_fail(args->command, "%s is of no command that can be confirmed: run or generate", args->operand);
     int code = words_of(args, root, path, words, &count);
     if (code) return code;
     fflush(stdout);
     const int kept = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (kept < 0 || nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0) code = cli_fail(args->command, "/dev/null cannot be used");
+    if (kept < 0 || nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0)
+        code = cli_fail(args->command, "/dev/null cannot be used");
     if (!code) {
         code = cli_args_read(command, count, words, &again);
         if (!code) code = command->run(&again);
@@ -106,12 +112,15 @@ static json_t *find(json_t *list, const char *name) {
     return NULL;
 }
 
-static bool is_equal(json_t *a, json_t *b) { return strcmp(text_of(a, "sha256"), text_of(b, "sha256")) == 0 && *text_of(a, "sha256"); }
+static bool is_equal(json_t *a, json_t *b) {
+    return strcmp(text_of(a, "sha256"), text_of(b, "sha256")) == 0 && *text_of(a, "sha256");
+}
 
 /* The first place in which two lists differ; their length where none is. */
 static size_t first_difference(json_t *a, json_t *b) {
     size_t i = 0;
-    while (i < json_array_size(a) && i < json_array_size(b) && json_equal(json_array_get(a, i), json_array_get(b, i))) i++;
+    while (i < json_array_size(a) && i < json_array_size(b) && json_equal(json_array_get(a, i), json_array_get(b, i)))
+        i++;
     return i;
 }
 
@@ -122,7 +131,8 @@ static void tell_difference(json_t *was, json_t *is) {
     const json_int_t bytes = json_integer_value(json_object_get(was, "bytes"));
     if (numbers) cli_print("%s: differs from number %zu of %zu on\n", name, at + 1, json_array_size(numbers));
     else if (at < json_array_size(parts))
-        cli_print("%s: differs, first in part %zu of %zu of its %lld bytes\n", name, at + 1, json_array_size(parts), (long long)bytes);
+        cli_print("%s: differs, first in part %zu of %zu of its %lld bytes\n", name, at + 1, json_array_size(parts),
+                  (long long)bytes);
     else cli_print("%s: differs\n", name);
 }
 
@@ -134,7 +144,8 @@ static int check_inputs(const cli_args *args, json_t *was, json_t *is) {
         json_t *other = find(now, text_of(entry, "name"));
         if (other && is_equal(entry, other)) continue;
         return cli_fail(args->command, "input \"%s\"%s%s is not what the receipt was made from; its sha256 was %s",
-                        text_of(entry, "name"), *text_of(entry, "file") ? ", " : "", text_of(entry, "file"), text_of(entry, "sha256"));
+                        text_of(entry, "name"), *text_of(entry, "file") ? ", " : "", text_of(entry, "file"),
+                        text_of(entry, "sha256"));
     }
     return CLI_OK;
 }
@@ -150,10 +161,11 @@ static int check_outputs(json_t *was, json_t *is) {
     const bool same = equal == json_array_size(before) && equal > 0;
     const char *there = text_of(json_array_get(json_object_get(was, "devices"), 0), "name"),
                *here = text_of(json_array_get(json_object_get(is, "devices"), 0), "name");
-    cli_print("%s: %zu of %zu outputs are those of the receipt, to the byte; made on %s, done again on %s\n", same ? "equal" : "not equal",
-           equal, json_array_size(before), there, here);
+    cli_print("%s: %zu of %zu outputs are those of the receipt, to the byte; made on %s, done again on %s\n",
+              same ? "equal" : "not equal", equal, json_array_size(before), there, here);
     if (!same && strcmp(text_of(was, "math"), "exact") != 0)
-        cli_print("the receipt is of fast arithmetic, whose bits differ between devices; with --math exact they do not\n");
+        cli_print(
+            "the receipt is of fast arithmetic, whose bits differ between devices; with --math exact they do not\n");
     return same ? CLI_OK : CLI_FAILED;
 }
 
@@ -175,7 +187,8 @@ static int confirm(const cli_args *args) {
 static const cli_option options[] = { CLI_OPTION_DEVICE };
 
 const cli_command cli_confirm = {
-    "confirm", "does again what a receipt tells of, and says whether it came out the same", "confirm RECEIPT.json [--device ID]",
+    "confirm", "does again what a receipt tells of, and says whether it came out the same",
+    "confirm RECEIPT.json [--device ID]",
     "RECEIPT.json", options, CLI_COUNT(options),
     "Receipts are written by `heddle run --receipt` and `heddle generate --receipt`. Files are looked for\n"
     "under the names that the receipt has. Exit code: 0 equal, 1 not equal or not possible.\n",

@@ -58,15 +58,18 @@ static int run(const cli_args *args) {
     if (!code) code = cli_convert_folder(&session, args->operands[0], args->operands[1], &tensors);
     if (!code && hd_model_describe(session.context, args->operands[1], &info)) code = cli_session_fail(&session, NULL);
     if (!code)
-        cli_print("%s: %s of %u layers, %llu tensors, %s of weights: %s\n", args->operands[1], info.architecture, (unsigned)info.layers,
-                  (unsigned long long)tensors, cli_bytes(info.weight_bytes, bytes), info.weight_types);
+        cli_print("%s: %s of %u layers, %llu tensors, %s of weights: %s\n", args->operands[1], info.architecture,
+                  (unsigned)info.layers, (unsigned long long)tensors, cli_bytes(info.weight_bytes, bytes),
+                  info.weight_types);
     cli_session_close(&session);
     return code;
 }
 
 const cli_command cli_convert = {
-    "convert", "writes a folder of Hugging Face's transformers as a GGUF file", "convert FOLDER OUT.gguf", "FOLDER OUT.gguf",
+    "convert", "writes a folder of Hugging Face's transformers as a GGUF file", "convert FOLDER OUT.gguf",
+    "FOLDER OUT.gguf",
     NULL, 0,
-    "FOLDER has config.json, tokenizer.json and model.safetensors, or its shards and their index. Weights keep their types.\n",
+    "FOLDER has config.json, tokenizer.json and model.safetensors, or its shards and their index. Weights keep their "
+    "types.\n",
     "  heddle convert Qwen3-0.6B qwen3-0.6b.gguf\n", run,
 };

@@ -1,5 +1,5 @@
-/* convert.h: what `heddle convert` is made of: a folder as Hugging Face's transformers keep a model, and its parts as keys and
- * tensors of a GGUF file. Each part says on stderr what is in the way, and returns an exit code. */
+/* convert.h: what `heddle convert` is made of: a folder as Hugging Face's transformers keep a model, and its parts as
+ * keys and tensors of a GGUF file. Each part says on stderr what is in the way, and returns an exit code. */
 #ifndef CLI_CONVERT_H
 #define CLI_CONVERT_H
 
@@ -9,8 +9,8 @@
 
 enum { CLI_CONVERT_SHARDS = 512, CLI_CONVERT_LAYERS = 1024 };
 
-/* A family of models: its class in config.json, its name in GGUF, and whether the rows of queries and keys are put in another
- * order, since GGUF's family turns neighbours where transformers turn halves. */
+/* A family of models: its class in config.json, its name in GGUF, and whether the rows of queries and keys are put in
+ * another order, since GGUF's family turns neighbours where transformers turn halves. */
 typedef struct cli_family {
     const char *class_name, *name;
     bool        turns_neighbours;

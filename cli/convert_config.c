@@ -1,11 +1,13 @@
-/* convert_config.c: config.json as keys of a GGUF file. What would change the answers and has no key is refused by name. */
+/* convert_config.c: config.json as keys of a GGUF file. What would change the answers and has no key is refused by
+ * name. */
 #include "cli/convert.h"
 #include <math.h>
 #include <string.h>
 
 static const cli_family families[] = {
-    { "LlamaForCausalLM", "llama", true },  { "MistralForCausalLM", "llama", true }, { "Qwen2ForCausalLM", "qwen2", false },
-    { "Qwen3ForCausalLM", "qwen3", false }, { "Phi3ForCausalLM", "phi3", false },
+    { "LlamaForCausalLM", "llama", true },  { "MistralForCausalLM", "llama", true },
+    { "Qwen2ForCausalLM", "qwen2", false }, { "Qwen3ForCausalLM", "qwen3", false },
+    { "Phi3ForCausalLM", "phi3", false },
 };
 
 static int bad(const cli_conversion *c, const char *key, const char *why) {
@@ -27,7 +29,8 @@ static int whole(const cli_conversion *c, const char *key, uint32_t most, uint64
 static int real(const cli_conversion *c, const json_t *from, const char *key, double fallback, double *out) {
     const json_t *value = json_object_get(from, key);
     *out = json_is_number(value) ? json_number_value(value) : fallback;
-    if ((value && !json_is_null(value) && !json_is_number(value)) || !isfinite(*out)) return bad(c, key, "is no number");
+    if ((value && !json_is_null(value) && !json_is_number(value)) || !isfinite(*out))
+        return bad(c, key, "is no number");
     return *out > 0 && *out < 1e30 ? CLI_OK : bad(c, key, "is missing or out of range");
 }
 
@@ -59,8 +62,11 @@ static int llama3_divisors(cli_conversion *c, const json_t *scaling, double base
     if (count > CLI_COUNT(c->divisors) || count == 0) return bad(c, "head_dim", "is too large");
     if (!(high > low)) return bad(c, "high_freq_factor", "is not above low_freq_factor");
     for (uint32_t i = 0; i < count; i++) {
-        const double wave = 2 * acos(-1.0) * pow(base, 2.0 * i / c->head_size), smooth = (original / wave - low) / (high - low);
-        c->divisors[i] = (float)(wave < original / high ? 1 : wave > original / low ? factor : 1 / ((1 - smooth) / factor + smooth));
+        const double wave = 2 * acos(-1.0) * pow(base, 2.0 * i / c->head_size),
+                     smooth = (original / wave - low) / (high - low);
+        c->divisors[i] = (float)(wave < original / high  ? 1
+                                 : wave > original / low ? factor
+                                                         : 1 / ((1 - smooth) / factor + smooth));
     }
     c->tensors[c->tensor_count++] = (cli_converted){ .data = c->divisors, .from = HD_F32, .to = HD_F32, .row = count };
     return CLI_OK;
@@ -68,7 +74,8 @@ static int llama3_divisors(cli_conversion *c, const json_t *scaling, double base
 
 /* Older configurations have rope_theta and rope_scaling, newer ones rope_parameters. */
 static int rope(cli_conversion *c) {
-    const json_t *parameters = json_object_get(c->config, "rope_parameters"), *scaling = json_object_get(c->config, "rope_scaling");
+    const json_t *parameters = json_object_get(c->config, "rope_parameters"),
+                 *scaling = json_object_get(c->config, "rope_scaling");
     double base, factor, original;
     if (json_is_object(parameters)) scaling = parameters;
     int code = real(c, json_object_get(scaling, "rope_theta") ? scaling : c->config, "rope_theta", 10000, &base);
@@ -81,7 +88,8 @@ static int rope(cli_conversion *c) {
         ? bad(c, "rope_scaling", "has no type") : CLI_OK;
     if (strcmp(type, "llama3") == 0) return llama3_divisors(c, scaling, base);
     const bool yarn = strcmp(type, "yarn") == 0;
-    if (!yarn && strcmp(type, "linear") != 0) return bad(c, "rope_scaling", "is of a type that heddle does not convert");
+    if (!yarn && strcmp(type, "linear") != 0)
+        return bad(c, "rope_scaling", "is of a type that heddle does not convert");
     code = real(c, scaling, "factor", 0, &factor);
     if (code) return code;
     put_text(c, "rope.scaling.type", type);
@@ -94,19 +102,24 @@ static int rope(cli_conversion *c) {
 
 /* One value of these can be converted, which stands for none of it. */
 static int refuse(const cli_conversion *c) {
-    static const char *const numbers[] = { "num_experts", "num_local_experts", "attn_logit_softcapping", "final_logit_softcapping" };
+    static const char *const numbers[] = { "num_experts", "num_local_experts", "attn_logit_softcapping",
+                                           "final_logit_softcapping" };
     static const char *const switches[] = { "use_sliding_window" };
-    const json_t *partial = json_object_get(c->config, "partial_rotary_factor"), *act = json_object_get(c->config, "hidden_act");
+    const json_t *partial = json_object_get(c->config, "partial_rotary_factor"),
+                 *act = json_object_get(c->config, "hidden_act");
     for (size_t i = 0; i < CLI_COUNT(numbers); i++) {
         const json_t *value = json_object_get(c->config, numbers[i]);
-        if (value && !json_is_null(value) && json_number_value(value) != 0) return bad(c, numbers[i], "is not converted");
+        if (value && !json_is_null(value) && json_number_value(value) != 0)
+            return bad(c, numbers[i], "is not converted");
     }
     for (size_t i = 0; i < CLI_COUNT(switches); i++)
         if (json_is_true(json_object_get(c->config, switches[i]))) return bad(c, switches[i], "is not converted");
-    if (json_is_number(partial) && json_number_value(partial) != 1) return bad(c, "partial_rotary_factor", "is not converted");
+    if (json_is_number(partial) && json_number_value(partial) != 1)
+        return bad(c, "partial_rotary_factor", "is not converted");
     if (json_object_get(c->config, "quantization_config"))
         return bad(c, "quantization_config", "is not converted: take the folder of the plain weights");
-    if (act && (!json_is_string(act) || (strcmp(json_string_value(act), "silu") != 0 && strcmp(json_string_value(act), "swish") != 0)))
+    if (act && (!json_is_string(act) ||
+                (strcmp(json_string_value(act), "silu") != 0 && strcmp(json_string_value(act), "swish") != 0)))
         return bad(c, "hidden_act", "is not silu");
     return CLI_OK;
 }
@@ -116,7 +129,8 @@ static int find_family(cli_conversion *c) {
     for (size_t i = 0; i < CLI_COUNT(families) && name; i++)
         if (strcmp(families[i].class_name, name) == 0) c->family = &families[i];
     if (c->family) return CLI_OK;
-    return cli_fail(c->command, "%.200s/config.json: architectures is %.60s; Llama, Mistral, Qwen2, Qwen3 and Phi3 are converted",
+    return cli_fail(c->command,
+                    "%.200s/config.json: architectures is %.60s; Llama, Mistral, Qwen2, Qwen3 and Phi3 are converted",
                     c->folder, name ? name : "missing");
 }
 

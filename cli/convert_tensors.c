@@ -1,15 +1,19 @@
-/* convert_tensors.c: a model's tensors by the names that GGUF has for them. A tensor that no row knows is refused by name, so that
- * nothing is lost without a word; shapes are checked by whoever opens the file. */
+/* convert_tensors.c: a model's tensors by the names that GGUF has for them. A tensor that no row knows is refused by
+ * name, so that nothing is lost without a word; shapes are checked by whoever opens the file. */
 #include "cli/convert.h"
 #include <stdlib.h>
 #include <string.h>
 
 /* Names of a layer's parts, behind "model.layers.N." and "blk.N.". */
 static const struct { const char *from, *to; } parts[] = {
-    { "input_layernorm", "attn_norm" },         { "post_attention_layernorm", "ffn_norm" }, { "self_attn.q_proj", "attn_q" },
-    { "self_attn.k_proj", "attn_k" },           { "self_attn.v_proj", "attn_v" },           { "self_attn.o_proj", "attn_output" },
-    { "self_attn.qkv_proj", "attn_qkv" },       { "self_attn.q_norm", "attn_q_norm" },      { "self_attn.k_norm", "attn_k_norm" },
-    { "mlp.gate_proj", "ffn_gate" },            { "mlp.up_proj", "ffn_up" },                { "mlp.gate_up_proj", "ffn_up" },
+    { "input_layernorm", "attn_norm" },         { "post_attention_layernorm", "ffn_norm" },
+    { "self_attn.q_proj", "attn_q" },
+    { "self_attn.k_proj", "attn_k" },           { "self_attn.v_proj", "attn_v" },
+    { "self_attn.o_proj", "attn_output" },
+    { "self_attn.qkv_proj", "attn_qkv" },       { "self_attn.q_norm", "attn_q_norm" },
+    { "self_attn.k_norm", "attn_k_norm" },
+    { "mlp.gate_proj", "ffn_gate" },            { "mlp.up_proj", "ffn_up" },
+    { "mlp.gate_up_proj", "ffn_up" },
     { "mlp.down_proj", "ffn_down" },
 };
 static const struct { const char *from, *to; } outside[] = {
@@ -28,7 +32,9 @@ static bool name_of(const cli_conversion *c, const char *from, char out[NAME_ROO
     if (c->tied && strcmp(from, "lm_head.weight") == 0) return true;
     for (size_t i = 0; i < CLI_COUNT(outside); i++)
         if (strcmp(from, outside[i].from) == 0) return snprintf(out, NAME_ROOM, "%s", outside[i].to) > 0;
-    if (strlen(from) > 200 || sscanf(from, "model.layers.%4u.%n", &layer, &used) != 1 || used == 0 || layer >= c->layers) return false;
+    if (strlen(from) > 200 || sscanf(from, "model.layers.%4u.%n", &layer, &used) != 1 || used == 0 ||
+        layer >= c->layers)
+        return false;
     const char *rest = from + used, *dot = strrchr(rest, '.');
     if (!dot || (strcmp(dot, ".weight") != 0 && strcmp(dot, ".bias") != 0)) return false;
     for (size_t i = 0; i < CLI_COUNT(parts); i++)
@@ -50,7 +56,8 @@ static bool fill(void *user, uint64_t from, uint64_t bytes, void *out) {
     const uint64_t size = hd_dtype_bytes(t->to, 1), old_size = hd_dtype_bytes(t->from, 1), end = (from + bytes) / size;
     uint8_t *to = out;
     for (uint64_t at = from / size; at < end;) {
-        const uint64_t row = at / t->row, column = at % t->row, count = t->row - column < end - at ? t->row - column : end - at;
+        const uint64_t row = at / t->row, column = at % t->row,
+                       count = t->row - column < end - at ? t->row - column : end - at;
         const uint8_t *source = (const uint8_t *)t->data + (row_of(t, row) * t->row + column) * old_size;
         if (t->from == t->to) memcpy(to, source, count * size);
         else if (hd_dequantize(t->from, source, count, (float *)(void *)to)) return false; /* to f32 */
@@ -65,7 +72,8 @@ static int open_shard(cli_conversion *c, const char *name) {
     if (snprintf(path, sizeof path, "%s/%s", c->folder, name) >= (int)sizeof path)
         return cli_fail(c->command, "%.200s: the path is too long", c->folder);
     if (c->shard_count == CLI_CONVERT_SHARDS) return cli_fail(c->command, "more than %d shards", CLI_CONVERT_SHARDS);
-    if (hd_safetensors_open(c->session->context, path, &c->shards[c->shard_count])) return cli_session_fail(c->session, NULL);
+    if (hd_safetensors_open(c->session->context, path, &c->shards[c->shard_count]))
+        return cli_session_fail(c->session, NULL);
     c->shard_count++;
     return CLI_OK;
 }
@@ -84,7 +92,8 @@ static int open_shards(cli_conversion *c) {
         if (code || (name && json_object_get(seen, name))) continue;
         if (!name || strchr(name, '/') || name[0] == '.' || strlen(name) != json_string_length(file) ||
             json_object_set_new(seen, name, json_true()))
-            code = cli_fail(c->command, "%.200s/model.safetensors.index.json: the file of %.60s is none of the folder", c->folder, tensor);
+            code = cli_fail(c->command, "%.200s/model.safetensors.index.json: the file of %.60s is none of the folder",
+                            c->folder, tensor);
         else code = open_shard(c, name);
     }
     json_decref(seen);
@@ -96,12 +105,13 @@ static int open_shards(cli_conversion *c) {
 static int put(cli_conversion *c, const hd_safetensor *from) {
     char name[NAME_ROOM];
     if (!name_of(c, from->name, name))
-        return cli_fail(c->command, "tensor %.80s: heddle does not know what it is in a %s", from->name, c->family->class_name);
+        return cli_fail(c->command, "tensor %.80s: heddle does not know what it is in a %s", from->name,
+                        c->family->class_name);
     if (name[0] == 0) return CLI_OK;
     const bool is_float = from->dtype == HD_F32 || from->dtype == HD_F16 || from->dtype == HD_BF16;
     if (!is_float || from->shape.rank < 1 || from->shape.rank > 2)
-        return cli_fail(c->command, "tensor %.80s is %.16s of %u axes; F32, F16 or BF16 of one or two are converted", from->name,
-                        from->type, (unsigned)from->shape.rank);
+        return cli_fail(c->command, "tensor %.80s is %.16s of %u axes; F32, F16 or BF16 of one or two are converted",
+                        from->name, from->type, (unsigned)from->shape.rank);
     cli_converted *t = &c->tensors[c->tensor_count++];
     const bool queries = strstr(name, ".attn_q."), keys = strstr(name, ".attn_k.");
     const uint64_t rows = (uint64_t)from->shape.dims[0];
@@ -130,8 +140,10 @@ int cli_convert_tensors(cli_conversion *c) {
     if (!code && !c->tensors) code = cli_fail(c->command, "no memory is left");
     if (!code) code = cli_convert_rope(c);
     if (!code && c->tensor_count > 0)
-        hd_model_writer_tensor(c->writer, "rope_freqs.weight", HD_F32, HD_SHAPE((int64_t)c->tensors[0].row), fill, &c->tensors[0]);
+        hd_model_writer_tensor(c->writer, "rope_freqs.weight", HD_F32, HD_SHAPE((int64_t)c->tensors[0].row), fill,
+                               &c->tensors[0]);
     for (size_t i = 0; i < c->shard_count && !code; i++)
-        for (size_t k = 0; k < hd_safetensors_count(c->shards[i]) && !code; k++) code = put(c, hd_safetensors_get(c->shards[i], k));
+        for (size_t k = 0; k < hd_safetensors_count(c->shards[i]) && !code; k++)
+            code = put(c, hd_safetensors_get(c->shards[i], k));
     return code;
 }

@@ -1,5 +1,5 @@
-/* convert_tokenizer.c: tokenizer.json as keys of a GGUF file: the vocabulary and merges of a byte-level BPE, its pattern's name, and
- * the tokens that begin and end a text. */
+/* convert_tokenizer.c: tokenizer.json as keys of a GGUF file: the vocabulary and merges of a byte-level BPE, its
+ * pattern's name, and the tokens that begin and end a text. */
 #include "cli/convert.h"
 #include "cli/text.h"
 #include <stdlib.h>
@@ -13,21 +13,25 @@
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 #define CASED_TAIL "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-/* What the steps of pre_tokenizer say, and GGUF's name for it. The name in `whole` is for models that take a word which is a token
- * as it is. */
-static const struct { const char *steps, *name, *whole; } patterns[] = {
+/* What the steps of pre_tokenizer say, and GGUF's name for it. The name in `whole` is for models that take a word which
+ * is a token as it is. */
+static const struct { const char *steps, *name, *whole;
+} patterns[] = {
     { "words;", "gpt-2", NULL },
     { "digits;words;", "smollm", NULL },
     { "split:" CONTRACTIONS "|" WORDS "|\\p{N}{1,3}" TAIL ";bytes;", "dbrx", "llama-bpe" },
     { "split:" CONTRACTIONS "|" WORDS "|\\p{N}" TAIL ";bytes;", "qwen2", NULL },
-    { "split:" OPEN UPPER "*" LOWER "+" CONTRACTIONS "?|" OPEN UPPER "+" LOWER "*" CONTRACTIONS "?|\\p{N}{1,3}" CASED_TAIL ";bytes;",
+    { "split:" OPEN UPPER "*" LOWER "+" CONTRACTIONS "?|" OPEN UPPER "+" LOWER "*" CONTRACTIONS
+      "?|\\p{N}{1,3}" CASED_TAIL ";bytes;",
       "gpt-4o", NULL },
     { "split:" OPEN UPPER "*" LOWER "+|" OPEN UPPER "+" LOWER "*|\\p{N}" CASED_TAIL ";bytes;", NULL, "tekken" },
 };
 
 enum { TYPE_NORMAL = 1, TYPE_CONTROL = 3, TYPE_USER = 4, TYPE_UNUSED = 5 };
 
-static int bad(const cli_conversion *c, const char *what) { return cli_fail(c->command, "%.200s/tokenizer.json: %s", c->folder, what); }
+static int bad(const cli_conversion *c, const char *what) {
+    return cli_fail(c->command, "%.200s/tokenizer.json: %s", c->folder, what);
+}
 
 /* Adds a step's words; false for one that is not known. */
 static bool add_step(const json_t *step, text *out) {
@@ -58,7 +62,8 @@ static const char *find_pattern(const cli_conversion *c) {
     const char *name = NULL;
     bool known = json_is_object(pre);
     if (json_is_array(steps))
-        for (size_t i = 0; i < json_array_size(steps) && i < 8; i++) known = known && add_step(json_array_get(steps, i), &words);
+        for (size_t i = 0; i < json_array_size(steps) && i < 8; i++)
+            known = known && add_step(json_array_get(steps, i), &words);
     else known = known && add_step(pre, &words);
     for (size_t i = 0; i < CLI_COUNT(patterns) && known && !words.failed && words.length; i++)
         if (strcmp(patterns[i].steps, words.data) == 0) name = whole ? patterns[i].whole : patterns[i].name;
@@ -76,8 +81,10 @@ typedef struct vocabulary {
 
 static int set(const cli_conversion *c, vocabulary *v, const json_t *id, const char *content, int32_t type) {
     const json_int_t at = json_is_integer(id) ? json_integer_value(id) : -1;
-    if (at < 0 || at >= (json_int_t)v->count) return bad(c, "a token's id is none, or not below vocab_size of config.json");
-    if (v->texts[at] && (type == TYPE_NORMAL || strcmp(v->texts[at], content) != 0)) return bad(c, "two tokens have the same id");
+    if (at < 0 || at >= (json_int_t)v->count)
+        return bad(c, "a token's id is none, or not below vocab_size of config.json");
+    if (v->texts[at] && (type == TYPE_NORMAL || strcmp(v->texts[at], content) != 0))
+        return bad(c, "two tokens have the same id");
     v->texts[at] = content;
     v->types[at] = type;
     return CLI_OK;
@@ -112,10 +119,13 @@ static int put_merges(const cli_conversion *c) {
     text all = { 0 };
     const char **texts = calloc(count + 1, sizeof *texts);
     size_t *starts = calloc(count + 1, sizeof *starts);
-    int code = !texts || !starts ? cli_fail(c->command, "no memory is left") : count == 0 ? bad(c, "model.merges is missing") : CLI_OK;
+    int code = !texts || !starts ? cli_fail(c->command, "no memory is left")
+               : count == 0      ? bad(c, "model.merges is missing")
+                                 : CLI_OK;
     for (size_t i = 0; i < count && !code; i++) {
         const json_t *merge = json_array_get(merges, i);
-        const char *left = json_string_value(json_array_get(merge, 0)), *right = json_string_value(json_array_get(merge, 1));
+        const char *left = json_string_value(json_array_get(merge, 0)),
+                   *right = json_string_value(json_array_get(merge, 1));
         const char *both = json_string_value(merge);
         starts[i] = all.length;
         if (both) text_append(&all, both, strlen(both) + 1);
@@ -139,7 +149,8 @@ static int put_id(const cli_conversion *c, const char *from, const char *to) {
     const json_t *value = json_object_get(c->config, from);
     if (json_is_array(value)) value = json_array_get(value, 0);
     if (!value || json_is_null(value)) return CLI_OK;
-    if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) >= (json_int_t)c->vocabulary)
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+        json_integer_value(value) >= (json_int_t)c->vocabulary)
         return cli_fail(c->command, "%.200s/config.json: %s is no token", c->folder, from);
     hd_model_writer_u32(c->writer, to, (uint32_t)json_integer_value(value));
     return CLI_OK;
@@ -147,7 +158,8 @@ static int put_id(const cli_conversion *c, const char *from, const char *to) {
 
 /* The chat template of tokenizer_config.json, and whether texts begin with BOS. */
 static int put_chat(const cli_conversion *c) {
-    const json_t *chat = json_object_get(c->tokenizer_config, "chat_template"), *bos = json_object_get(c->config, "bos_token_id");
+    const json_t *chat = json_object_get(c->tokenizer_config, "chat_template"),
+                 *bos = json_object_get(c->config, "bos_token_id");
     const json_t *begins = json_object_get(c->tokenizer_config, "add_bos_token");
     if (json_is_string(chat))
         hd_model_writer_text(c->writer, "tokenizer.chat_template", json_string_value(chat), json_string_length(chat));

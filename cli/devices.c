@@ -1,4 +1,5 @@
-/* devices.c: `heddle devices`: every back end with the reason why it is or is not there, and every device, best first. */
+/* devices.c: `heddle devices`: every back end with the reason why it is or is not there, and every device, best
+ * first. */
 #include "cli/cli.h"
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@ static int take_inventory(cli_session *session, inventory *out) {
     out->backends = calloc(out->backend_count + 1, sizeof *out->backends);
     out->devices = calloc(out->device_count + 1, sizeof *out->devices);
     if (!out->backends || !out->devices) return cli_fail(session->command, "no memory is left");
-    if (hd_backends(session->context, out->backends, &out->backend_count) || hd_devices(session->context, out->devices, &out->device_count))
+    if (hd_backends(session->context, out->backends, &out->backend_count) ||
+        hd_devices(session->context, out->devices, &out->device_count))
         return cli_session_fail(session, NULL);
     return CLI_OK;
 }
@@ -30,7 +32,8 @@ static char *caps_of(cli_session *session, const char *id) {
     if (!status || status == HD_STATUS_LIMIT) {
         cli_session_forget(session);
         text = malloc(needed + 1);
-        status = text ? hd_device_caps_text(session->context, id, text, needed + 1, &needed) : HD_STATUS_OUT_OF_HOST_MEMORY;
+        status =
+            text ? hd_device_caps_text(session->context, id, text, needed + 1, &needed) : HD_STATUS_OUT_OF_HOST_MEMORY;
     }
     if (!status) return text;
     cli_session_fail(session, id);
@@ -65,7 +68,8 @@ static int print_backends(const cli_command *command, const inventory *all) {
     return CLI_OK;
 }
 
-/* What several APIs reach is one GPU: its address on the PCI bus tells. Best first, with their times where they were measured. */
+/* What several APIs reach is one GPU: its address on the PCI bus tells. Best first, with their times where they were
+ * measured. */
 static void print_routes(const inventory *all) {
     for (size_t i = 0; i < all->device_count; i++) {
         const char *pci = all->devices[i].pci;
@@ -126,7 +130,8 @@ static int print_all_caps(cli_session *session, const inventory *all) {
         cli_print("\n%s\n", all->devices[i].id);
         for (const char *line = text; *line;) {
             size_t length = strcspn(line, "\n"), name = strcspn(line, " ");
-            if (name < length) cli_print("  %-32.*s %.*s\n", (int)name, line, (int)(length - name - 1), line + name + 1);
+            if (name < length)
+                cli_print("  %-32.*s %.*s\n", (int)name, line, (int)(length - name - 1), line + name + 1);
             line += length + (line[length] == '\n');
         }
         free(text);
@@ -172,7 +177,8 @@ static json_t *json_device(const hd_device_info *device, bool *ok) {
     cli_put(object, "memory_bytes", json_integer((json_int_t)device->memory_bytes), ok);
     cli_put(object, "driver", cli_json_text(device->driver), ok);
     cli_put(object, "pci", cli_json_text(device->pci), ok);
-    cli_put(object, "measured_ns", device->measured_ns ? json_integer((json_int_t)device->measured_ns) : json_null(), ok);
+    cli_put(object, "measured_ns", device->measured_ns ? json_integer((json_int_t)device->measured_ns) : json_null(),
+            ok);
     return object;
 }
 
@@ -197,7 +203,8 @@ static int print_json(cli_session *session, const inventory *all, bool verbose) 
 /* ---- measuring ---- */
 
 static bool is_gpu(const hd_device_info *device) {
-    return device->kind == HD_DEVICE_DISCRETE_GPU || device->kind == HD_DEVICE_INTEGRATED_GPU || device->kind == HD_DEVICE_OTHER;
+    return device->kind == HD_DEVICE_DISCRETE_GPU || device->kind == HD_DEVICE_INTEGRATED_GPU ||
+           device->kind == HD_DEVICE_OTHER;
 }
 
 static void take_rank(void *user, const hd_fact *fact) { *(uint64_t *)user = fact->rank_ns; }
@@ -215,7 +222,8 @@ static int measure(cli_session *session) {
         cli_cell time;
         if (!is_gpu(&all.devices[i])) continue;
         hd_status status = hd_device_open(session->context, &desc, &device);
-        if (!status) status = hd_device_calibrate(device, &(hd_calibrate_desc){ .kinds = HD_FACT_RANK, .report = take_rank, .user = &ns });
+        if (!status) status = hd_device_calibrate(device, &(hd_calibrate_desc){ .kinds = HD_FACT_RANK,
+                                                                                .report = take_rank, .user = &ns });
         hd_device_close(device);
         gpus++;
         if (status) code = cli_session_fail(session, desc.id);

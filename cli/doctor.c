@@ -1,5 +1,5 @@
-/* doctor.c: `heddle doctor`: looks for what keeps devices from working, from the files of the system to answers that are known,
- * and says what to do about each. */
+/* doctor.c: `heddle doctor`: looks for what keeps devices from working, from the files of the system to answers that
+ * are known, and says what to do about each. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/doctor.h"
 #include <stdarg.h>
@@ -46,8 +46,9 @@ static void print_text(const doctor_findings *all) {
         cli_print("%-8s %s %s: %s\n", level_names[finding->level], finding->part, finding->about, finding->text);
         if (finding->mend[0]) cli_print("         -> %s\n", finding->mend);
     }
-    cli_print("\n%zu problem%s, %zu note%s, %zu ok\n", all->levels[DOCTOR_PROBLEM], all->levels[DOCTOR_PROBLEM] == 1 ? "" : "s",
-              all->levels[DOCTOR_NOTE], all->levels[DOCTOR_NOTE] == 1 ? "" : "s", all->levels[DOCTOR_OK]);
+    cli_print("\n%zu problem%s, %zu note%s, %zu ok\n", all->levels[DOCTOR_PROBLEM],
+              all->levels[DOCTOR_PROBLEM] == 1 ? "" : "s", all->levels[DOCTOR_NOTE],
+              all->levels[DOCTOR_NOTE] == 1 ? "" : "s", all->levels[DOCTOR_OK]);
 }
 
 static int print_json(const cli_command *command, const doctor_findings *all) {
@@ -72,8 +73,8 @@ static int print_json(const cli_command *command, const doctor_findings *all) {
 
 /* ---- the command ---- */
 
-/* What the library warns of is a finding, but for what it says of a device that it opens. Its errors come back from its calls, but
- * the one that keeps a context from being made is told here only. */
+/* What the library warns of is a finding, but for what it says of a device that it opens. Its errors come back from its
+ * calls, but the one that keeps a context from being made is told here only. */
 typedef struct listener {
     doctor_findings *to;
     bool             creating;
@@ -98,7 +99,8 @@ static void examine(doctor_findings *all, const cli_args *args) {
     const hd_status status = hd_context_create(&desc, &context);
     hears.creating = false;
     if (status && !all->levels[DOCTOR_PROBLEM])
-        doctor_add(all, DOCTOR_PROBLEM, "heddle", hd_version(), "%s: %s", hd_status_name(status), hd_status_text(status));
+        doctor_add(all, DOCTOR_PROBLEM, "heddle", hd_version(), "%s: %s", hd_status_name(status),
+                   hd_status_text(status));
     if (!status) doctor_backends(all, context, cli_get(args, "--device"));
     doctor_drivers(all, ""); /* after the loaders opened them: what crashes there is seen there */
     if (!status) doctor_devices(all, context, cli_get(args, "--device"));
@@ -117,12 +119,15 @@ static int doctor(const cli_args *args) {
     return code;
 }
 
-static const cli_option options[] = { { "--device", "ID", "the device that has to work; default: the best" }, CLI_OPTION_JSON };
+static const cli_option options[] = { { "--device", "ID", "the device that has to work; default: the best" },
+                                      CLI_OPTION_JSON };
 
 const cli_command cli_doctor = {
-    "doctor", "finds what keeps devices from working, and says what to do", "doctor [--device ID] [--json]", NULL, options,
+    "doctor", "finds what keeps devices from working, and says what to do", "doctor [--device ID] [--json]", NULL,
+    options,
     CLI_COUNT(options),
-    "Looks at the environment, GPUs, their files and drivers, back ends, the cache, and computes known answers on each\n"
+    "Looks at the environment, GPUs, their files and drivers, back ends, the cache, and computes known answers on "
+    "each\n"
     "device. A note tells of something that nobody asked for. The exit code is 1 where there is a problem.\n",
     "  heddle doctor --device vulkan\n", doctor,
 };

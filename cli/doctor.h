@@ -1,4 +1,5 @@
-/* doctor.h: what `heddle doctor` finds: one line each, which says what is there or what is wrong, and one thing to do. */
+/* doctor.h: what `heddle doctor` finds: one line each, which says what is there or what is wrong, and one thing to
+ * do. */
 #ifndef CLI_DOCTOR_H
 #define CLI_DOCTOR_H
 

@@ -1,4 +1,5 @@
-/* doctor_devices.c: heddle's own view: back ends and the libraries that they opened, devices with known answers, the cache. */
+/* doctor_devices.c: heddle's own view: back ends and the libraries that they opened, devices with known answers, the
+ * cache. */
 #define _GNU_SOURCE
 #include "cli/doctor.h"
 #include "cli/machine.h"
@@ -72,12 +73,14 @@ void doctor_backends(doctor_findings *to, hd_context *context, const char *devic
     }
     for (size_t i = 0; i < count; i++)
         if (strcmp(all[i].name, "null") != 0)
-            tell_backend(to, &all[i], names_backend(wish, all[i].name) || names_backend(device ? device : own, all[i].name));
+            tell_backend(to, &all[i],
+                         names_backend(wish, all[i].name) || names_backend(device ? device : own, all[i].name));
 }
 
 /* ---- known answers ---- */
 
-/* A small program of what models consist of. In exact mode its result has the same bits on every device: their hash is known. */
+/* A small program of what models consist of. In exact mode its result has the same bits on every device: their hash is
+ * known. */
 #define PROGRAM \
     "heddle 1\n" \
     "v1 = input f32[4,64] \"x\"\n" \
@@ -145,21 +148,25 @@ static void try_device(doctor_findings *to, hd_context *context, const machine *
     else cli_bytes((uint64_t)free_bytes, left);
     if (status) {
         doctor_add(to, DOCTOR_PROBLEM, "device", info->id, "%.100s: %.280s", info->name, hd_context_error(context));
-        doctor_mend(to, "update the driver (%s); until then leave the device out by HEDDLE_DEVICE or --device", info->driver);
+        doctor_mend(to, "update the driver (%s); until then leave the device out by HEDDLE_DEVICE or --device",
+                    info->driver);
     } else if (hash_of(y, Y) != KNOWN) {
-        doctor_add(to, DOCTOR_PROBLEM, "device", info->id, "%.100s, %.100s: a known answer is wrong there (%016llx)", info->name,
-                   info->driver, (unsigned long long)hash_of(y, Y));
+        doctor_add(to, DOCTOR_PROBLEM, "device", info->id, "%.100s, %.100s: a known answer is wrong there (%016llx)",
+                   info->name, info->driver, (unsigned long long)hash_of(y, Y));
         doctor_mend(to, "update the driver; `heddle verify --device %s` finds the kernels that are wrong", info->id);
     } else {
         const bool software = info->kind == HD_DEVICE_SOFTWARE;
         doctor_add(to, software ? DOCTOR_NOTE : DOCTOR_OK, "device", info->id,
-                   "%.100s, %s, driver %.80s; memory %s, free %s; known answers right in %s", info->name, cli_kind_name(info->kind),
-                   info->driver[0] ? info->driver : "none", cli_bytes(info->memory_bytes, bytes), left, cli_time(ns, time));
-        if (software) doctor_mend(to, "it computes on the CPU, slower than the device cpu: taken only where it is named");
+                   "%.100s, %s, driver %.80s; memory %s, free %s; known answers right in %s", info->name,
+                   cli_kind_name(info->kind), info->driver[0] ? info->driver : "none",
+                   cli_bytes(info->memory_bytes, bytes), left, cli_time(ns, time));
+        if (software)
+            doctor_mend(to, "it computes on the CPU, slower than the device cpu: taken only where it is named");
     }
     const size_t wrong = device ? count_wrong(device) : 0;
     if (wrong) {
-        doctor_add(to, DOCTOR_NOTE, "device", info->id, "%zu of its kernels are wrong there, and others take their places", wrong);
+        doctor_add(to, DOCTOR_NOTE, "device", info->id,
+                   "%zu of its kernels are wrong there, and others take their places", wrong);
         doctor_mend(to, "update the driver; `heddle verify --device %s` tells which", info->id);
     }
     hd_device_close(device);
@@ -223,8 +230,9 @@ void doctor_cache(doctor_findings *to, hd_context *context) {
     const uint64_t room = statvfs(folder, &disk) == 0 ? (uint64_t)disk.f_bavail * disk.f_frsize : UINT64_MAX;
     const bool full = room < (1u << 20);
     cli_bytes(bytes, taken), cli_bytes(room, left);
-    doctor_add(to, writable && !full ? DOCTOR_OK : DOCTOR_PROBLEM, "cache", folder, "%llu files, %s; %s free on its disk%s",
-               (unsigned long long)count, taken, room == UINT64_MAX ? "unknown" : left, writable ? "" : "; nothing can be written there");
+    doctor_add(to, writable && !full ? DOCTOR_OK : DOCTOR_PROBLEM, "cache", folder,
+               "%llu files, %s; %s free on its disk%s", (unsigned long long)count, taken,
+               room == UINT64_MAX ? "unknown" : left, writable ? "" : "; nothing can be written there");
     if (!writable) doctor_mend(to, "chown it to this user, or name another folder by HEDDLE_CACHE");
     else if (full) doctor_mend(to, "free disk space, or name another folder by HEDDLE_CACHE");
 }

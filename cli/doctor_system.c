@@ -1,5 +1,5 @@
-/* doctor_system.c: the system around heddle: variables that change what drivers do, GPUs on the bus, the files by which programs
- * reach them, and the driver files that loaders read. */
+/* doctor_system.c: the system around heddle: variables that change what drivers do, GPUs on the bus, the files by which
+ * programs reach them, and the driver files that loaders read. */
 #define _DEFAULT_SOURCE
 #include "cli/doctor.h"
 #include <dirent.h>
@@ -66,7 +66,8 @@ static const cli_variable others[] = {
     { "CUDA_DEVICE_ORDER", "the order in which CUDA counts GPUs" },
     { "CUDA_LAUNCH_BLOCKING", "1: CUDA waits for each kernel, which makes everything slow" },
     { "NVIDIA_VISIBLE_DEVICES", "the container is shown these GPUs only" },
-    { "NVIDIA_DRIVER_CAPABILITIES", "the container is given these parts of the driver: CUDA and OpenCL need compute, Vulkan graphics" },
+    { "NVIDIA_DRIVER_CAPABILITIES",
+      "the container is given these parts of the driver: CUDA and OpenCL need compute, Vulkan graphics" },
     { "HIP_VISIBLE_DEVICES", "HIP shows these GPUs only; empty: none" },
     { "ROCR_VISIBLE_DEVICES", "ROCm shows these GPUs only" },
     { "GPU_DEVICE_ORDINAL", "AMD's OpenCL and HIP show these GPUs only" },
@@ -122,9 +123,11 @@ void doctor_environment(doctor_findings *to) {
 
 /* A GPU that a kernel driver has, and the file without which its maker's libraries see nothing. */
 static const struct maker { unsigned id; const char *name, *node, *install; } makers[] = {
-    { 0x10de, "NVIDIA", "/dev/nvidiactl", "install NVIDIA's driver (Debian: nvidia-driver), and start the system anew" },
+    { 0x10de, "NVIDIA", "/dev/nvidiactl",
+      "install NVIDIA's driver (Debian: nvidia-driver), and start the system anew" },
     { 0x1002, "AMD", "/dev/dri", "install a kernel with amdgpu and its firmware (Debian: firmware-amd-graphics)" },
-    { 0x8086, "Intel", "/dev/dri", "install a kernel with i915 or xe and its firmware (Debian: firmware-misc-nonfree)" },
+    { 0x8086, "Intel", "/dev/dri",
+      "install a kernel with i915 or xe and its firmware (Debian: firmware-misc-nonfree)" },
 };
 
 static const struct maker *maker_of(unsigned id) {
@@ -160,16 +163,18 @@ static void look_at_gpu(doctor_findings *to, const char *root, const char *folde
     }
     snprintf(path, sizeof path, "%s%s", root, maker->node);
     if (access(path, F_OK) != 0) {
-        doctor_add(to, DOCTOR_PROBLEM, "gpu", address, "%s %04x:%04x has the kernel driver %s, but there is no %s", maker->name, vendor,
-                   device, driver, maker->node);
+        doctor_add(to, DOCTOR_PROBLEM, "gpu", address, "%s %04x:%04x has the kernel driver %s, but there is no %s",
+                   maker->name, vendor, device, driver, maker->node);
         doctor_mend(to, vendor == 0x10de ? "in a container: start it with --gpus all; else run nvidia-modprobe"
                                          : "in a container: start it with --device /dev/dri");
         return;
     }
-    const unsigned long long total = number_of(folder, "mem_info_vram_total"), used = number_of(folder, "mem_info_vram_used");
+    const unsigned long long total = number_of(folder, "mem_info_vram_total"),
+                             used = number_of(folder, "mem_info_vram_used");
     cli_cell of, taken;
-    doctor_add(to, DOCTOR_OK, "gpu", address, "%s %04x:%04x, kernel driver %s%s%s%s%s", maker->name, vendor, device, driver,
-               total ? ", " : "", total ? cli_bytes(used, taken) : "", total ? " used of " : "", total ? cli_bytes(total, of) : "");
+    doctor_add(to, DOCTOR_OK, "gpu", address, "%s %04x:%04x, kernel driver %s%s%s%s%s", maker->name, vendor, device,
+               driver, total ? ", " : "", total ? cli_bytes(used, taken) : "", total ? " used of " : "",
+               total ? cli_bytes(total, of) : "");
 }
 
 void doctor_gpus(doctor_findings *to, const char *root) {
@@ -178,11 +183,13 @@ void doctor_gpus(doctor_findings *to, const char *root) {
     names all = list(folder);
     const size_t before = to->count;
     for (int i = 0; i < all.count; i++)
-        if (all.items[i]->d_name[0] != '.' && snprintf(path, sizeof path, "%s/%s", folder, all.items[i]->d_name) < (int)sizeof path)
+        if (all.items[i]->d_name[0] != '.' &&
+            snprintf(path, sizeof path, "%s/%s", folder, all.items[i]->d_name) < (int)sizeof path)
             look_at_gpu(to, root, path, all.items[i]->d_name);
     free_names(&all);
     if (to->count > before) return;
-    doctor_add(to, DOCTOR_NOTE, "gpu", "none", "no GPU of NVIDIA, AMD or Intel is on the PCI bus that this system shows");
+    doctor_add(to, DOCTOR_NOTE, "gpu", "none",
+               "no GPU of NVIDIA, AMD or Intel is on the PCI bus that this system shows");
     doctor_mend(to, "in a virtual machine: hand a GPU through to it; without one the CPU computes");
 }
 
@@ -207,8 +214,10 @@ static void look_at_node(doctor_findings *to, const char *root, const char *path
     group_of(facts.st_gid, group, sizeof group);
     doctor_add(to, DOCTOR_PROBLEM, "file", path, "this user may not read and write it: mode %03o, group %s",
                (unsigned)(facts.st_mode & 0777), group);
-    if (facts.st_gid != 0 && (facts.st_mode & 060) == 060) doctor_mend(to, "usermod -aG %s USER as root, and log in anew", group);
-    else doctor_mend(to, "in a container: let it have the device; else chmod a+rw as root, or mend the rule of udev that made it");
+    if (facts.st_gid != 0 && (facts.st_mode & 060) == 060)
+        doctor_mend(to, "usermod -aG %s USER as root, and log in anew", group);
+    else doctor_mend(to, "in a container: let it have the device; else chmod a+rw as root, or mend the rule of udev "
+                         "that made it");
 }
 
 void doctor_nodes(doctor_findings *to, const char *root) {
@@ -306,14 +315,15 @@ static size_t try_list(doctor_findings *to, const char *root, const char *files,
 }
 
 void doctor_drivers(doctor_findings *to, const char *root) {
-    static const char *const folders[] = { "/etc/vulkan/icd.d", "/usr/local/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d",
-                                           "/usr/share/vulkan/icd.d" };
+    static const char *const folders[] = { "/etc/vulkan/icd.d", "/usr/local/etc/vulkan/icd.d",
+                                           "/usr/local/share/vulkan/icd.d", "/usr/share/vulkan/icd.d" };
     const char *named = getenv("VK_DRIVER_FILES"), *vendors = getenv("OCL_ICD_VENDORS"), *home = getenv("HOME");
     char own[PATH_ROOM];
     size_t count = 0;
     if (!named) named = getenv("VK_ICD_FILENAMES");
     if (named) count = try_list(to, root, named, ".json", try_vulkan);
-    for (size_t i = 0; i < CLI_COUNT(folders) && !named; i++) count += try_folder(to, root, folders[i], ".json", try_vulkan);
+    for (size_t i = 0; i < CLI_COUNT(folders) && !named; i++)
+        count += try_folder(to, root, folders[i], ".json", try_vulkan);
     if (!named && home && snprintf(own, sizeof own, "%s/.local/share/vulkan/icd.d", home) < (int)sizeof own)
         count += try_folder(to, root, own, ".json", try_vulkan);
     if (count == 0) {

@@ -1,5 +1,6 @@
-/* exec.c: `heddle exec`: one launch of a SPIR-V kernel of the user's own, as a program of one operation. Any binding may be an
- * input, an output, or both; the names in the program are their numbers, and of what an output begins with "N.in". */
+/* exec.c: `heddle exec`: one launch of a SPIR-V kernel of the user's own, as a program of one operation. Any binding
+ * may be an input, an output, or both; the names in the program are their numbers, and of what an output begins with
+ * "N.in". */
 #include "cli/exec_check.h"
 #include "cli/exec_glsl.h"
 #include <stdlib.h>
@@ -49,7 +50,8 @@ static bool read_word(const char *text, size_t bytes, uint32_t *out) {
         return true;
     }
     bool negative = is_signed && *value == '-';
-    if (!cli_number(value + negative, negative ? 0x80000000u : is_signed ? INT32_MAX : UINT32_MAX, &number)) return false;
+    if (!cli_number(value + negative, negative ? 0x80000000u : is_signed ? INT32_MAX : UINT32_MAX, &number))
+        return false;
     *out = negative ? 0u - (uint32_t)number : (uint32_t)number;
     return true;
 }
@@ -130,7 +132,8 @@ static int read_outputs(const cli_args *args, launch *l) {
         bound *to = read_bound(l, text, &rest);
         if (!to || !cli_read_tensor(rest, &to->out_dtype, &to->out_shape))
             return cli_usage(l->command, "--out is INDEX=TYPE[LENGTH,...] such as 1=f32[256], not \"%s\"", text);
-        if (to->is_output) return cli_usage(l->command, "--out gives binding %.*s twice", (int)strcspn(text, "="), text);
+        if (to->is_output)
+            return cli_usage(l->command, "--out gives binding %.*s twice", (int)strcspn(text, "="), text);
         to->is_output = true;
     }
     if (!any) return cli_usage(l->command, "the output is missing; add --out %u=f32[N]", (unsigned)l->bound_count);
@@ -147,7 +150,8 @@ static int read_words(const cli_args *args, launch *l) {
     const char *push = cli_get(args, "--push"), *text, *rest;
     while (push) {
         size_t length = strcspn(push, ",");
-        if (l->push_count == CLI_COUNT(l->push)) return cli_usage(l->command, "--push takes at most %d bytes of constants", MAX_PUSH_BYTES);
+        if (l->push_count == CLI_COUNT(l->push))
+            return cli_usage(l->command, "--push takes at most %d bytes of constants", MAX_PUSH_BYTES);
         if (!read_word(push, length, &l->push[l->push_count++]))
             return cli_usage(l->command, "--push is u32:4,i32:-1,f32:0.5 and so on, not \"%.*s\"", (int)length, push);
         push = push[length] ? push + length + 1 : NULL;
@@ -192,7 +196,8 @@ static int load_inputs(launch *l) {
         if (!from->path) continue;
         const bool random = strncmp(from->path, "random:", 7) == 0;
         if (random && !exec_random(from->path + 7, i, &from->array))
-            return cli_usage(l->command, "random data is random:TYPE[LENGTH,...] of f32, i32 or u8, not \"%s\"", from->path);
+            return cli_usage(l->command, "random data is random:TYPE[LENGTH,...] of f32, i32 or u8, not \"%s\"",
+                             from->path);
         if (!random && !npy_load(from->path, &from->array, why))
             return cli_fail(l->command, "binding %u: %s %s", (unsigned)from->number, from->path, why);
         if (dtype_of(&from->array) == HD_DTYPE_NONE)
@@ -217,12 +222,15 @@ static int find_bindings(launch *l, const hd_kernel_info *info) {
             for (b->index = 0; b->index < info->binding_count; b->index++)
                 if (info->binding_set[b->index] == b->set && info->binding_number[b->index] == b->number) break;
         if (b->index >= info->binding_count && b->set != NO_SET)
-            return cli_fail(l->command, "the kernel has no buffer in set %u at binding %u", (unsigned)b->set, (unsigned)b->number);
+            return cli_fail(l->command, "the kernel has no buffer in set %u at binding %u", (unsigned)b->set,
+                            (unsigned)b->number);
         if (b->index >= info->binding_count)
             return cli_fail(l->command,
-                            info->binding_count ? "the kernel has %u binding%s, 0 on, and no binding %u" : "the kernel has no bindings",
+                            info->binding_count ? "the kernel has %u binding%s, 0 on, and no binding %u"
+                                                : "the kernel has no bindings",
                             (unsigned)info->binding_count, info->binding_count == 1 ? "" : "s", (unsigned)b->number);
-        if (taken[b->index]) return cli_fail(l->command, "binding %u is given twice, by its number and by its set", (unsigned)b->index);
+        if (taken[b->index])
+            return cli_fail(l->command, "binding %u is given twice, by its number and by its set", (unsigned)b->index);
         taken[b->index] = true;
     }
     return CLI_OK;
@@ -242,8 +250,10 @@ static int build(cli_session *session, const launch *l, hd_kernel *kernel, hd_pr
         if (b->path) to->value = hd_input(program, name, dtype_of(&b->array), b->array.shape);
         if (b->is_output) to->dtype = b->out_dtype, to->shape = b->out_shape;
     }
-    const hd_dispatch_desc desc = { .bindings = bindings, .binding_count = hd_kernel_get_info(kernel)->binding_count, .push = l->push,
-                                    .push_bytes = l->push_count * 4, .groups = { l->groups[0], l->groups[1], l->groups[2] } };
+    const hd_dispatch_desc desc = { .bindings = bindings, .binding_count = hd_kernel_get_info(kernel)->binding_count,
+                                    .push = l->push,
+                                    .push_bytes = l->push_count * 4,
+                                    .groups = { l->groups[0], l->groups[1], l->groups[2] } };
     hd_dispatch_all(program, kernel, &desc, values);
     for (uint32_t i = 0; i < l->bound_count; i++) {
         snprintf(name, sizeof name, "%u", (unsigned)l->bounds[i].index);
@@ -332,5 +342,6 @@ const cli_command cli_exec = {
     "SPIR-V is for Vulkan, as glslc makes it; a .comp or .glsl file is given to glslc. Workgroup size,\n"
     "bindings and the size of the push constants are read from it. Files hold f4, f2, i4 or u1;\n"
     "random:f32[N] in place of a file is N numbers, the same each time.\n",
-    "  glslc -O scale.comp -o scale.spv\n  heddle exec scale.spv --bind 0=x.npy --out 1=f32[1024] --push f32:0.5 --groups 16\n", execute
+    "  glslc -O scale.comp -o scale.spv\n  heddle exec scale.spv --bind 0=x.npy --out 1=f32[1024] --push f32:0.5 "
+    "--groups 16\n", execute
 };

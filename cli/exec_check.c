@@ -11,7 +11,8 @@ bool exec_random(const char *text, uint64_t seed, npy_array *out_array) {
     hd_shape shape;
     if (!cli_read_tensor(text, &dtype, &shape) || (dtype != HD_F32 && dtype != HD_I32 && dtype != HD_U8)) return false;
     const uint64_t bytes = hd_tensor_bytes(dtype, shape), step = dtype == HD_U8 ? 1 : 4;
-    *out_array = (npy_array){ .kind = dtype == HD_F32 ? 'f' : dtype == HD_I32 ? 'i' : 'u', .item_bytes = (uint32_t)step, .shape = shape,
+    *out_array = (npy_array){ .kind = dtype == HD_F32 ? 'f' : dtype == HD_I32 ? 'i' : 'u', .item_bytes = (uint32_t)step,
+                              .shape = shape,
                               .bytes = bytes, .data = malloc((size_t)bytes) };
     if (!out_array->data) return false;
     seed = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
@@ -19,7 +20,8 @@ bool exec_random(const char *text, uint64_t seed, npy_array *out_array) {
         seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         const float real = (float)(seed >> 40) / 8388608.0f - 1.0f;
         const uint32_t whole = (uint32_t)(seed >> 40) & 255;
-        memcpy((char *)out_array->data + at, dtype == HD_F32 ? (const void *)&real : (const void *)&whole, (size_t)step);
+        memcpy((char *)out_array->data + at, dtype == HD_F32 ? (const void *)&real : (const void *)&whole,
+               (size_t)step);
     }
     return true;
 }
@@ -37,7 +39,8 @@ static hd_status run_plan(const cli_job *job, hd_plan *plan, exec_check *check) 
         const uint64_t bytes = hd_tensor_bytes(port->dtype, port->shape);
         if (port->kind != HD_PORT_OUTPUT) continue;
         check->wanted[i] = malloc((size_t)bytes);
-        status = check->wanted[i] ? hd_plan_read(plan, port->name, check->wanted[i], bytes) : HD_STATUS_OUT_OF_HOST_MEMORY;
+        status =
+            check->wanted[i] ? hd_plan_read(plan, port->name, check->wanted[i], bytes) : HD_STATUS_OUT_OF_HOST_MEMORY;
     }
     return status;
 }
@@ -65,7 +68,8 @@ static double number_at(hd_dtype dtype, const void *data, uint64_t i) {
         return (double)single;
     }
     memcpy(&half, (const char *)data + 2 * i, 2);
-    const double size = (half >> 10 & 31) ? ldexp(1024 + (half & 1023), (half >> 10 & 31) - 25) : ldexp(half & 1023, -24);
+    const double size =
+        (half >> 10 & 31) ? ldexp(1024 + (half & 1023), (half >> 10 & 31) - 25) : ldexp(half & 1023, -24);
     if ((half >> 10 & 31) == 31) return half & 1023 ? (double)NAN : half >> 15 ? -(double)INFINITY : (double)INFINITY;
     return half >> 15 ? -size : size;
 }
@@ -90,11 +94,14 @@ int exec_check_compare(const cli_job *job, const exec_check *check) {
         for (uint64_t k = count; k-- > 0;)
             if (!agree(port->port.dtype, port->array.data, check->wanted[i], k, bytes)) wrong++, first = k;
         if (wrong == 0) {
-            cli_note("heddle exec: binding %s: all %llu are those of the interpreter\n", port->port.name, (unsigned long long)count);
+            cli_note("heddle exec: binding %s: all %llu are those of the interpreter\n", port->port.name,
+                     (unsigned long long)count);
             continue;
         }
-        code = cli_fail(job->session->command, "binding %s: %llu of %llu are not those of the interpreter, the first is number %llu",
-                        port->port.name, (unsigned long long)wrong, (unsigned long long)count, (unsigned long long)first);
+        code =
+            cli_fail(job->session->command,
+                     "binding %s: %llu of %llu are not those of the interpreter, the first is number %llu",
+                     port->port.name, (unsigned long long)wrong, (unsigned long long)count, (unsigned long long)first);
     }
     return code;
 }

@@ -35,7 +35,8 @@ static bool read_all(int from, char **out, size_t *out_bytes) {
 /* Starts glslc with its output in the pipe; an error number. */
 static int start(const char *path, const int ends[2], pid_t *out_child) {
     char *const arguments[] = { (char[]){ "glslc" }, (char[]){ "-O" }, (char[]){ "--target-env=vulkan1.1" },
-                                (char[]){ "-fshader-stage=compute" }, (char[]){ "-o" }, (char[]){ "-" }, (char *)(uintptr_t)path, NULL };
+                                (char[]){ "-fshader-stage=compute" }, (char[]){ "-o" }, (char[]){ "-" },
+                                (char *)(uintptr_t)path, NULL };
     posix_spawn_file_actions_t actions;
     int error = posix_spawn_file_actions_init(&actions);
     if (error) return error;
@@ -59,7 +60,9 @@ int exec_compile_glsl(const cli_command *command, const char *path, void **out_s
     close(ends[0]);
     while (!error && waitpid(child, &state, 0) < 0 && errno == EINTR) {}
     if (error == ENOENT)
-        return cli_fail(command, "%s is GLSL, and glslc is not there to compile it; install it (package glslc), or give SPIR-V", path);
+        return cli_fail(command,
+                        "%s is GLSL, and glslc is not there to compile it; install it (package glslc), or give SPIR-V",
+                        path);
     if (error) return cli_fail(command, "glslc cannot be started: %s", strerror(error));
     if (whole && WIFEXITED(state) && WEXITSTATUS(state) == 0) {
         *out_spirv = bytes;

@@ -47,7 +47,8 @@ static int explain_program(cli_session *session, const cli_args *args, hd_math m
         if (!caps) code = CLI_FAILED;
     } else if (!code) {
         code = cli_route(session, args, &q.desc);
-        if (!code && hd_plan_create(session->device, q.program, &q.desc, &q.plan)) code = cli_session_fail(session, NULL);
+        if (!code && hd_plan_create(session->device, q.program, &q.desc, &q.plan))
+            code = cli_session_fail(session, NULL);
     }
     if (!code && cli_get(args, "--save")) code = cli_plan_save(session, q.plan, cli_get(args, "--save"));
     if (!code) code = answer(&q);

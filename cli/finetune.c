@@ -1,4 +1,5 @@
-/* finetune.c: `heddle finetune`: adapters for a model, learned from conversations. Ctrl-C writes a checkpoint and ends. */
+/* finetune.c: `heddle finetune`: adapters for a model, learned from conversations. Ctrl-C writes a checkpoint and
+ * ends. */
 #include "cli/llm.h"
 #include "cli/train.h"
 #include <limits.h>
@@ -43,7 +44,8 @@ static bool read_recipe(void *user) {
         !cli_get_fraction(j->args, "--alpha", 0, 1e6, 2.0 * lora->rank, &alpha))
         return false;
     lora->alpha = (float)alpha;
-    if (targets && strlen(targets) >= sizeof lora->targets) return cli_usage(j->args->command, "--targets is too long"), false;
+    if (targets && strlen(targets) >= sizeof lora->targets)
+        return cli_usage(j->args->command, "--targets is too long"), false;
     if (targets) strcpy(lora->targets, targets);
     usual.steps = (3 * hd_samples_get_info(j->samples).samples + batch - 1) / batch;
     return train_run_recipe(&j->run, &usual);
@@ -58,7 +60,8 @@ static int measure_held_out(void *user, float *out_loss) {
     job *j = user;
     train_run *run = &j->run;
     hd_samples_draw(j->held_out, run->desc.seed, 0, run->desc.micro_batch, run->tokens, run->targets);
-    return hd_trainer_loss(run->trainer, run->tokens, run->targets, out_loss) ? cli_session_fail(&run->cli, NULL) : CLI_OK;
+    return hd_trainer_loss(run->trainer, run->tokens, run->targets, out_loss) ? cli_session_fail(&run->cli, NULL)
+                                                                              : CLI_OK;
 }
 
 /* ---- the adapter ---- */
@@ -72,7 +75,9 @@ static int write_adapter(job *j) {
     hd_adapter *adapter = NULL;
     hd_context *context = j->run.cli.context;
     hd_status status = hd_trainer_adapter(j->run.trainer, &adapter);
-    if (!status) status = is_gguf(j->out) ? hd_adapter_write(adapter, j->out) : hd_peft_write(context, j->model, adapter, j->out);
+    if (!status)
+        status =
+            is_gguf(j->out) ? hd_adapter_write(adapter, j->out) : hd_peft_write(context, j->model, adapter, j->out);
     hd_adapter_destroy(adapter);
     if (status) return cli_session_fail(&j->run.cli, NULL);
     cli_print("adapter     %s\n", j->out);
@@ -85,7 +90,8 @@ static int finetune(job *j) {
     const char *held_out = cli_get(j->args, "--held-out");
     train_run *run = &j->run;
     int code = cli_session_open(j->args->command, &run->cli);
-    if (!code && hd_model_open(run->cli.context, j->args->operands[0], NULL, &j->model)) code = cli_session_fail(&run->cli, NULL);
+    if (!code && hd_model_open(run->cli.context, j->args->operands[0], NULL, &j->model))
+        code = cli_session_fail(&run->cli, NULL);
     if (!code) code = train_run_peek(run); /* for the length */
     if (!code) code = read_samples(j, j->args->operands[1], &j->samples);
     if (!code && held_out) code = read_samples(j, held_out, &j->held_out);
@@ -129,10 +135,13 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_finetune = {
-    "finetune", "trains adapters (LoRA) for a model on conversations", "finetune MODEL.gguf DATA.jsonl [-o ADAPTER] [options]",
+    "finetune", "trains adapters (LoRA) for a model on conversations",
+    "finetune MODEL.gguf DATA.jsonl [-o ADAPTER] [options]",
     "MODEL.gguf DATA.jsonl", options, CLI_COUNT(options),
-    "Each line of DATA.jsonl is {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}, {\"role\": \"assistant\", ...}]}, of which\n"
-    "the assistant's words are learned, or {\"prompt\": \"...\", \"completion\": \"...\"}, or {\"text\": \"...\"}. The model may be of\n"
+    "Each line of DATA.jsonl is {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}, {\"role\": \"assistant\", "
+    "...}]}, of which\n"
+    "the assistant's words are learned, or {\"prompt\": \"...\", \"completion\": \"...\"}, or {\"text\": \"...\"}. The "
+    "model may be of\n"
     "any type, such as q4_0, and stays as it is.\n",
     "  heddle finetune model.gguf chats.jsonl -o adapter.gguf && heddle chat model.gguf --lora adapter.gguf\n", run,
 };

@@ -1,7 +1,8 @@
 /* fit.c: `heddle fit`: the memory that a model will take, in exact bytes, before anything is loaded. */
 #include "cli/llm.h"
 
-static void print_row(const char *what, uint32_t layers, uint64_t weights, uint64_t cache, uint64_t scratch, uint64_t all) {
+static void print_row(const char *what, uint32_t layers, uint64_t weights, uint64_t cache, uint64_t scratch,
+                      uint64_t all) {
     cli_cell cells[4];
     cli_print("%-8s %6u  %12s %12s %12s %12s  %llu bytes\n", what, (unsigned)layers, cli_bytes(weights, cells[0]),
            cli_bytes(cache, cells[1]), cli_bytes(scratch, cells[2]),
@@ -22,8 +23,11 @@ static int report(cli_llm *llm, bool json) {
     if (fit.device_bytes)
         print_row("device", fit.device_layers, fit.device_weight_bytes, fit.device_cache_bytes,
                   fit.device_scratch_bytes, fit.device_bytes);
-    if (fit.streamed_layers) cli_print("%-8s %6u  travel to the device for every token\n", "streamed", (unsigned)fit.streamed_layers);
-    if (fit.cpu_layers) print_row("CPU", fit.cpu_layers, fit.cpu_weight_bytes, fit.cpu_cache_bytes, fit.cpu_scratch_bytes, fit.cpu_bytes);
+    if (fit.streamed_layers)
+        cli_print("%-8s %6u  travel to the device for every token\n", "streamed", (unsigned)fit.streamed_layers);
+    if (fit.cpu_layers)
+        print_row("CPU", fit.cpu_layers, fit.cpu_weight_bytes, fit.cpu_cache_bytes, fit.cpu_scratch_bytes,
+                  fit.cpu_bytes);
     const hd_device_info *device = hd_device_get_info(llm->desc.device);
     if (fit.fits && fit.device_bytes == 0 && device->kind != HD_DEVICE_CPU)
         cli_print("fits: everything is on the CPU, and nothing on %s\n", device->name);

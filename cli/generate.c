@@ -28,7 +28,8 @@ typedef struct job {
 /* Whether standard input is a pipe or a file, which somebody has put there, and no terminal or nothing. */
 static bool has_input(void) {
     struct stat info;
-    return fstat(STDIN_FILENO, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISREG(info.st_mode) || S_ISSOCK(info.st_mode));
+    return fstat(STDIN_FILENO, &info) == 0 &&
+           (S_ISFIFO(info.st_mode) || S_ISREG(info.st_mode) || S_ISSOCK(info.st_mode));
 }
 
 /* "1,2,3" */
@@ -38,21 +39,26 @@ static int read_tokens(const cli_args *args, const char *list, job *j) {
     j->ids = calloc(strlen(list) + 1, sizeof *j->ids);
     if (!j->ids) return cli_fail(args->command, "no memory is left");
     for (size_t at = 0; cli_next_item(list, &at, item, sizeof item); j->ids[j->id_count++] = (int32_t)id)
-        if (!cli_number(item, INT32_MAX, &id)) return cli_usage(args->command, "--tokens is a list of ids such as 1,2,3, not \"%s\"", list);
+        if (!cli_number(item, INT32_MAX, &id))
+            return cli_usage(args->command, "--tokens is a list of ids such as 1,2,3, not \"%s\"", list);
     return j->id_count > 0 ? CLI_OK : cli_usage(args->command, "--tokens names none");
 }
 
 static int read_prompt(const cli_args *args, job *j) {
     const char *given = cli_get(args, "-p"), *file = cli_get(args, "-f"), *tokens = cli_get(args, "--tokens");
-    if ((given != NULL) + (file != NULL) + (tokens != NULL) > 1) return cli_usage(args->command, "takes one of -p, -f and --tokens");
+    if ((given != NULL) + (file != NULL) + (tokens != NULL) > 1)
+        return cli_usage(args->command, "takes one of -p, -f and --tokens");
     if (tokens) return read_tokens(args, tokens, j);
     const bool piped = !given && !file && has_input(), from_stdin = piped || (file && strcmp(file, "-") == 0);
     j->prompt = given ? given : DEMO_PROMPT;
     j->prompt_bytes = strlen(j->prompt);
-    if (!file && !piped) return given || !args->operand ? CLI_OK : cli_usage(args->command, "needs a prompt: -p TEXT, -f FILE or a pipe");
+    if (!file && !piped)
+        return given || !args->operand ? CLI_OK
+                                       : cli_usage(args->command, "needs a prompt: -p TEXT, -f FILE or a pipe");
     char *text = cli_read_text(args->command, from_stdin ? "-" : file, PROMPT_LIMIT, &j->prompt_bytes);
     if (!text) return CLI_FAILED;
-    if (from_stdin && j->prompt_bytes > 0 && text[j->prompt_bytes - 1] == '\n') text[--j->prompt_bytes] = 0; /* the end of `echo` */
+    /* the end of `echo` */
+    if (from_stdin && j->prompt_bytes > 0 && text[j->prompt_bytes - 1] == '\n') text[--j->prompt_bytes] = 0;
     j->prompt = j->text = text;
     return CLI_OK;
 }
@@ -66,14 +72,17 @@ static int take_tokens(job *j, size_t count) {
                             (unsigned)llm->info.vocabulary - 1);
     if (j->ids) memcpy(j->answer.tokens, j->ids, count * sizeof *j->ids);
     return j->ids ? CLI_OK
-                  : cli_llm_tokenize(&j->llm, j->prompt, j->prompt_bytes, HD_TOKENIZE_ADD_SPECIAL, j->answer.tokens, &count);
+                  : cli_llm_tokenize(&j->llm, j->prompt, j->prompt_bytes, HD_TOKENIZE_ADD_SPECIAL, j->answer.tokens,
+                                     &count);
 }
 
 static int tokenize(job *j) {
     size_t count = j->id_count;
-    int code = j->ids ? CLI_OK : cli_llm_tokenize(&j->llm, j->prompt, j->prompt_bytes, HD_TOKENIZE_ADD_SPECIAL, NULL, &count);
+    int code =
+        j->ids ? CLI_OK : cli_llm_tokenize(&j->llm, j->prompt, j->prompt_bytes, HD_TOKENIZE_ADD_SPECIAL, NULL, &count);
     if (code) return code;
-    if (count == 0) return cli_usage(j->llm.cli.command, "the prompt is empty, and this model begins with no token of its own");
+    if (count == 0)
+        return cli_usage(j->llm.cli.command, "the prompt is empty, and this model begins with no token of its own");
     if (count > j->llm.desc.context)
         return cli_fail(j->llm.cli.command,
                         "the prompt is %zu tokens long, and the context holds %u; give --context or a shorter prompt",
@@ -84,7 +93,8 @@ static int tokenize(job *j) {
 
 /* ---- the prompt's cache ---- */
 
-/* Loads what the file of --prompt-cache holds, if it is there and fits; *out_held tokens of the prompt need not be computed again. */
+/* Loads what the file of --prompt-cache holds, if it is there and fits; *out_held tokens of the prompt need not be
+ * computed again. */
 static int load_cache(const cli_args *args, job *j, size_t *out_held) {
     const char *path = cli_get(args, "--prompt-cache");
     const cli_answer *a = &j->answer;
@@ -104,7 +114,8 @@ static int load_cache(const cli_args *args, job *j, size_t *out_held) {
     if (!tokens) return cli_fail(args->command, "no memory is left");
     hd_session_tokens(j->llm.session, 0, tokens, &count);
     /* the last one is fed to learn what comes next */
-    while (*out_held < count && *out_held + 1 < a->prompt_count && tokens[*out_held] == a->tokens[*out_held]) ++*out_held;
+    while (*out_held < count && *out_held + 1 < a->prompt_count && tokens[*out_held] == a->tokens[*out_held])
+        ++*out_held;
     free(tokens);
     return CLI_OK;
 }
@@ -157,7 +168,8 @@ static bool tell_model(cli_receipt *receipt, const char *path) {
     char part[4096];
     const size_t length = strlen(path), tail = strlen("-00001-of-00001.gguf");
     unsigned number, count;
-    if (length < tail || length >= sizeof part || sscanf(path + length - tail, "-%5u-of-%5u.gguf", &number, &count) != 2)
+    if (length < tail || length >= sizeof part ||
+        sscanf(path + length - tail, "-%5u-of-%5u.gguf", &number, &count) != 2)
         return cli_receipt_file(receipt, "model", path);
     for (unsigned i = 1; i <= count; i++) {
         snprintf(part, sizeof part, "%.*s-%05u-of-%05u.gguf", (int)(length - tail), path, i, count);
@@ -194,7 +206,8 @@ static int tell(const cli_args *args, job *j) {
 /* The answer of a model without a vocabulary. */
 static void print_ids(const job *j) {
     const cli_answer *a = &j->answer;
-    for (uint32_t i = 0; i < a->made.token_count; i++) cli_print("%s%d", i > 0 ? "," : "", (int)a->tokens[a->prompt_count + i]);
+    for (uint32_t i = 0; i < a->made.token_count; i++)
+        cli_print("%s%d", i > 0 ? "," : "", (int)a->tokens[a->prompt_count + i]);
 }
 
 static int generate(const cli_args *args, job *j) {
@@ -258,7 +271,8 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_generate = {
-    "generate", "continues a text with a language model, by default heddle's own", "generate [MODEL.gguf] [-p TEXT] [options]",
+    "generate", "continues a text with a language model, by default heddle's own",
+    "generate [MODEL.gguf] [-p TEXT] [options]",
     "[MODEL.gguf]", options, CLI_COUNT(options), NULL,
     "  heddle generate -p \"And the king said\" -n 64 --seed 7\n", run,
 };

@@ -53,7 +53,8 @@ static int larger_first(const void *a, const void *b) {
 static bool collect(const cli_session *session, holdings *out) {
     *out = (holdings){ 0 };
     bool good = add_device(out, session->device);
-    for (size_t i = 0; i < CLI_MOST_BESIDE && good && session->beside[i]; i++) good = add_device(out, session->beside[i]);
+    for (size_t i = 0; i < CLI_MOST_BESIDE && good && session->beside[i]; i++)
+        good = add_device(out, session->beside[i]);
     if (good && out->count) qsort(out->of, out->count, sizeof *out->of, larger_first);
     if (good) return true;
     free(out->of);
@@ -110,7 +111,8 @@ int cli_metrics_save(const cli_session *session, const char *path) {
     const hd_status status = hd_context_metrics(session->context, room, needed, NULL);
     if (!status) text_add(&page, "%s", room);
     free(room);
-    const int code = status ? cli_fail(session->command, "--metrics: %s", hd_status_text(status)) : cli_save(session->command, path, &page);
+    const int code = status ? cli_fail(session->command, "--metrics: %s", hd_status_text(status))
+                            : cli_save(session->command, path, &page);
     text_free(&page);
     return code;
 }

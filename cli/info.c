@@ -13,11 +13,13 @@ static int print_json(const cli_llm *llm, const char *path) {
     cli_put(root, "weight_types", cli_json_text(i->weight_types), &ok);
     cli_put(root, "tokenizer", cli_json_text(i->tokenizer), &ok);
     const struct { const char *name; uint64_t value; } rows[] = {
-        { "file_bytes", i->file_bytes }, { "weight_bytes", i->weight_bytes }, { "parameters", i->parameters }, { "layers", i->layers },
+        { "file_bytes", i->file_bytes }, { "weight_bytes", i->weight_bytes }, { "parameters", i->parameters },
+        { "layers", i->layers },
         { "hidden", i->hidden }, { "heads", i->heads }, { "kv_heads", i->kv_heads }, { "head_size", i->head_size },
         { "feed_forward", i->feed_forward }, { "vocabulary", i->vocabulary }, { "context", i->context },
     };
-    for (size_t k = 0; k < CLI_COUNT(rows); k++) cli_put(root, rows[k].name, json_integer((json_int_t)rows[k].value), &ok);
+    for (size_t k = 0; k < CLI_COUNT(rows); k++)
+        cli_put(root, rows[k].name, json_integer((json_int_t)rows[k].value), &ok);
     cli_put(root, "has_chat_template", json_boolean(i->has_chat_template), &ok);
     return cli_print_json(llm->cli.command, root, ok);
 }
@@ -27,15 +29,18 @@ static void print(const cli_llm *llm) {
     cli_cell cells[24], bytes;
     const double millions = (double)i->parameters / 1e6;
     size_t row = 0;
-#define ROW(label, ...) (snprintf(cells[2 * row], CLI_CELL, "%s", label), snprintf(cells[2 * row + 1], CLI_CELL, __VA_ARGS__), row++)
+#define ROW(label, ...)                                                                                                \
+    (snprintf(cells[2 * row], CLI_CELL, "%s", label), snprintf(cells[2 * row + 1], CLI_CELL, __VA_ARGS__), row++)
     ROW("name", "%s", i->name[0] ? i->name : "(none)");
     if (strcmp(i->type, "model") != 0) ROW("type", "%s", i->type);
     ROW("architecture", "%s", i->architecture);
     ROW("parameters", "%.2f %s", millions < 1000 ? millions : millions / 1000, millions < 1000 ? "million" : "billion");
     ROW("weights", "%s: %s", cli_bytes(i->weight_bytes, bytes), i->weight_types);
     ROW("file", "%s", cli_bytes(i->file_bytes, bytes));
-    ROW("layers", "%u of hidden size %u, feed-forward %u", (unsigned)i->layers, (unsigned)i->hidden, (unsigned)i->feed_forward);
-    ROW("attention", "%u heads of %u, %u for keys and values", (unsigned)i->heads, (unsigned)i->head_size, (unsigned)i->kv_heads);
+    ROW("layers", "%u of hidden size %u, feed-forward %u", (unsigned)i->layers, (unsigned)i->hidden,
+        (unsigned)i->feed_forward);
+    ROW("attention", "%u heads of %u, %u for keys and values", (unsigned)i->heads, (unsigned)i->head_size,
+        (unsigned)i->kv_heads);
     ROW("vocabulary", "%u tokens, tokenizer %s", (unsigned)i->vocabulary, i->tokenizer);
     ROW("context", "%u tokens", (unsigned)i->context);
     ROW("chat", "%s", i->has_chat_template ? "has a template of its own" : "no template of its own");

@@ -112,7 +112,8 @@ static int read_ports(cli_job *job) {
         if (!array->data)
             return cli_fail(job->session->command, "no memory for output \"%s\" of %llu bytes", port->port.name,
                             (unsigned long long)array->bytes);
-        if (hd_plan_read(job->plan, port->port.name, array->data, array->bytes)) return cli_session_fail(job->session, port->port.name);
+        if (hd_plan_read(job->plan, port->port.name, array->data, array->bytes))
+            return cli_session_fail(job->session, port->port.name);
     }
     return CLI_OK;
 }
@@ -155,8 +156,9 @@ static int make_plan(cli_job *job, const cli_args *args, hd_math math, bool time
     int code = job->saved ? cli_plan_devices(job->session, job->saved, &desc) : cli_route(job->session, args, &desc);
     if (code) return code;
     const uint64_t begin = cli_now_ns();
-    const hd_status status = job->saved ? hd_plan_load(job->session->device, job->saved, strlen(job->saved), &desc, &job->plan)
-                                        : hd_plan_create(job->session->device, job->program, &desc, &job->plan);
+    const hd_status status = job->saved
+                                 ? hd_plan_load(job->session->device, job->saved, strlen(job->saved), &desc, &job->plan)
+                                 : hd_plan_create(job->session->device, job->program, &desc, &job->plan);
     job->plan_ns = cli_now_ns() - begin;
     return status ? cli_session_fail(job->session, NULL) : CLI_OK;
 }
@@ -180,10 +182,12 @@ static int tell_outputs(cli_job *job, cli_receipt *receipt) {
         for (size_t i = 0; i < count; i++) cli_receipt_kernel(receipt, timings[i].kernel);
     free(timings);
     cli_receipt_device(receipt, job->session->device);
-    for (size_t i = 0; i < CLI_MOST_BESIDE && job->session->beside[i]; i++) cli_receipt_device(receipt, job->session->beside[i]);
+    for (size_t i = 0; i < CLI_MOST_BESIDE && job->session->beside[i]; i++)
+        cli_receipt_device(receipt, job->session->beside[i]);
     for (size_t i = 0; i < job->port_count; i++)
         if (job->ports[i].port.kind == HD_PORT_OUTPUT)
-            cli_receipt_output(receipt, job->ports[i].port.name, job->ports[i].array.data, (size_t)job->ports[i].array.bytes);
+            cli_receipt_output(receipt, job->ports[i].port.name, job->ports[i].array.data,
+                               (size_t)job->ports[i].array.bytes);
     return cli_receipt_end(receipt);
 }
 

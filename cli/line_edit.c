@@ -1,5 +1,5 @@
-/* line_edit.c: lines with libedit or without. Of libedit only the interface that GNU readline began is used, by name, so
- * that neither its header nor the library is needed to build or to run. */
+/* line_edit.c: lines with libedit or without. Of libedit only the interface that GNU readline began is used, by name,
+ * so that neither its header nor the library is needed to build or to run. */
 #define _POSIX_C_SOURCE 200809L
 #include "line_edit.h"
 #include <dlfcn.h>
@@ -39,9 +39,12 @@ static void open_library(line_edit *editor) {
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !editor->library; i++)
         editor->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!editor->library) return;
-    if (find(editor->library, "readline", &editor->readline) && find(editor->library, "add_history", &editor->add_history) &&
-        find(editor->library, "read_history", &editor->read_history) && find(editor->library, "write_history", &editor->write_history) &&
-        find(editor->library, "using_history", &editor->using_history) && find(editor->library, "stifle_history", &editor->stifle_history))
+    if (find(editor->library, "readline", &editor->readline) &&
+        find(editor->library, "add_history", &editor->add_history) &&
+        find(editor->library, "read_history", &editor->read_history) &&
+        find(editor->library, "write_history", &editor->write_history) &&
+        find(editor->library, "using_history", &editor->using_history) &&
+        find(editor->library, "stifle_history", &editor->stifle_history))
         return;
     dlclose(editor->library);
     editor->library = NULL;

@@ -1,5 +1,6 @@
 /* line_edit.h: lines from whoever sits at the terminal, with editing and a history where libedit is installed (it is
- * opened at run time) and plain otherwise, as from a file or a pipe. One at a time in a process: libedit has one state. */
+ * opened at run time) and plain otherwise, as from a file or a pipe. One at a time in a process: libedit has one
+ * state. */
 #ifndef CLI_LINE_EDIT_H
 #define CLI_LINE_EDIT_H
 

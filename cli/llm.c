@@ -39,7 +39,8 @@ int cli_llm_open(const cli_args *args, cli_llm *llm) {
     int code = cli_session_open(args->command, &llm->cli);
     if (code) return code;
     const char *path = cli_llm_path(args);
-    if (hd_model_open(llm->cli.context, path, NULL, &llm->model)) return cli_session_fail(&llm->cli, args->operand ? NULL : path);
+    if (hd_model_open(llm->cli.context, path, NULL, &llm->model))
+        return cli_session_fail(&llm->cli, args->operand ? NULL : path);
     hd_model_get_info(llm->model, &llm->info);
     return adapt(args, llm);
 }
@@ -51,8 +52,8 @@ static void draw_progress(void *user, uint64_t done, uint64_t total) {
     const unsigned percent = total ? (unsigned)((double)done * 100 / (double)total) : 100;
     if (llm->bar == percent + 1) return;
     llm->bar = percent + 1;
-    cli_progress("heddle: loading %3u%% %s of %s  %.*s", percent, cli_bytes(done, done_text), cli_bytes(total, total_text),
-                 (int)(percent * 32 / 100), "################################");
+    cli_progress("heddle: loading %3u%% %s of %s  %.*s", percent, cli_bytes(done, done_text),
+                 cli_bytes(total, total_text), (int)(percent * 32 / 100), "################################");
 }
 
 int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
@@ -65,11 +66,14 @@ int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
     if (code) return code;
     if (context == 0) context = llm->info.context < DEFAULT_CONTEXT ? llm->info.context : DEFAULT_CONTEXT;
     if (llm->info.context && context > llm->info.context)
-        cli_tell("heddle: --context %u is more than the %u tokens that the model was made for: what it says behind them may be poor\n",
+        cli_tell("heddle: --context %u is more than the %u tokens that the model was made for: what it says behind "
+                 "them may be poor\n",
                  (unsigned)context, (unsigned)llm->info.context);
-    llm->desc = (hd_session_desc){ .device = llm->cli.device, .context = (uint32_t)context, .math = math, .memory_bytes = memory,
+    llm->desc = (hd_session_desc){ .device = llm->cli.device, .context = (uint32_t)context, .math = math,
+                                   .memory_bytes = memory,
                                    .stream = cli_get(args, "--stream") != NULL, .progress_user = llm };
-    if (layers != UINT32_MAX) llm->desc.device_layers = layers == 0 ? -1 : layers > llm->info.layers ? (int)llm->info.layers : (int)layers;
+    if (layers != UINT32_MAX)
+        llm->desc.device_layers = layers == 0 ? -1 : layers > llm->info.layers ? (int)llm->info.layers : (int)layers;
     llm->desc.progress = draw_progress;
     return CLI_OK;
 }
@@ -88,20 +92,23 @@ void cli_llm_close(cli_llm *llm) {
 }
 
 int cli_llm_tokenize(cli_llm *llm, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens, size_t *count) {
-    return hd_model_tokenize(llm->model, text, bytes, flags, out_tokens, count) ? cli_session_fail(&llm->cli, NULL) : CLI_OK;
+    return hd_model_tokenize(llm->model, text, bytes, flags, out_tokens, count) ? cli_session_fail(&llm->cli, NULL)
+                                                                                : CLI_OK;
 }
 
 json_t *cli_llm_fit_json(const hd_fit *fit, bool *ok) {
     json_t *root = json_object();
     const struct { const char *name; uint64_t value; } rows[] = {
-        { "device_layers", fit->device_layers }, { "cpu_layers", fit->cpu_layers }, { "streamed_layers", fit->streamed_layers },
+        { "device_layers", fit->device_layers }, { "cpu_layers", fit->cpu_layers },
+        { "streamed_layers", fit->streamed_layers },
         { "device_weight_bytes", fit->device_weight_bytes }, { "device_cache_bytes", fit->device_cache_bytes },
         { "device_scratch_bytes", fit->device_scratch_bytes }, { "device_bytes", fit->device_bytes },
         { "cpu_weight_bytes", fit->cpu_weight_bytes }, { "cpu_cache_bytes", fit->cpu_cache_bytes },
         { "cpu_scratch_bytes", fit->cpu_scratch_bytes }, { "cpu_bytes", fit->cpu_bytes },
         { "device_memory_bytes", fit->device_memory_bytes },
     };
-    for (size_t i = 0; i < CLI_COUNT(rows); i++) cli_put(root, rows[i].name, json_integer((json_int_t)rows[i].value), ok);
+    for (size_t i = 0; i < CLI_COUNT(rows); i++)
+        cli_put(root, rows[i].name, json_integer((json_int_t)rows[i].value), ok);
     cli_put(root, "fits", json_boolean(fit->fits), ok);
     return root;
 }

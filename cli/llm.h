@@ -41,7 +41,8 @@ typedef struct cli_adapters {
 int cli_adapters_open(const cli_args *args, cli_session *session, const hd_model *model, cli_adapters *out);
 void cli_adapters_close(cli_adapters *adapters);
 
-/* The model that the operand names, or the one that comes with heddle, with its adapters. CLI_OK, or the exit code after a message. */
+/* The model that the operand names, or the one that comes with heddle, with its adapters. CLI_OK, or the exit code
+ * after a message. */
 int cli_llm_open(const cli_args *args, cli_llm *out_llm);
 /* Reads the session's options; opens the device. */
 int cli_llm_prepare(const cli_args *args, cli_llm *llm);
@@ -70,7 +71,8 @@ double cli_per_second(uint64_t count, uint64_t ns);
     { "--presence-penalty", "X", "taken off once for a token that was said lately; default: 0" }, \
     { "--repeat-last-n", "N", "lately: the last N tokens, of the prompt and earlier turns too; default: 64" }, \
     { "--stop", "TEXT", "end before this text; may be given several times" }, \
-    { "--bias", "TOKEN=X", "add X to the score of a token (its id, or its text); -inf: never; may be given several times" }, \
+    { "--bias", "TOKEN=X", \
+      "add X to the score of a token (its id, or its text); -inf: never; may be given several times" }, \
     { "--grammar", "FORM", "the answer has this form: rules of GBNF, or a file of them" }, \
     { "--json-schema", "SCHEMA", "the answer is JSON that this schema, or one in a file, takes" }
 
@@ -94,14 +96,15 @@ typedef struct cli_answer {
 int cli_answer_read(const cli_args *args, uint64_t fallback, cli_answer *out);
 /* Makes room for the tokens of the session's context; reads what needs the model: its grammar and biases. */
 int cli_answer_prepare(const cli_args *args, cli_llm *llm, cli_answer *a);
-/* Continues the `prompt_count` first tokens, of which the session holds `held` already: prints the text as it comes and keeps
- * it. Ctrl-C ends the answer early: made.stop is HD_STOP_CALLER then. */
+/* Continues the `prompt_count` first tokens, of which the session holds `held` already: prints the text as it comes and
+ * keeps it. Ctrl-C ends the answer early: made.stop is HD_STOP_CALLER then. */
 int cli_answer_run(cli_llm *llm, cli_answer *a, size_t held);
 void cli_answer_free(cli_answer *a);
 /* Lines on stderr: how fast, where, and what fell back to what. */
 void cli_answer_report(const cli_llm *llm, const cli_answer *a);
 
-/* Ctrl-C is counted from now on in place of ending the program, but for the third one. `restart`: calls that it interrupts go on. */
+/* Ctrl-C is counted from now on in place of ending the program, but for the third one. `restart`: calls that it
+ * interrupts go on. */
 void cli_interrupts_catch(bool restart);
 unsigned cli_interrupts_count(void);
 

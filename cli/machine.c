@@ -1,5 +1,5 @@
-/* machine.c: facts and clocks of the machine, from /proc and /sys and from NVIDIA's management library, which is opened at run
- * time: neither its header nor the library is needed to build or to run. */
+/* machine.c: facts and clocks of the machine, from /proc and /sys and from NVIDIA's management library, which is opened
+ * at run time: neither its header nor the library is needed to build or to run. */
 #define _POSIX_C_SOURCE 200809L
 #include "machine.h"
 #include <dirent.h>
@@ -70,7 +70,8 @@ static machine_nvml *nvml_open(void) {
     nvml->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     void *library = nvml->library;
     if (library && find(library, "nvmlInit_v2", &nvml->init) && find(library, "nvmlShutdown", &nvml->shutdown) &&
-        find(library, "nvmlDeviceGetHandleByPciBusId_v2", &nvml->by_pci) && find(library, "nvmlDeviceGetClockInfo", &nvml->clock) &&
+        find(library, "nvmlDeviceGetHandleByPciBusId_v2", &nvml->by_pci) &&
+        find(library, "nvmlDeviceGetClockInfo", &nvml->clock) &&
         find(library, "nvmlDeviceGetTemperature", &nvml->temperature) &&
         find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &nvml->throttle_reasons) &&
         find(library, "nvmlDeviceGetMemoryInfo", &nvml->memory) && nvml->init() == 0)
@@ -123,7 +124,8 @@ static machine_reading cpu_read(const char *hwmon) {
     for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++) {
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/thermal_throttle/%s", counters[i]);
         const double events = read_number(path);
-        if (!isnan(events)) reading.throttle_events = isnan(reading.throttle_events) ? events : reading.throttle_events + events;
+        if (!isnan(events))
+            reading.throttle_events = isnan(reading.throttle_events) ? events : reading.throttle_events + events;
     }
     if (hwmon[0]) {
         snprintf(path, sizeof path, "%s/temp1_input", hwmon);
@@ -205,7 +207,8 @@ double machine_free_bytes(void) {
 
 machine_sensor machine_sensor_of(const machine *m, const hd_device_info *device) {
     static const char *const cpu_monitors[] = { "coretemp", "k10temp", "zenpower", "cpu_thermal" };
-    machine_sensor sensor = { .machine = m, .cpu = device->kind == HD_DEVICE_CPU || device->kind == HD_DEVICE_SOFTWARE };
+    machine_sensor sensor = { .machine = m,
+                              .cpu = device->kind == HD_DEVICE_CPU || device->kind == HD_DEVICE_SOFTWARE };
     if (sensor.cpu)
         find_hwmon("/sys/class/hwmon", cpu_monitors, sizeof cpu_monitors / sizeof cpu_monitors[0], sensor.hwmon,
                    sizeof sensor.hwmon);

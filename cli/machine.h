@@ -1,5 +1,5 @@
-/* machine.h: the machine that is measured on: what it is, and how fast its clocks run while it is measured. What a system does
- * not tell stays unknown: "" and NaN. */
+/* machine.h: the machine that is measured on: what it is, and how fast its clocks run while it is measured. What a
+ * system does not tell stays unknown: "" and NaN. */
 #ifndef CLI_MACHINE_H
 #define CLI_MACHINE_H
 

@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 static const cli_command *const commands[] = {
-    &cli_generate, &cli_chat, &cli_info, &cli_tokenize, &cli_fit, &cli_train, &cli_finetune, &cli_merge, &cli_convert, &cli_quantize,
-    &cli_perplexity, &cli_bench_threshold, &cli_bench_ops, &cli_bench_transfer, &cli_bench_batch, &cli_bench_stream, &cli_bench_route,
-    &cli_bench_llm, &cli_bench_report, &cli_bench_compare, &cli_devices, &cli_doctor, &cli_verify, &cli_stress, &cli_tune, &cli_run,
+    &cli_generate, &cli_chat, &cli_info, &cli_tokenize, &cli_fit, &cli_train, &cli_finetune, &cli_merge, &cli_convert,
+    &cli_quantize,
+    &cli_perplexity, &cli_bench_threshold, &cli_bench_ops, &cli_bench_transfer, &cli_bench_batch, &cli_bench_stream,
+    &cli_bench_route,
+    &cli_bench_llm, &cli_bench_report, &cli_bench_compare, &cli_devices, &cli_doctor, &cli_verify, &cli_stress,
+    &cli_tune, &cli_run,
     &cli_explain, &cli_exec, &cli_confirm,
 };
 
@@ -26,7 +29,8 @@ static void overview(void) {
     for (size_t i = 0; i < CLI_COUNT(commands); i++) cli_print("  %-15s %s\n", commands[i]->name, commands[i]->summary);
     cli_print("  %-15s %s\n\n", "help", "this, or `heddle help COMMAND`");
     cli_print("environment:\n");
-    for (size_t i = 0; i < cli_environment_count; i++) cli_print("  %-18s %s\n", cli_environment[i].name, cli_environment[i].help);
+    for (size_t i = 0; i < cli_environment_count; i++)
+        cli_print("  %-18s %s\n", cli_environment[i].name, cli_environment[i].help);
     cli_print("\nexit codes: 0 done, 1 failed, 2 the command line is wrong\n\n"
            "examples:\n  heddle generate -p \"In the beginning\"\n  heddle chat model.gguf\n");
 }
@@ -92,7 +96,8 @@ static int run_command(int count, char **words) {
         cli_print("heddle %s\n", hd_version());
         return CLI_OK;
     }
-    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return help(count - 1, words + 1);
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return help(count - 1, words + 1);
     int used = 0;
     const cli_command *command = find(count, words, &used);
     if (!command && count == 2 && strcmp(words[1], "--help") == 0) return help(1, words);

@@ -1,5 +1,6 @@
-/* measure.c: the runner of `heddle bench`. A sample is one call, timed by the host's monotonic clock; where it is short, the
- * same call runs before, untimed, once or for 2 ms, so that caches, clocks and waiting threads are as in a row of such calls. */
+/* measure.c: the runner of `heddle bench`. A sample is one call, timed by the host's monotonic clock; where it is
+ * short, the same call runs before, untimed, once or for 2 ms, so that caches, clocks and waiting threads are as in a
+ * row of such calls. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/measure.h"
 #include "cli/bench_page.h"
@@ -14,7 +15,7 @@
 enum { LEAST_SAMPLES = 3, MOST_SAMPLES = 100000 };
 #define SHORT_NS UINT64_C(50000000) /* a sample below it has an untimed run before it, */
 #define WARM_NS  UINT64_C(2000000)  /* or several, until so much time went by, */
-#define LONG_NS  1e9                /* as has the first one, whose length is not known, but where the first run was very long */
+#define LONG_NS  1e9                /* as has the first one of unknown length, unless its first run was longer */
 
 /* ---- beginning ---- */
 
@@ -23,7 +24,8 @@ static int write_csv(const measure *m, text *line) {
     bool good = !line->failed;
     if (m->csv && good) good = fwrite(line->data, 1, line->length, m->csv) == line->length && fflush(m->csv) == 0;
     text_free(line);
-    return good ? CLI_OK : cli_fail(m->command, "%s cannot be written: %s", m->csv_path ? m->csv_path : "a row", strerror(errno));
+    return good ? CLI_OK
+           : cli_fail(m->command, "%s cannot be written: %s", m->csv_path ? m->csv_path : "a row", strerror(errno));
 }
 
 int measure_begin(const cli_args *args, const char *bench, measure *m) {
@@ -62,7 +64,8 @@ void measure_use(measure *m, cli_session *session) {
 static int open_device(measure *m, const char *id) {
     const hd_device_desc desc = { .id = id };
     hd_device *device;
-    if (m->device_count == MEASURE_MOST_DEVICES) return cli_usage(m->command, "measures on at most %d devices", MEASURE_MOST_DEVICES);
+    if (m->device_count == MEASURE_MOST_DEVICES)
+        return cli_usage(m->command, "measures on at most %d devices", MEASURE_MOST_DEVICES);
     if (hd_device_open(m->session->context, &desc, &device)) return cli_session_fail(m->session, id);
     const hd_device_info *info = hd_device_get_info(device);
     for (size_t i = 0; i < m->device_count; i++)
@@ -91,7 +94,8 @@ static int open_every_device(measure *m) {
         const int code = open_device(m, infos[i].id);
         if (code) return code;
     }
-    return m->device_count > 0 ? CLI_OK : cli_fail(m->command, "there is no device to measure on; run `heddle devices` to see why");
+    return m->device_count > 0 ? CLI_OK
+           : cli_fail(m->command, "there is no device to measure on; run `heddle devices` to see why");
 }
 
 int measure_open(const cli_args *args, measure *m) { return measure_open_list(args, cli_get(args, "--devices"), m); }
@@ -108,7 +112,9 @@ int measure_open_list(const cli_args *args, const char *list, measure *m) {
 
 bool measure_is_ended(void) { return cli_interrupts_count() > 0; }
 
-int measure_end_early(const measure *m) { return cli_fail(m->command, "ended by Ctrl-C; what was measured until then is told"); }
+int measure_end_early(const measure *m) {
+    return cli_fail(m->command, "ended by Ctrl-C; what was measured until then is told");
+}
 
 int measure_end(measure *m, int code) {
     const bool drawn = m->html_path && m->csv && (code == CLI_OK || measure_is_ended());
@@ -220,7 +226,8 @@ static hd_status take_sample(measure_case *c) {
 
 /* Whether the case has had its time: three samples at least, but for one that is longer than all of it. */
 static bool has_had_its_time(const measure *m, const measure_case *c) {
-    return c->spent_ns > m->most_ns && (c->count >= LEAST_SAMPLES || (c->count > 0 && c->samples[c->count - 1] > m->most_ns));
+    return c->spent_ns > m->most_ns &&
+           (c->count >= LEAST_SAMPLES || (c->count > 0 && c->samples[c->count - 1] > m->most_ns));
 }
 
 /* Other parts of the call that the last sample of a case was. */
@@ -261,9 +268,11 @@ int measure_run(measure *m, measure_case *cases, size_t count) {
     int code = CLI_OK;
     size_t *order = calloc(count + 1, sizeof *order);
     bool memory = order != NULL;
-    for (size_t i = 0; i < count && memory; i++) memory = (cases[i].samples = calloc(m->samples, sizeof *cases[i].samples)) != NULL;
+    for (size_t i = 0; i < count && memory; i++)
+        memory = (cases[i].samples = calloc(m->samples, sizeof *cases[i].samples)) != NULL;
     for (uint64_t round = 0; round < m->samples && memory && !measure_is_ended(); round++) {
-        cli_progress("heddle %s: round %llu of %llu", m->command->name, (unsigned long long)round + 1, (unsigned long long)m->samples);
+        cli_progress("heddle %s: round %llu of %llu", m->command->name, (unsigned long long)round + 1,
+                     (unsigned long long)m->samples);
         const int failed = run_round(m, cases, count, order);
         if (failed) code = failed;
     }
@@ -284,7 +293,8 @@ void measure_cases_free(measure_case *cases, size_t count) {
 
 const char *measure_device_name(const measure *m, const measure_device *device) {
     for (size_t i = 0; i < m->device_count; i++)
-        if (&m->devices[i] != device && strcmp(m->devices[i].info.backend, device->info.backend) == 0) return device->info.id;
+        if (&m->devices[i] != device && strcmp(m->devices[i].info.backend, device->info.backend) == 0)
+            return device->info.id;
     return device->info.backend;
 }
 

@@ -1,5 +1,5 @@
-/* measure.h: the runner of `heddle bench`: options, devices, the file of rows, and cases that are sampled in rounds, each round
- * in another order, so that what disturbs the machine for a while does not fall on one case. */
+/* measure.h: the runner of `heddle bench`: options, devices, the file of rows, and cases that are sampled in rounds,
+ * each round in another order, so that what disturbs the machine for a while does not fall on one case. */
 #ifndef CLI_MEASURE_H
 #define CLI_MEASURE_H
 
@@ -36,7 +36,8 @@ typedef struct measure {
 /* Rows for the options that every bench has, and those of a bench that takes samples on several devices. */
 #define MEASURE_ROW_OPTIONS \
     { "--csv", "FILE", "write the measurements as CSV; docs/bench.md explains the columns" }, \
-    { "--html", "FILE.html", "draw them: one page with charts, FILE.md with the winners and, without --csv, FILE.csv" }, \
+    { "--html", "FILE.html", \
+      "draw them: one page with charts, FILE.md with the winners and, without --csv, FILE.csv" }, \
     { "--machine", "NAME", "what the rows call this machine; default: its host name" }, \
     { "--json", NULL, "print the measurements as JSON, one row a line" }
 #define MEASURE_OPTIONS \
@@ -45,8 +46,8 @@ typedef struct measure {
     { "--seconds", "S", "most time for the samples of one case, but for the first three; default: 1" }, \
     MEASURE_ROW_OPTIONS
 
-/* Reads the options, looks at the machine, opens the file; Ctrl-C is caught from here on. CLI_OK, or the exit code after a message;
- * measure_end in either case. */
+/* Reads the options, looks at the machine, opens the file; Ctrl-C is caught from here on. CLI_OK, or the exit code
+ * after a message; measure_end in either case. */
 int measure_begin(const cli_args *args, const char *bench, measure *out_measure);
 /* Opens a session and the devices that are asked for, the CPU first where it is among them. */
 int measure_open(const cli_args *args, measure *m);
@@ -65,8 +66,9 @@ int measure_end(measure *m, int code);
 table_row measure_row(const measure *m, const measure_device *device);
 /* Writes a row to where the options say. CLI_OK or CLI_FAILED after a message. */
 int measure_write(const measure *m, const table_row *row);
-/* Whether so many bytes of host memory are there: `shared` for all, and `each` for every device that lives in it and does not compute in
- * place. CLI_OK, or CLI_FAILED after a message: a system that runs out ends programs instead of refusing them memory. */
+/* Whether so many bytes of host memory are there: `shared` for all, and `each` for every device that lives in it and
+ * does not compute in place. CLI_OK, or CLI_FAILED after a message: a system that runs out ends programs instead of
+ * refusing them memory. */
 int measure_fits(const measure *m, const char *what, double shared, double each);
 /* Reports that the row's case failed, with the context's error; returns CLI_FAILED. */
 int measure_fail(const measure *m, const table_row *row);
@@ -89,8 +91,8 @@ typedef struct measure_case {
     hd_device_stats hits;              /* what the samples alone added to the counters of hits and requests */
 } measure_case;
 
-/* Takes samples of all cases and fills in their rows. A case that fails is reported and passed over from then on, and makes the
- * exit code CLI_FAILED; so does Ctrl-C. Rows of cases without a sample have NaN for a median. */
+/* Takes samples of all cases and fills in their rows. A case that fails is reported and passed over from then on, and
+ * makes the exit code CLI_FAILED; so does Ctrl-C. Rows of cases without a sample have NaN for a median. */
 int measure_run(measure *m, measure_case *cases, size_t count);
 void measure_cases_free(measure_case *cases, size_t count);
 

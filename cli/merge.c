@@ -8,9 +8,12 @@ static int merge(const cli_args *args, cli_session *session) {
     if (hd_model_open(session->context, args->operand, NULL, &model)) return cli_session_fail(session, NULL);
     code = cli_adapters_open(args, session, model, &adapters);
     hd_model_close(model);
-    const hd_merge_desc desc = { .adapters = (const hd_adapter *const *)adapters.adapters, .strengths = adapters.strengths,
-                                 .count = adapters.count, .type = cli_get(args, "--type") };
-    if (!code && hd_model_merge(session->context, args->operand, cli_get(args, "-o"), &desc)) code = cli_session_fail(session, NULL);
+    const hd_merge_desc desc = { .adapters = (const hd_adapter *const *)adapters.adapters,
+                                 .strengths = adapters.strengths,
+                                 .count = adapters.count,
+                                 .type = cli_get(args, "--type") };
+    if (!code && hd_model_merge(session->context, args->operand, cli_get(args, "-o"), &desc))
+        code = cli_session_fail(session, NULL);
     cli_adapters_close(&adapters);
     return code;
 }
@@ -37,7 +40,8 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_merge = {
-    "merge", "writes a model with adapters added to its weights", "merge MODEL.gguf --lora ADAPTER -o OUT.gguf", "MODEL.gguf", options,
+    "merge", "writes a model with adapters added to its weights", "merge MODEL.gguf --lora ADAPTER -o OUT.gguf",
+    "MODEL.gguf", options,
     CLI_COUNT(options),
     "Weights of a quantised type are rounded once more, which loses some of what was learned: merge into f16 or q8_0,\n"
     "or leave the adapter beside its model (heddle generate --lora).\n",

@@ -1,6 +1,7 @@
-/* npy.c: reads and writes .npy: a magic, a version, the length of a header, the header, the data. The header is the text
- * of a Python dictionary of exactly three keys; it is read by a small parser of that form only, nothing is evaluated.
- * Data is read in steps that double, so that a header which promises terabytes costs no more than the file holds. */
+/* npy.c: reads and writes .npy: a magic, a version, the length of a header, the header, the data. The header is the
+ * text of a Python dictionary of exactly three keys; it is read by a small parser of that form only, nothing is
+ * evaluated. Data is read in steps that double, so that a header which promises terabytes costs no more than the file
+ * holds. */
 #define _POSIX_C_SOURCE 200809L
 #include "npy.h"
 #include <errno.h>
@@ -74,8 +75,10 @@ static bool take_length(header *h, int64_t *out) {
 static bool take_descr(header *h, npy_array *array, char *why) {
     char text[16];
     skip_space(h);
-    if (h->at < h->end && *h->at == '[') return refuse(why, "has a structured type; save each field as an array of its own");
-    if (!take_string(h, text, sizeof text) || strlen(text) < 3) return refuse(why, "has no readable 'descr'; save it anew with numpy.save");
+    if (h->at < h->end && *h->at == '[')
+        return refuse(why, "has a structured type; save each field as an array of its own");
+    if (!take_string(h, text, sizeof text) || strlen(text) < 3)
+        return refuse(why, "has no readable 'descr'; save it anew with numpy.save");
     char *rest;
     unsigned long item = strtoul(text + 2, &rest, 10);
     bool known = strchr("fiub", text[1]) && *rest == 0 && text[2] >= '1' && text[2] <= '9' &&
@@ -95,7 +98,8 @@ static bool take_shape(header *h, npy_array *array, char *why) {
     while (more && !take(h, ")")) {
         int64_t length;
         if (!take_length(h, &length)) return refuse(why, "has no readable 'shape'; save it anew with numpy.save");
-        if (array->shape.rank == HD_MAX_RANK) return refuse(why, "has more than %d axes; join some with .reshape", HD_MAX_RANK);
+        if (array->shape.rank == HD_MAX_RANK)
+            return refuse(why, "has more than %d axes; join some with .reshape", HD_MAX_RANK);
         if (length == 0) return refuse(why, "has no elements; every axis is at least 1 long");
         array->shape.dims[array->shape.rank++] = length;
         if (!take(h, ",")) {
@@ -111,7 +115,8 @@ static bool parse_header(header *h, npy_array *array, char *why) {
     while (!take(h, "}")) {
         char key[24] = "";
         bool repeated = false;
-        if (!take_string(h, key, sizeof key) || !take(h, ":")) return refuse(why, "has a damaged header; save it anew with numpy.save");
+        if (!take_string(h, key, sizeof key) || !take(h, ":"))
+            return refuse(why, "has a damaged header; save it anew with numpy.save");
         if (strcmp(key, "descr") == 0) {
             repeated = h->has_descr;
             h->has_descr = true;
@@ -120,14 +125,16 @@ static bool parse_header(header *h, npy_array *array, char *why) {
             repeated = h->has_order;
             h->has_order = true;
             h->fortran = take(h, "True");
-            if (!h->fortran && !take(h, "False")) return refuse(why, "has no readable 'fortran_order'; save it anew with numpy.save");
+            if (!h->fortran && !take(h, "False"))
+                return refuse(why, "has no readable 'fortran_order'; save it anew with numpy.save");
         } else if (strcmp(key, "shape") == 0) {
             repeated = h->has_shape;
             h->has_shape = true;
             if (!repeated && !take_shape(h, array, why)) return false;
         } else return refuse(why, "has an unknown key '%s' in its header; save it anew with numpy.save", key);
         if (repeated) return refuse(why, "has '%s' twice in its header; save it anew with numpy.save", key);
-        if (!take(h, ",") && !(h->at < h->end && *h->at == '}')) return refuse(why, "has a damaged header; save it anew with numpy.save");
+        if (!take(h, ",") && !(h->at < h->end && *h->at == '}'))
+            return refuse(why, "has a damaged header; save it anew with numpy.save");
     }
     skip_space(h);
     if (h->at != h->end) return refuse(why, "has something after its header's end; save it anew with numpy.save");
@@ -145,7 +152,8 @@ static bool read_header(FILE *file, npy_array *array, bool *out_fortran, char *w
     if (version < 1 || version > 3 || start[7] != 0)
         return refuse(why, "is of .npy version %u.%u, and 1.0, 2.0 and 3.0 are known; save it anew with numpy.save",
                       version, start[7]);
-    if (fread(size, 1, size_bytes, file) != size_bytes) return refuse(why, "ends within its header; it is damaged, copy it anew");
+    if (fread(size, 1, size_bytes, file) != size_bytes)
+        return refuse(why, "ends within its header; it is damaged, copy it anew");
     size_t length = (size_t)size[0] | (size_t)size[1] << 8 | (size_t)size[2] << 16 | (size_t)size[3] << 24;
     if (length > HEADER_LIMIT)
         return refuse(why, "has a header of %zu bytes, and at most %d are read; save it as a plain array", length,
@@ -154,7 +162,8 @@ static bool read_header(FILE *file, npy_array *array, bool *out_fortran, char *w
     if (!text) return refuse(why, "could not be read: no memory is left");
     bool read = fread(text, 1, length, file) == length;
     header h = { .at = text, .end = text + length };
-    bool parsed = read ? parse_header(&h, array, why) : refuse(why, "ends within its header; it is damaged, copy it anew");
+    bool parsed =
+        read ? parse_header(&h, array, why) : refuse(why, "ends within its header; it is damaged, copy it anew");
     *out_fortran = h.fortran;
     free(text);
     return parsed;
@@ -180,7 +189,8 @@ static bool read_data(FILE *file, npy_array *array, char *why) {
         have += got;
         if (have < room) {
             free(data);
-            return refuse(why, "holds %zu bytes of data where its header says %zu; it is cut, copy it anew", have, want);
+            return refuse(why, "holds %zu bytes of data where its header says %zu; it is cut, copy it anew", have,
+                          want);
         }
     }
     array->data = data;
@@ -193,7 +203,8 @@ static bool read_data(FILE *file, npy_array *array, char *why) {
 /* Fortran order to C order: element by element, the last axis of the result fastest. */
 static bool to_c_order(npy_array *array, char *why) {
     unsigned char *from = array->data, *to = malloc((size_t)array->bytes);
-    if (!to) return refuse(why, "could not be turned into C order: no memory is left; save it with numpy.ascontiguousarray");
+    if (!to)
+        return refuse(why, "could not be turned into C order: no memory is left; save it with numpy.ascontiguousarray");
     uint64_t strides[HD_MAX_RANK], stride = array->item_bytes;
     int64_t index[HD_MAX_RANK] = { 0 };
     for (uint32_t axis = 0; axis < array->shape.rank; axis++) {
@@ -248,7 +259,8 @@ bool npy_save(const char *path, const npy_array *array, char why[NPY_WHY]) {
                           (unsigned)array->item_bytes);
     for (uint32_t axis = 0; axis < array->shape.rank; axis++) {
         const char *after = axis + 1 < array->shape.rank ? ", " : array->shape.rank == 1 ? "," : "";
-        length += snprintf(text + length, sizeof text - (size_t)length, "%lld%s", (long long)array->shape.dims[axis], after);
+        length +=
+            snprintf(text + length, sizeof text - (size_t)length, "%lld%s", (long long)array->shape.dims[axis], after);
     }
     length += snprintf(text + length, sizeof text - (size_t)length, "), }");
     /* Spaces up to a multiple of 64, so that the data lies well when the file is mapped. */

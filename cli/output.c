@@ -15,7 +15,8 @@ static void print_error(const cli_command *command, const char *format, va_list 
     text said = { 0 }, line = { 0 };
     text_add_v(&said, format, args);
     if (said.data) text_add_printable(&line, said.data, said.length, true);
-    cli_note("heddle%s%s: %s%s\n", command ? " " : "", command ? command->name : "", line.data ? line.data : "no memory is left", ending);
+    cli_note("heddle%s%s: %s%s\n", command ? " " : "", command ? command->name : "",
+             line.data ? line.data : "no memory is left", ending);
     text_free(&said);
     text_free(&line);
 }
@@ -90,7 +91,8 @@ void cli_table(cli_cell *cells, size_t rows, size_t columns, uint32_t right) {
         size_t behind = 0; /* spaces that are due only if something follows */
         for (size_t column = 0; column < columns; column++) {
             const char *cell = cells[row * columns + column];
-            const size_t width = widths[column], own = text_characters(cell), before = right >> column & 1 ? width - own : 0;
+            const size_t width = widths[column], own = text_characters(cell),
+                         before = right >> column & 1 ? width - own : 0;
             if (own > 0) cli_print("%*s%s", (int)(behind + before), "", cell);
             behind = (own > 0 ? width - own - before : behind + width) + 2;
         }

@@ -40,7 +40,8 @@ static int take_chunks(cli_llm *llm, const int32_t *tokens, uint32_t count, uint
         if (!status) status = hd_session_feed(llm->session, i, tokens + (size_t)i * size, first);
     }
     for (uint32_t at = first; at + 1 < size && !status; at++) {
-        for (uint32_t i = 0; i < count; i++) steps[i] = (hd_step){ .sequence = i, .token = tokens[(size_t)i * size + at] };
+        for (uint32_t i = 0; i < count; i++)
+            steps[i] = (hd_step){ .sequence = i, .token = tokens[(size_t)i * size + at] };
         status = hd_session_step(llm->session, steps, count);
         for (uint32_t i = 0; i < count && !status; i++) {
             const float *scores;
@@ -58,7 +59,8 @@ static int print(const cli_args *args, const cli_llm *llm, const sums *s, uint64
     bool ok = true;
     if (!cli_get(args, "--json")) {
         cli_print("perplexity %.4f +- %.4f, over %llu of %llu tokens in %llu chunks of %u\n", value, error_of(s),
-                  (unsigned long long)s->count, (unsigned long long)tokens, (unsigned long long)chunks, (unsigned)llm->desc.context);
+                  (unsigned long long)s->count, (unsigned long long)tokens, (unsigned long long)chunks,
+                  (unsigned)llm->desc.context);
         return CLI_OK;
     }
     json_t *root = json_object();
@@ -94,7 +96,8 @@ static int measure(const cli_args *args, cli_llm *llm, const char *text, size_t 
     const uint32_t size = llm->desc.context;
     uint64_t chunks = count / size;
     if (!code && chunks == 0)
-        code = cli_fail(args->command, "the text has %zu tokens, and a chunk %u; give a longer text or a smaller --context", count,
+        code = cli_fail(args->command,
+                        "the text has %zu tokens, and a chunk %u; give a longer text or a smaller --context", count,
                         (unsigned)size);
     if (most > 0 && chunks > most) chunks = most;
     llm->desc.sequences = chunks < TOGETHER ? (uint32_t)chunks : TOGETHER;
@@ -135,8 +138,10 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_perplexity = {
-    "perplexity", "tells how well a model foretells a text", "perplexity MODEL.gguf TEXT.txt [options]", "MODEL.gguf TEXT.txt",
+    "perplexity", "tells how well a model foretells a text", "perplexity MODEL.gguf TEXT.txt [options]",
+    "MODEL.gguf TEXT.txt",
     options, CLI_COUNT(options),
-    "--context is the length of a chunk here; default: 512. The second half of each chunk is foretold, as llama.cpp does it.\n",
+    "--context is the length of a chunk here; default: 512. The second half of each chunk is foretold, as llama.cpp "
+    "does it.\n",
     "  heddle perplexity model.gguf text.txt --context 256\n", run,
 };

@@ -1,4 +1,5 @@
-/* points.c: every size of an operation on every device: made once, which is the first run, and then sampled in rounds. */
+/* points.c: every size of an operation on every device: made once, which is the first run, and then sampled in
+ * rounds. */
 #include "cli/points.h"
 #include <math.h>
 #include <stdlib.h>
@@ -71,10 +72,12 @@ static int measure_points(measure *m, points *p) {
     code = measure_fits(m, p->op->name, row.bytes, all_sizes);
     const bool held = code || workload_data_hold(&p->data, largest);
     hd_program_destroy(largest);
-    if (code || !held) return code ? code : cli_fail(m->command, "no memory is left for %s; give a smaller --max", row.op);
+    if (code || !held)
+        return code ? code : cli_fail(m->command, "no memory is left for %s; give a smaller --max", row.op);
     for (size_t size = 0; size < p->size_count; size++)
         for (size_t device = 0; device < m->device_count && !measure_is_ended(); device++) {
-            cli_progress("heddle %s: preparing %s of %zu of %zu sizes", m->command->name, p->op->name, size + 1, p->size_count);
+            cli_progress("heddle %s: preparing %s of %zu of %zu sizes", m->command->name, p->op->name, size + 1,
+                         p->size_count);
             const int made = make_job(m, p, device, size);
             if (made) code = made;
         }
@@ -137,7 +140,8 @@ static int check_types(const cli_args *args, const points_wanted *w) {
     return CLI_OK;
 }
 
-static size_t choose_sizes(const points_wanted *w, const workload_op *op, hd_dtype type, uint64_t out_sizes[POINTS_SIZES]) {
+static size_t choose_sizes(const points_wanted *w, const workload_op *op, hd_dtype type,
+                           uint64_t out_sizes[POINTS_SIZES]) {
     const uint64_t most = w->most ? w->most : w->choice.range ? op->most : op->large;
     const uint64_t least = w->least ? w->least : !w->choice.range ? most : op->least < most ? op->least : most;
     return workload_sizes(op, type, least, most, w->choice.range, out_sizes, POINTS_SIZES);
@@ -148,8 +152,9 @@ static int check_sizes(const cli_args *args, const points_wanted *w) {
     for (size_t i = 0; i < w->op_count; i++)
         for (size_t t = 0; t < w->type_count; t++)
             if (workload_takes(w->ops[i], w->types[t]) && choose_sizes(w, w->ops[i], w->types[t], sizes) == 0)
-                return cli_usage(args->command, "--min and --max leave no size of %s %s: sizes are powers of two%s", w->ops[i]->name,
-                                 hd_dtype_name(w->types[t]), w->choice.range ? " and the middles between them" : "");
+                return cli_usage(args->command, "--min and --max leave no size of %s %s: sizes are powers of two%s",
+                                 w->ops[i]->name, hd_dtype_name(w->types[t]),
+                                 w->choice.range ? " and the middles between them" : "");
     return CLI_OK;
 }
 

@@ -1,4 +1,5 @@
-/* points.h: one operation in one type, over sizes, on every device that is measured; for `bench threshold` and `bench ops`. */
+/* points.h: one operation in one type, over sizes, on every device that is measured; for `bench threshold` and `bench
+ * ops`. */
 #ifndef CLI_POINTS_H
 #define CLI_POINTS_H
 
@@ -45,13 +46,14 @@ typedef struct points_wanted {
 
 /* The same for both commands' help. */
 #define POINTS_NOTES \
-    "Sizes are elements of vecadd, gelu and copy; elements in rows of 512 of softmax,\nrms_norm and sum; rows and columns of matmul, " \
+    "Sizes are elements of vecadd, gelu and copy; elements in rows of 512 of softmax,\nrms_norm and sum; rows and " \
+    "columns of matmul, " \
     "matvec and transpose; tokens in 8\nheads of 64 of attention.\n"
 
 /* Reads the options. CLI_OK, or CLI_USAGE after a message. */
 int points_read(const cli_args *args, points_choice choice, points_wanted *out_wanted);
-/* Measures each operation in each of its types, and gives it to `visit`, which may change the rows' figures, print them and write them.
- * Returns the exit code; goes on after a case that failed, not after Ctrl-C. */
+/* Measures each operation in each of its types, and gives it to `visit`, which may change the rows' figures, print them
+ * and write them. Returns the exit code; goes on after a case that failed, not after Ctrl-C. */
 int points_each(measure *m, const points_wanted *wanted, int (*visit)(measure *m, points *p, void *user), void *user);
 const measure_case *points_at(const points *p, size_t device, size_t size, unsigned way);
 /* Writes the rows of all cases that have samples. */

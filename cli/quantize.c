@@ -13,7 +13,8 @@ typedef struct report {
 
 static void print_tensor(const report *r, const hd_quantized_tensor *t) {
     if (r->json)
-        cli_print("%s{\"tensor\": \"%s\", \"from\": \"%s\", \"to\": \"%s\", \"elements\": %llu, \"bytes\": %llu, \"error\": %.9g}",
+        cli_print("%s{\"tensor\": \"%s\", \"from\": \"%s\", \"to\": \"%s\", \"elements\": %llu, \"bytes\": %llu, "
+                  "\"error\": %.9g}",
                   r->started ? ",\n  " : "[\n  ", t->name, t->from, t->to, (unsigned long long)t->elements,
                   (unsigned long long)t->to_bytes, t->error);
     else if (strcmp(t->from, t->to) == 0) cli_print("%-40s %7s\n", t->name, t->from);
@@ -34,8 +35,8 @@ static void take(void *user, const hd_quantized_tensor *t) {
 
 static void summary(const report *r) {
     cli_cell from, to;
-    cli_print("%llu tensors quantised, %llu kept: %s to %s of weights", (unsigned long long)r->changed, (unsigned long long)r->kept,
-              cli_bytes(r->from_bytes, from), cli_bytes(r->to_bytes, to));
+    cli_print("%llu tensors quantised, %llu kept: %s to %s of weights", (unsigned long long)r->changed,
+              (unsigned long long)r->kept, cli_bytes(r->from_bytes, from), cli_bytes(r->to_bytes, to));
     if (r->changed > 0) cli_print("; the largest error is %.6f, of %s", r->worst, r->worst_name);
     cli_print("\n");
 }
@@ -47,9 +48,12 @@ static int run(const cli_args *args) {
     const char **keep = calloc(args->given_count + 1, sizeof *keep);
     if (!keep) return cli_fail(args->command, "no memory is left");
     for (const char *part; (part = cli_next(args, "--keep", &at)) != NULL;) keep[count++] = part;
-    const hd_quantize_desc desc = { .type = args->operands[2], .keep = keep, .keep_count = count, .report = take, .report_user = &r };
+    const hd_quantize_desc desc = {
+        .type = args->operands[2], .keep = keep, .keep_count = count, .report = take, .report_user = &r
+    };
     int code = cli_session_open(args->command, &session);
-    if (!code && hd_model_quantize(session.context, args->operands[0], args->operands[1], &desc)) code = cli_session_fail(&session, NULL);
+    if (!code && hd_model_quantize(session.context, args->operands[0], args->operands[1], &desc))
+        code = cli_session_fail(&session, NULL);
     if (r.json && r.started) cli_print("\n]\n");
     if (!code && !r.json) summary(&r);
     cli_session_close(&session);
@@ -65,8 +69,11 @@ static const cli_option options[] = {
 const cli_command cli_quantize = {
     "quantize", "writes a model with its weights in another type", "quantize IN.gguf OUT.gguf TYPE [options]",
     "IN.gguf OUT.gguf TYPE", options, CLI_COUNT(options),
-    "TYPE is f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q6_k, iq4_nl, iq4_xs, tq1_0, tq2_0, mxfp4_moe, or a mix, which\n"
-    "gives some tensors more bits: q2_k, q3_k_s, q3_k_m, q3_k_l, q4_k_s, q4_k_m, q5_k_s, q5_k_m. The weights of IN.gguf\n"
-    "are f32, f16, bf16 or q8_0. The error is the root mean square of what elements are off, over that of the elements.\n",
+    "TYPE is f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q6_k, iq4_nl, iq4_xs, tq1_0, tq2_0, mxfp4_moe, or a mix, "
+    "which\n"
+    "gives some tensors more bits: q2_k, q3_k_s, q3_k_m, q3_k_l, q4_k_s, q4_k_m, q5_k_s, q5_k_m. The weights of "
+    "IN.gguf\n"
+    "are f32, f16, bf16 or q8_0. The error is the root mean square of what elements are off, over that of the "
+    "elements.\n",
     "  heddle quantize model-f16.gguf model.gguf q4_k_m\n", run,
 };

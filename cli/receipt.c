@@ -8,7 +8,8 @@
 enum { PARTS = 64 }; /* of an output, each with a hash of its own: to tell where two differ */
 
 bool cli_receipt_takes(const char *option) {
-    static const char *const none[] = { "--receipt", "--device", "--out", "--trace", "--save", "--json", "--quiet", "--timings" };
+    static const char *const none[] = { "--receipt", "--device", "--out",   "--trace",
+                                        "--save",    "--json",   "--quiet", "--timings" };
     for (size_t i = 0; i < CLI_COUNT(none); i++)
         if (strcmp(option, none[i]) == 0) return false;
     return true;
@@ -58,7 +59,8 @@ bool cli_receipt_file(cli_receipt *r, const char *name, const char *path) {
     if (file) fclose(file);
     free(piece);
     if (!read) cli_fail(r->command, "--receipt: %s cannot be read: %s", path, strerror(errno));
-    else cli_put(add(r, r->inputs, name, bytes, hex_of(&hash, SHA256_DIGEST_SIZE)), "file", cli_json_text(path), &r->ok);
+    else
+        cli_put(add(r, r->inputs, name, bytes, hex_of(&hash, SHA256_DIGEST_SIZE)), "file", cli_json_text(path), &r->ok);
     return read;
 }
 
@@ -98,7 +100,8 @@ void cli_receipt_option(cli_receipt *r, const char *name, const char *value) {
         json_array_remove(r->arguments, i + 1);
         json_array_remove(r->arguments, i);
     }
-    if (value && (json_array_append_new(r->arguments, json_string(name)) || json_array_append_new(r->arguments, cli_json_text(value))))
+    if (value && (json_array_append_new(r->arguments, json_string(name)) ||
+                  json_array_append_new(r->arguments, cli_json_text(value))))
         r->ok = false;
 }
 
@@ -163,7 +166,8 @@ int cli_receipt_end(cli_receipt *r) {
     if (!r->root) return code;
     if (json_array_size(r->kernels) == 0) json_object_del(r->root, "kernels");
     if (!r->ok) code = cli_fail(r->command, "no memory is left");
-    else if (json_dump_file(r->root, r->path, JSON_INDENT(2))) code = cli_fail(r->command, "--receipt: %s cannot be written", r->path);
+    else if (json_dump_file(r->root, r->path, JSON_INDENT(2)))
+        code = cli_fail(r->command, "--receipt: %s cannot be written", r->path);
     cli_receipt_drop(r);
     return code;
 }

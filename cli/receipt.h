@@ -1,11 +1,12 @@
-/* receipt.h: a receipt tells of a run, as JSON, so that another machine can do it again and confirm it (`heddle confirm`):
- * the command, hashes of all that went in and came out, devices, drivers and kernels. */
+/* receipt.h: a receipt tells of a run, as JSON, so that another machine can do it again and confirm it (`heddle
+ * confirm`): the command, hashes of all that went in and came out, devices, drivers and kernels. */
 #ifndef CLI_RECEIPT_H
 #define CLI_RECEIPT_H
 
 #include "cli/cli.h"
 
-#define CLI_OPTION_RECEIPT { "--receipt", "FILE.json", "write what ran and hashes of what went in and came out, for `heddle confirm`" }
+#define CLI_OPTION_RECEIPT                                                                                             \
+    { "--receipt", "FILE.json", "write what ran and hashes of what went in and came out, for `heddle confirm`" }
 
 /* {0}, after --receipt was not given: all calls do nothing. */
 typedef struct cli_receipt {
@@ -15,7 +16,8 @@ typedef struct cli_receipt {
     bool        ok;      /* no memory was short */
 } cli_receipt;
 
-/* Begins one where --receipt was given: the command and its options, but those that name a device or a file to write. */
+/* Begins one where --receipt was given: the command and its options, but those that name a device or a file to
+ * write. */
 void cli_receipt_begin(const cli_args *args, hd_math math, cli_receipt *out);
 /* What went in: a file (after a message false where it cannot be read), or bytes. */
 bool cli_receipt_file(cli_receipt *r, const char *name, const char *path);

@@ -60,7 +60,8 @@ static int by_size(const void *a, const void *b) {
 static int measure(cli_job *job, figures *out) {
     cli_session *session = job->session;
     *out = (figures){ 0 };
-    if (cli_session_stats(session, &out->all) || hd_plan_get_stats(job->plan, &out->plan) || hd_plan_get_memory(job->plan, &out->memory))
+    if (cli_session_stats(session, &out->all) || hd_plan_get_stats(job->plan, &out->plan) ||
+        hd_plan_get_memory(job->plan, &out->memory))
         return cli_session_fail(session, NULL);
     size_t later = (size_t)job->repeat - 1;
     if (later == 0) return CLI_OK;
@@ -83,7 +84,8 @@ static hd_timing *timings_of(cli_job *job, size_t *out_count, int *out_code) {
     }
     hd_timing *timings = calloc(*out_count + 1, sizeof *timings);
     if (timings && !hd_plan_timings(job->plan, timings, out_count)) return timings;
-    *out_code = timings ? cli_session_fail(job->session, "--timings") : cli_fail(job->session->command, "no memory is left");
+    *out_code =
+        timings ? cli_session_fail(job->session, "--timings") : cli_fail(job->session->command, "no memory is left");
     free(timings);
     return NULL;
 }
@@ -97,7 +99,8 @@ static const char *names_beside(const cli_session *session, cli_cell out) {
     size_t at = 0;
     out[0] = 0;
     for (size_t i = 0; i < CLI_MOST_BESIDE && session->beside[i] && at < CLI_CELL; i++)
-        at += (size_t)snprintf(out + at, CLI_CELL - at, "%s%s", i ? ", " : "", hd_device_get_info(session->beside[i])->id);
+        at += (size_t)snprintf(out + at, CLI_CELL - at, "%s%s", i ? ", " : "",
+                               hd_device_get_info(session->beside[i])->id);
     return out;
 }
 
@@ -106,15 +109,19 @@ static void print_figures(const cli_job *job, const figures *f) {
     const hd_device_info *device = hd_device_get_info(job->session->device);
     const hd_device_stats *all = &f->all;
     size_t row = 0;
-#define ROW(label, ...) (snprintf(cells[2 * row], CLI_CELL, "%s", label), snprintf(cells[2 * row + 1], CLI_CELL, __VA_ARGS__), row++)
+#define ROW(label, ...)                                                                                                \
+    (snprintf(cells[2 * row], CLI_CELL, "%s", label), snprintf(cells[2 * row + 1], CLI_CELL, __VA_ARGS__), row++)
     ROW("device", "%s: %s (%s)", device->id, device->name, cli_kind_name(device->kind));
     if (job->session->beside[0]) {
         ROW("beside", "%s", names_beside(job->session, a));
-        ROW("segments", "%u; %s cross between the devices in a run", f->plan.segments, cli_bytes(f->plan.crossing_bytes, a));
+        ROW("segments", "%u; %s cross between the devices in a run", f->plan.segments,
+            cli_bytes(f->plan.crossing_bytes, a));
     }
     if (f->plan.predicted_ns > 0) {
-        snprintf(b, CLI_CELL, "%s", f->plan.predicted_alone_ns ? cli_time(f->plan.predicted_alone_ns, a) : "not possible");
-        ROW("route", "predicted %.24s with inputs and outputs moved; all on the better device %.24s", cli_time(f->plan.predicted_ns, a), b);
+        snprintf(b, CLI_CELL, "%s",
+                 f->plan.predicted_alone_ns ? cli_time(f->plan.predicted_alone_ns, a) : "not possible");
+        ROW("route", "predicted %.24s with inputs and outputs moved; all on the better device %.24s",
+            cli_time(f->plan.predicted_ns, a), b);
     }
     ROW("plan", "%u dispatch%s, %u kernel%s, %u barrier%s; made in %s", f->plan.dispatches,
         f->plan.dispatches == 1 ? "" : "es", f->plan.kernels,
@@ -153,7 +160,8 @@ static int print_outputs(const cli_job *job) {
         size_t at = 0, shown = shown_values(port);
         for (size_t k = 0; k < shown && at < CLI_CELL; k++)
             at += (size_t)snprintf(row[2] + at, CLI_CELL - at, "%s%.7g", k ? " " : "", value_at(port, k));
-        if (at < CLI_CELL && shown < port->array.bytes / port->array.item_bytes) at += (size_t)snprintf(row[2] + at, CLI_CELL - at, " ...");
+        if (at < CLI_CELL && shown < port->array.bytes / port->array.item_bytes)
+            at += (size_t)snprintf(row[2] + at, CLI_CELL - at, " ...");
         if (at < CLI_CELL && port->save_path) snprintf(row[2] + at, CLI_CELL - at, "  -> %s", port->save_path);
     }
     cli_print("\n");
@@ -226,7 +234,8 @@ static json_t *json_counters(const cli_job *job, const figures *f, bool *ok) {
         { "download_bytes", all->download_bytes },
         { "memory_bytes", f->memory.total_bytes }, { "scratch_bytes", f->memory.scratch_bytes },
         { "unshared_bytes", f->memory.unshared_bytes },
-        { "commands_recorded", all->commands_recorded }, { "commands_recorded_later", all->commands_recorded - first->commands_recorded },
+        { "commands_recorded", all->commands_recorded },
+        { "commands_recorded_later", all->commands_recorded - first->commands_recorded },
         { "segments", f->plan.segments }, { "crossing_bytes", f->plan.crossing_bytes },
         { "predicted_ns", f->plan.predicted_ns }, { "predicted_alone_ns", f->plan.predicted_alone_ns },
         { "kernels_compiled_later", all->kernels_compiled - first->kernels_compiled },
@@ -245,7 +254,8 @@ static int report_json(cli_job *job, const figures *f, const hd_timing *timings,
     cli_put(device, "kind", cli_json_text(cli_kind_name(info->kind)), &ok);
     cli_put(device, "selection", cli_json_text(hd_device_selection(job->session->device)), &ok);
     for (size_t i = 0; i < job->port_count; i++)
-        if (is_result(&job->ports[i]) && json_array_append_new(outputs, json_output(&job->ports[i], &ok)) != 0) ok = false;
+        if (is_result(&job->ports[i]) && json_array_append_new(outputs, json_output(&job->ports[i], &ok)) != 0)
+            ok = false;
     for (size_t i = 0; i < timing_count; i++) {
         json_t *row = json_object();
         cli_put(row, "label", cli_json_text(timings[i].label), &ok);
@@ -257,7 +267,8 @@ static int report_json(cli_job *job, const figures *f, const hd_timing *timings,
     }
     cli_put(root, "heddle", cli_json_text(hd_version()), &ok);
     cli_put(root, "device", device, &ok);
-    cli_put(root, "beside", job->session->beside[0] ? cli_json_text(names_beside(job->session, beside)) : json_null(), &ok);
+    cli_put(root, "beside", job->session->beside[0] ? cli_json_text(names_beside(job->session, beside)) : json_null(),
+            &ok);
     cli_put(root, "counters", json_counters(job, f, &ok), &ok);
     cli_put(root, "times_ms", json_times(job, f, &ok), &ok);
     cli_put(root, "outputs", outputs, &ok);

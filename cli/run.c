@@ -49,7 +49,8 @@ static int assign(cli_job *job, const cli_args *args, const char *option, bool i
         if (!found) return unknown_port(job, option, text, in);
         const char **path = in ? &found->load_path : &found->save_path;
         if (*path) return cli_usage(job->session->command, "%s names \"%s\" twice", option, found->port.name);
-        if (text[longest + 1] == 0) return cli_usage(job->session->command, "%s %s lacks its file: %s NAME=FILE.npy", option, text, option);
+        if (text[longest + 1] == 0)
+            return cli_usage(job->session->command, "%s %s lacks its file: %s NAME=FILE.npy", option, text, option);
         *path = text + longest + 1;
     }
     return CLI_OK;
@@ -88,10 +89,11 @@ static int run_program(cli_session *session, const cli_args *args, hd_math math)
     char *text = cli_read_text(session->command, args->operand, PROGRAM_LIMIT, &bytes);
     if (!text) return CLI_FAILED;
     const char *saved = cli_plan_program(text), *source = saved ? saved : text;
-    int code = saved && (cli_get(args, "--device") || cli_get(args, "--route") || cli_get(args, "--math"))
-                   ? cli_usage(session->command, "a saved plan has its own devices, route and arithmetic; leave --device, "
-                                                 "--route and --math out")
-                   : CLI_OK;
+    int code =
+        saved && (cli_get(args, "--device") || cli_get(args, "--route") || cli_get(args, "--math"))
+            ? cli_usage(session->command, "a saved plan has its own devices, route and arithmetic; leave --device, "
+                                          "--route and --math out")
+            : CLI_OK;
     if (!code && hd_program_parse(session->context, source, bytes - (size_t)(source - text), &program))
         code = cli_session_fail(session, args->operand);
     if (!code) code = cli_job_begin(session, args, program, &job);

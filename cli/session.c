@@ -19,7 +19,8 @@ static void log_line(void *user, hd_log_level level, const char *part, const cha
     flockfile(stderr);
     flush_held(session);
     snprintf(session->last, sizeof session->last, "%s", line);
-    snprintf(session->held, sizeof session->held, "heddle: %s: %s: %s", names[level <= HD_LOG_DEBUG ? level : HD_LOG_DEBUG], part, line);
+    snprintf(session->held, sizeof session->held, "heddle: %s: %s: %s",
+             names[level <= HD_LOG_DEBUG ? level : HD_LOG_DEBUG], part, line);
     for (char *at = session->held; *at; at++)
         if (*at == '\n') *at = ' ';
     if (level > HD_LOG_ERROR) flush_held(session);
@@ -28,7 +29,9 @@ static void log_line(void *user, hd_log_level level, const char *part, const cha
 
 int cli_session_open(const cli_command *command, cli_session *out_session) {
     *out_session = (cli_session){ .command = command };
-    const hd_context_desc desc = { .log = log_line, .log_user = out_session, .log_level = cli_is_quiet() ? HD_LOG_ERROR : HD_LOG_DEFAULT };
+    const hd_context_desc desc = { .log = log_line,
+                                   .log_user = out_session,
+                                   .log_level = cli_is_quiet() ? HD_LOG_ERROR : HD_LOG_DEFAULT };
     hd_status status = hd_context_create(&desc, &out_session->context);
     if (!status) return CLI_OK;
     out_session->held[0] = 0;

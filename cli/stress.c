@@ -1,5 +1,6 @@
-/* stress.c: `heddle stress`: work whose result is known, again and again, for as long as it is asked for: what a device gets wrong
- * once in a while, what it loses, and how its speed and its memory change. The work is exact: its bits were computed on the CPU. */
+/* stress.c: `heddle stress`: work whose result is known, again and again, for as long as it is asked for: what a device
+ * gets wrong once in a while, what it loses, and how its speed and its memory change. The work is exact: its bits were
+ * computed on the CPU. */
 #include "cli/stress.h"
 #include "cli/llm.h"
 #include <stdlib.h>
@@ -35,12 +36,14 @@ static hd_status run_plan(hd_plan *plan, const stress *s, uint32_t input, float 
     return status ? status : hd_plan_read(plan, "y", out_y, s->tensor_bytes);
 }
 
-/* What the CPU says of each input, in a context of its own: back ends that are left out, and faults, are the device's matter. */
+/* What the CPU says of each input, in a context of its own: back ends that are left out, and faults, are the device's
+ * matter. */
 static int compute_answers(stress *s) {
     hd_context *context = NULL;
     hd_device *cpu = NULL;
     hd_plan *plan = NULL;
-    hd_status status = hd_context_create(&(hd_context_desc){ .backend = "cpu", .device = "cpu", .faults = "" }, &context);
+    hd_status status =
+        hd_context_create(&(hd_context_desc){ .backend = "cpu", .device = "cpu", .faults = "" }, &context);
     if (!status) status = hd_device_open(context, NULL, &cpu);
     if (!status) status = make_plan(context, cpu, s, &plan);
     for (uint32_t i = 0; i < STRESS_INPUTS && !status; i++) status = run_plan(plan, s, i, s->answers + i * s->elements);
@@ -110,10 +113,12 @@ static hd_status write_block(stress *s, uint32_t block) {
 }
 
 static hd_status begin_device(stress *s, const char *id) {
-    hd_status status = s->session.device ? HD_OK : hd_device_open(s->session.context, &(hd_device_desc){ .id = id }, &s->session.device);
+    hd_status status = s->session.device ? HD_OK
+                       : hd_device_open(s->session.context, &(hd_device_desc){ .id = id }, &s->session.device);
     if (!status) status = make_plan(s->session.context, s->session.device, s, &s->plan);
     for (uint32_t i = 0; i < s->block_count && !status; i++) {
-        status = hd_buffer_create(s->session.device, &(hd_buffer_desc){ .bytes = STRESS_BLOCK, .label = "pattern" }, &s->blocks[i]);
+        status = hd_buffer_create(s->session.device, &(hd_buffer_desc){ .bytes = STRESS_BLOCK, .label = "pattern" },
+                                  &s->blocks[i]);
         if (!status) status = write_block(s, i);
     }
     return status;
@@ -178,10 +183,12 @@ static int run_rounds(stress *s) {
         const uint64_t gone_ns = now_ns - s->began_ns;
         const bool ended = gone_ns >= s->most_ns || cli_interrupts_count();
         const uint64_t each_ns = s->most_ns / STRESS_PARTS;
-        while (s->part_count < STRESS_PARTS && gone_ns >= each_ns * (s->part_count + 1)) look(s, &s->parts[s->part_count++], now_ns);
+        while (s->part_count < STRESS_PARTS && gone_ns >= each_ns * (s->part_count + 1))
+            look(s, &s->parts[s->part_count++], now_ns);
         if (gone_ns >= next_ns || ended) {
-            cli_progress("heddle stress: %.0f of %.0f s, %llu runs, %llu wrong", (double)gone_ns / 1e9, (double)s->most_ns / 1e9,
-                         (unsigned long long)s->now.runs, (unsigned long long)(s->now.wrong + s->now.wrong_blocks));
+            cli_progress("heddle stress: %.0f of %.0f s, %llu runs, %llu wrong", (double)gone_ns / 1e9,
+                         (double)s->most_ns / 1e9, (unsigned long long)s->now.runs,
+                         (unsigned long long)(s->now.wrong + s->now.wrong_blocks));
             next_ns = gone_ns + SECOND;
             if (s->metrics_path) code = cli_metrics_save(&s->session, s->metrics_path);
         }
@@ -200,8 +207,9 @@ static int run_rounds(stress *s) {
 static int begin(const cli_args *args, stress *s) {
     double seconds;
     uint64_t memory;
-    if (!cli_get_fraction(args, "--seconds", 0.1, 1e7, 60, &seconds) || !cli_get_number(args, "--size", 32, 8192, 512, &s->size) ||
-        !cli_get_bytes(args, "--memory", &memory)) return CLI_USAGE;
+    if (!cli_get_fraction(args, "--seconds", 0.1, 1e7, 60, &seconds) ||
+        !cli_get_number(args, "--size", 32, 8192, 512, &s->size) || !cli_get_bytes(args, "--memory", &memory))
+        return CLI_USAGE;
     if (s->size % 32) return cli_usage(args->command, "--size is a multiple of 32");
     if (!cli_get(args, "--memory")) memory = UINT64_C(64) << 20;
     if (memory / STRESS_BLOCK > STRESS_BLOCKS)

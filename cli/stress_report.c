@@ -27,7 +27,8 @@ static void number(double value, const char *format, cli_cell out) {
 }
 
 static void print_text(const stress *s) {
-    static const char *const heads[] = { "SECONDS", "RUNS", "RUNS/S", "WRONG", "ERRORS", "LOST", "MEMORY", "MHZ", "CELSIUS" };
+    static const char *const heads[] = { "SECONDS", "RUNS",   "RUNS/S", "WRONG",  "ERRORS",
+                                         "LOST",    "MEMORY", "MHZ",    "CELSIUS" };
     cli_cell cells[(STRESS_PARTS + 1) * CLI_COUNT(heads)], held;
     cli_heads(cells, heads, CLI_COUNT(heads));
     for (uint32_t i = 0; i < s->part_count; i++) {
@@ -37,22 +38,26 @@ static void print_text(const stress *s) {
         snprintf(row[0], CLI_CELL, "%.1f", (double)part->at_ns / 1e9);
         snprintf(row[1], CLI_CELL, "%llu", (unsigned long long)part->runs);
         number(rate(s, i), "%.1f", row[2]);
-        for (size_t c = 0; c < CLI_COUNT(counts); c++) snprintf(row[3 + c], CLI_CELL, "%llu", (unsigned long long)counts[c]);
+        for (size_t c = 0; c < CLI_COUNT(counts); c++)
+            snprintf(row[3 + c], CLI_CELL, "%llu", (unsigned long long)counts[c]);
         cli_bytes(part->device_bytes, row[6]);
         number(part->clock_mhz, "%.0f", row[7]);
         number(part->temperature_c, "%.0f", row[8]);
     }
     if (s->part_count) cli_table(cells, s->part_count + 1, CLI_COUNT(heads), 0x1ff);
-    cli_print("%.1f s on %s: %llu runs of %llu x %llu compared bit by bit, %llu wrong; ", (double)s->last.at_ns / 1e9, s->id,
-              (unsigned long long)s->now.runs, (unsigned long long)s->size, (unsigned long long)s->size,
+    cli_print("%.1f s on %s: %llu runs of %llu x %llu compared bit by bit, %llu wrong; ", (double)s->last.at_ns / 1e9,
+              s->id, (unsigned long long)s->now.runs, (unsigned long long)s->size, (unsigned long long)s->size,
               (unsigned long long)s->now.wrong);
-    cli_print("%llu patterns of 8 MiB read again, %llu wrong; %llu errors, %llu losses\n", (unsigned long long)s->now.blocks,
-              (unsigned long long)s->now.wrong_blocks, (unsigned long long)s->now.errors, (unsigned long long)s->now.losses);
+    cli_print("%llu patterns of 8 MiB read again, %llu wrong; %llu errors, %llu losses\n",
+              (unsigned long long)s->now.blocks, (unsigned long long)s->now.wrong_blocks,
+              (unsigned long long)s->now.errors, (unsigned long long)s->now.losses);
     if (!isnan(drift(s)))
-        cli_print("speed: %.1f runs a second at first, %.1f in the end: %+.1f %%\n", rate(s, 0), rate(s, s->part_count - 1), drift(s));
+        cli_print("speed: %.1f runs a second at first, %.1f in the end: %+.1f %%\n", rate(s, 0),
+                  rate(s, s->part_count - 1), drift(s));
     const int64_t left = left_behind(s);
     cli_bytes((uint64_t)(left < 0 ? -left : left), held);
-    cli_print(left ? "memory: %s %s than at first\n" : "memory: as much in the end as at first\n", held, left > 0 ? "more" : "less");
+    cli_print(left ? "memory: %s %s than at first\n" : "memory: as much in the end as at first\n", held,
+              left > 0 ? "more" : "less");
 }
 
 static json_t *real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
@@ -68,7 +73,8 @@ static int print_json(const stress *s) {
         { "wrong_patterns", s->now.wrong_blocks }, { "errors", s->now.errors }, { "losses", s->now.losses },
         { "device_bytes", s->last.device_bytes },
     };
-    for (size_t i = 0; i < CLI_COUNT(counts); i++) cli_put(root, counts[i].name, json_integer((json_int_t)counts[i].value), &ok);
+    for (size_t i = 0; i < CLI_COUNT(counts); i++)
+        cli_put(root, counts[i].name, json_integer((json_int_t)counts[i].value), &ok);
     cli_put(root, "bytes_left_behind", json_integer((json_int_t)left_behind(s)), &ok);
     cli_put(root, "drift_percent", real(drift(s)), &ok);
     for (uint32_t i = 0; i < s->part_count; i++) {

@@ -23,7 +23,9 @@ static const column columns[] = {
 };
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 
-static const char **text_of(table_row *row, const column *c) { return (const char **)(void *)((char *)row + c->offset); }
+static const char **text_of(table_row *row, const column *c) {
+    return (const char **)(void *)((char *)row + c->offset);
+}
 static double *number_of(table_row *row, const column *c) { return (double *)(void *)((char *)row + c->offset); }
 
 table_row table_row_empty(void) {
@@ -189,7 +191,9 @@ static bool read_heading(reader *r, const column *found[MOST_COLUMNS], size_t *o
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
         for (size_t k = 0; k < COLUMNS; k++)
             if (strcmp(columns[k].name, needed[i]) == 0 && !seen[k])
-                return snprintf(r->why, TABLE_WHY, "there is no column %s; give a file that `heddle bench` wrote", needed[i]), false;
+                return snprintf(r->why, TABLE_WHY, "there is no column %s; give a file that `heddle bench` wrote",
+                                needed[i]),
+                       false;
     *out_count = count;
     return true;
 }
@@ -204,9 +208,12 @@ static bool read_row(reader *r, const column *const *found, size_t count, table_
         if (at >= count || !found[at]) continue;
         if (!found[at]->number) *text_of(out_row, found[at]) = cell;
         else if (!read_number(cell, number_of(out_row, found[at])))
-            return snprintf(r->why, TABLE_WHY, "line %zu: %s is \"%.40s\", which is no number", line, found[at]->name, cell), false;
+            return snprintf(r->why, TABLE_WHY, "line %zu: %s is \"%.40s\", which is no number", line, found[at]->name,
+                            cell),
+                   false;
     }
-    if (at != count) return snprintf(r->why, TABLE_WHY, "line %zu has %zu cells, and the heading has %zu", line, at, count), false;
+    if (at != count)
+        return snprintf(r->why, TABLE_WHY, "line %zu has %zu cells, and the heading has %zu", line, at, count), false;
     return true;
 }
 
@@ -236,7 +243,8 @@ static bool read_rows(reader *r, table *out) {
 }
 
 bool table_parse(char *from, size_t bytes, table *out_table, char why[TABLE_WHY]) {
-    const size_t mark = bytes >= 3 && memcmp(from, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte order mark, as spreadsheets write it */
+    /* a byte order mark, as spreadsheets write it */
+    const size_t mark = bytes >= 3 && memcmp(from, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
     reader check = { from + mark, from + bytes, 1, why }, r = check;
     *out_table = (table){ .text = from };
     why[0] = 0;

@@ -1,5 +1,5 @@
-/* terminal.c: the one place from which the commands write to standard output and standard error. Names and texts come from
- * files, models and drivers, and a terminal obeys what it is sent: all of it is made printable here (text.h). */
+/* terminal.c: the one place from which the commands write to standard output and standard error. Names and texts come
+ * from files, models and drivers, and a terminal obeys what it is sent: all of it is made printable here (text.h). */
 #define _DEFAULT_SOURCE
 #include "cli/cli.h"
 #include "cli/text.h"
@@ -82,7 +82,8 @@ void cli_progress(const char *format, ...) {
     text_add_v(&line, format, args);
     va_end(args);
     if (line.data) text_add_printable(&shown, line.data, line.length, true);
-    const size_t bytes = shown.data ? text_cut(shown.data, columns() - 1) : 0; /* a full line would begin the next one */
+    /* a full line would begin the next one */
+    const size_t bytes = shown.data ? text_cut(shown.data, columns() - 1) : 0;
     flockfile(stderr);
     fprintf(stderr, "\r%.*s\033[K", (int)bytes, shown.data ? shown.data : "");
     has_progress = true;

@@ -60,9 +60,11 @@ size_t text_character(const char *at, size_t room, uint32_t *out_code) {
     return code >= least[bytes] && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF) ? bytes : 0;
 }
 
-/* What is obeyed rather than shown: control characters, and those that end a line or turn the direction of what follows. */
+/* What is obeyed rather than shown: control characters, and those that end a line or turn the direction of what
+ * follows. */
 static bool is_control(uint32_t code) {
-    return code < ' ' || (code >= 0x7F && code < 0xA0) || (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+    return code < ' ' || (code >= 0x7F && code < 0xA0) || (code >= 0x2028 && code <= 0x202E) ||
+           (code >= 0x2066 && code <= 0x2069);
 }
 
 void text_add_printable(text *to, const char *from, size_t bytes, bool one_line) {

@@ -1,4 +1,5 @@
-/* text.h: text that grows while it is written: pages, pictures and tables before they go to a file. Knows nothing of heddle. */
+/* text.h: text that grows while it is written: pages, pictures and tables before they go to a file. Knows nothing of
+ * heddle. */
 #ifndef CLI_TEXT_H
 #define CLI_TEXT_H
 
@@ -25,8 +26,9 @@ void text_add_v(text *to, const char *format, va_list args);
 void text_append(text *to, const char *bytes, size_t count);
 /* Bytes of the UTF-8 character at `at`, of which `room` bytes are there, and its number; 0: it is none. */
 size_t text_character(const char *at, size_t room, uint32_t *out_code);
-/* Adds text from outside so that a terminal shows it and obeys nothing in it: control characters but newline and tab, and those
- * that turn the direction, as \u001B, bytes that are no UTF-8 as \x9B. one_line: newline and tab become spaces. */
+/* Adds text from outside so that a terminal shows it and obeys nothing in it: control characters but newline and tab,
+ * and those that turn the direction, as \u001B, bytes that are no UTF-8 as \x9B. one_line: newline and tab become
+ * spaces. */
 void text_add_printable(text *to, const char *from, size_t bytes, bool one_line);
 /* Adds a name from outside as HTML or SVG content: markup characters escaped, control characters and bytes that are no
  * UTF-8 replaced by U+FFFD, at most `most` characters and then an ellipsis. */

@@ -1,4 +1,5 @@
-/* trace.c: events as the JSON object of the Trace Event Format: complete events ("X") in microseconds from the first one on. */
+/* trace.c: events as the JSON object of the Trace Event Format: complete events ("X") in microseconds from the first
+ * one on. */
 #include "cli/trace.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* trace.h: what devices and the host did when (hd_device_trace), as a file for Perfetto and chrome://tracing: a process for each
- * device, a row for each queue. */
+/* trace.h: what devices and the host did when (hd_device_trace), as a file for Perfetto and chrome://tracing: a process
+ * for each device, a row for each queue. */
 #ifndef CLI_TRACE_H
 #define CLI_TRACE_H
 

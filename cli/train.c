@@ -23,7 +23,8 @@ typedef struct job {
 /* A text as the tokenizer's tokens, which take its place. */
 static int tokenize(job *j, size_t bytes, char **inout_bytes, hd_token_data *out) {
     size_t count = 0;
-    if (hd_model_tokenize(j->tokenizer, *inout_bytes, bytes, HD_TOKENIZE_PLAIN, NULL, &count)) return cli_session_fail(&j->run.cli, NULL);
+    if (hd_model_tokenize(j->tokenizer, *inout_bytes, bytes, HD_TOKENIZE_PLAIN, NULL, &count))
+        return cli_session_fail(&j->run.cli, NULL);
     int32_t *tokens = malloc(count * sizeof *tokens + 1);
     if (!tokens) return cli_fail(j->args->command, "no memory is left");
     const hd_status status = hd_model_tokenize(j->tokenizer, *inout_bytes, bytes, HD_TOKENIZE_PLAIN, tokens, &count);
@@ -75,7 +76,9 @@ static uint32_t vocabulary_of(const job *j) {
 }
 
 static bool read_recipe(void *user) {
-    static const train_defaults usual = { .steps = 1000, .batch = 16, .rate = 1e-3, .beta2 = 0.99, .weight_decay = 0.1 };
+    static const train_defaults usual = {
+        .steps = 1000, .batch = 16, .rate = 1e-3, .beta2 = 0.99, .weight_decay = 0.1
+    };
     job *j = user;
     hd_gpt *model = &j->run.desc.model;
     *model = (hd_gpt){ .layers = 4, .width = 128, .heads = 4, .context = 128, .vocabulary = vocabulary_of(j) };
@@ -90,7 +93,8 @@ static int make_trainer(job *j) {
     const hd_trainer_desc *desc = &j->run.desc;
     const uint32_t length = desc->length ? desc->length : desc->model.context;
     if (j->data.count <= length || (j->held_out.tokens && j->held_out.count <= length))
-        return cli_fail(j->args->command, "the data holds no more than the %u tokens of one sequence", (unsigned)length);
+        return cli_fail(j->args->command, "the data holds no more than the %u tokens of one sequence",
+                        (unsigned)length);
     return train_run_make(&j->run, j->data.count * j->data.token_bytes);
 }
 
@@ -104,8 +108,11 @@ static void batch(void *user, uint64_t step, int32_t *tokens, int32_t *targets) 
 static int measure_held_out(void *user, float *out_loss) {
     job *j = user;
     train_run *run = &j->run;
-    if (!hd_draw_batch(&j->held_out, run->desc.seed, 0, run->desc.micro_batch, run->desc.length, run->tokens, run->targets)) return CLI_OK;
-    return hd_trainer_loss(run->trainer, run->tokens, run->targets, out_loss) ? cli_session_fail(&run->cli, NULL) : CLI_OK;
+    if (!hd_draw_batch(&j->held_out, run->desc.seed, 0, run->desc.micro_batch, run->desc.length, run->tokens,
+                       run->targets))
+        return CLI_OK;
+    return hd_trainer_loss(run->trainer, run->tokens, run->targets, out_loss) ? cli_session_fail(&run->cli, NULL)
+                                                                              : CLI_OK;
 }
 
 static void print_token(const job *j, int32_t token, bool first) {
@@ -126,7 +133,8 @@ static int sample(void *user) {
     cli_note("heddle: after step %llu\n", (unsigned long long)hd_trainer_steps(j->run.trainer));
     for (uint64_t i = 0; i < j->sample_tokens && cli_interrupts_count() == 0; i++, count++) {
         const uint64_t draw = hd_trainer_steps(j->run.trainer) << 16 | i;
-        if (hd_trainer_next(j->run.trainer, tokens, count, TEMPERATURE, draw, &tokens[count])) return cli_session_fail(&j->run.cli, NULL);
+        if (hd_trainer_next(j->run.trainer, tokens, count, TEMPERATURE, draw, &tokens[count]))
+            return cli_session_fail(&j->run.cli, NULL);
         print_token(j, tokens[count], i == 0);
     }
     cli_print("\n");
@@ -147,7 +155,8 @@ static int export(job *j) {
 static int open_tokenizer(job *j) {
     const char *path = cli_get(j->args, "--tokenizer");
     if (!path) return CLI_OK;
-    if (cli_get(j->args, "--tokens")) return cli_usage(j->args->command, "--tokens are numbers already: leave --tokenizer out");
+    if (cli_get(j->args, "--tokens"))
+        return cli_usage(j->args->command, "--tokens are numbers already: leave --tokenizer out");
     return hd_model_open(j->run.cli.context, path, NULL, &j->tokenizer) ? cli_session_fail(&j->run.cli, NULL) : CLI_OK;
 }
 
@@ -157,7 +166,9 @@ static int train(job *j) {
     if (!code) code = open_tokenizer(j);
     if (!code) code = read_data(j, j->args->operand, &j->bytes, &j->data);
     if (!code && held_out) code = read_data(j, held_out, &j->held_out_bytes, &j->held_out);
-    if (!code) code = train_run_begin(&j->run, train_hash(j->data.tokens, (size_t)(j->data.count * j->data.token_bytes)), read_recipe, j);
+    if (!code)
+        code = train_run_begin(&j->run, train_hash(j->data.tokens, (size_t)(j->data.count * j->data.token_bytes)),
+                               read_recipe, j);
     if (!code) code = make_trainer(j);
     if (!code) code = train_run_go(&j->run);
     if (!code) code = train_run_report(&j->run);
@@ -165,7 +176,8 @@ static int train(job *j) {
 }
 
 static int run(const cli_args *args) {
-    static const char *const free_options[] = { "--tokens", "--tokenizer", "--held-out", "--export", "--sample-every", "-n" };
+    static const char *const free_options[] = { "--tokens", "--tokenizer",    "--held-out",
+                                                "--export", "--sample-every", "-n" };
     job j = { .args = args };
     if (!train_run_options(args, "heddle-train", &j.run) ||
         !cli_get_number(args, "--sample-every", 0, INT64_MAX, 0, &j.run.sample_every) ||
@@ -190,7 +202,8 @@ static const cli_option options[] = {
     { "--tokenizer", "MODEL.gguf", "a model whose tokenizer the text goes through; default: its bytes are the tokens" },
     { "--tokens", NULL, "the data is 16-bit token numbers, little-endian, in place of text" },
     { "--held-out", "FILE", "data of the same kind to measure the loss on, twenty times in a run" },
-    { "--config", "FILE.json", "the model as a config.json of GPT-2: n_layer, n_embd, n_head, n_positions, vocab_size" },
+    { "--config", "FILE.json",
+      "the model as a config.json of GPT-2: n_layer, n_embd, n_head, n_positions, vocab_size" },
     { "--layers", "N", "default: 4" },
     { "--width", "N", "default: 128" },
     { "--heads", "N", "default: 4" },

@@ -1,5 +1,5 @@
-/* train.h: what the commands that train share: a run with its folder of checkpoints, and what it keeps of its steps: rows of a CSV
- * file, and a page with their curve. */
+/* train.h: what the commands that train share: a run with its folder of checkpoints, and what it keeps of its steps:
+ * rows of a CSV file, and a page with their curve. */
 #ifndef CLI_TRAIN_H
 #define CLI_TRAIN_H
 
@@ -84,8 +84,8 @@ bool train_run_recipe(train_run *run, const train_defaults *usual);
 bool train_get_u32(const cli_args *args, const char *name, uint32_t *inout);
 /* With --resume: puts the desc of the newest checkpoint into the run, for what depends on it. */
 int train_run_peek(train_run *run);
-/* Takes the desc of the newest checkpoint with --resume, else what `recipe` makes of the options, and makes the folder. @param
- * data a hash. */
+/* Takes the desc of the newest checkpoint with --resume, else what `recipe` makes of the options, and makes the folder.
+ * @param data a hash. */
 int train_run_begin(train_run *run, uint64_t data, bool (*recipe)(void *user), void *user);
 uint64_t train_hash(const void *bytes, size_t count);
 /* Opens the device, tells the memory, makes the trainer, and has it go on from the checkpoint. */

@@ -40,7 +40,9 @@ static bool read_row(const char *line, train_row *out) {
         line = end + 1;
     }
     if (!(numbers[0] >= 0)) return false;
-    *out = (train_row){ { (uint64_t)numbers[0], (float)numbers[1], (float)numbers[2], numbers[3] }, numbers[4], (float)numbers[5] };
+    *out = (train_row){ { (uint64_t)numbers[0], (float)numbers[1], (float)numbers[2], numbers[3] },
+                        numbers[4],
+                        (float)numbers[5] };
     return true;
 }
 
@@ -51,7 +53,8 @@ int train_log_begin(const cli_command *command, const char *folder, uint64_t ste
     size_t bytes;
     char *lines = cli_read_text(command, out->csv, LOG_MOST, &bytes);
     if (!lines) return CLI_FAILED;
-    int code = strncmp(lines, HEADING, strlen(HEADING)) == 0 ? CLI_OK : cli_fail(command, "%s is no log of heddle train", out->csv);
+    int code = strncmp(lines, HEADING, strlen(HEADING)) == 0 ? CLI_OK
+               : cli_fail(command, "%s is no log of heddle train", out->csv);
     train_row row;
     for (const char *line = strchr(lines, '\n'); !code && line && line[1]; line = strchr(line + 1, '\n'))
         if (read_row(line + 1, &row) && row.report.step < step) code = train_log_add(out, &row);
@@ -85,8 +88,9 @@ static size_t points_of(const train_log *log, bool held_out, chart_point out[CUR
         }
         if (seen == 0) continue;
         const train_row *last = &log->rows[end - 1];
-        out[count++] = (chart_point){ .x = (double)last->report.step + 1, .y = sum / (double)seen, .low = NAN, .high = NAN,
-                                      .source = last };
+        out[count++] = (chart_point){
+            .x = (double)last->report.step + 1, .y = sum / (double)seen, .low = NAN, .high = NAN, .source = last
+        };
     }
     return count;
 }
@@ -94,7 +98,8 @@ static size_t points_of(const train_log *log, bool held_out, chart_point out[CUR
 static void draw(const train_log *log, text *to) {
     chart_point trained[CURVE_POINTS], held[CURVE_POINTS];
     const size_t counts[2] = { points_of(log, false, trained), points_of(log, true, held) };
-    chart_line lines[2] = { { .name = "trained on", .style = 0, .joined = true, .roof = NAN, .slope = NAN, .points = trained,
+    chart_line lines[2] =
+        { { .name = "trained on", .style = 0, .joined = true, .roof = NAN, .slope = NAN, .points = trained,
                               .count = counts[0] },
                             { .name = "held out", .style = 1, .joined = true, .roof = NAN, .slope = NAN, .points = held,
                               .count = counts[1] } };
@@ -105,21 +110,25 @@ static void draw(const train_log *log, text *to) {
             most = fmax(most, lines[l].points[i].y);
         }
     if (counts[0] == 0) return;
-    chart_draw(&(chart){ .title = "loss by step", .x_title = "step", .y_title = "loss", .x_unit = CHART_COUNT, .y_unit = CHART_COUNT,
+    chart_draw(&(chart){ .title = "loss by step", .x_title = "step", .y_title = "loss", .x_unit = CHART_COUNT,
+                         .y_unit = CHART_COUNT,
                          .x_least = trained[0].x, .x_most = trained[counts[0] - 1].x, .y_least = least, .y_most = most,
                          .lines = lines, .line_count = counts[1] ? 2 : 1, .describe = describe }, to);
 }
 
 static void write_page(const train_log *log, text *to) {
     const train_row *last = &log->rows[log->count - 1];
-    text_add(to, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                 "<meta name=\"color-scheme\" content=\"light dark\">\n"
-                 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-                 "<title>heddle: training</title>\n<style>\n");
+    text_add(to,
+             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+             "<meta name=\"color-scheme\" content=\"light dark\">\n"
+             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+             "<title>heddle: training</title>\n<style>\n");
     for (size_t i = 0; bench_style[i]; i++) text_add(to, "%s\n", bench_style[i]);
-    text_add(to, "</style>\n</head>\n<body><main>\n<h1>Training</h1>\n<p class=\"soft\">%llu steps; the last one's loss is %.4f, at "
-                 "%.0f tokens a second</p>\n<div class=\"figures\"><figure class=\"single\">\n",
+    text_add(to,
+             "</style>\n</head>\n<body><main>\n<h1>Training</h1>\n<p class=\"soft\">%llu steps; the last one's loss is "
+             "%.4f, at "
+             "%.0f tokens a second</p>\n<div class=\"figures\"><figure class=\"single\">\n",
              (unsigned long long)last->report.step + 1, (double)last->report.loss, last->tokens_per_second);
     draw(log, to);
     text_add(to, "</figure></div>\n</main></body>\n</html>\n");

@@ -1,5 +1,5 @@
-/* train_run.c: what the commands that train share: the recipe in their options, checkpoints in the run's folder, steps that are told about,
- * and an end by Ctrl-C, which writes a checkpoint. */
+/* train_run.c: what the commands that train share: the recipe in their options, checkpoints in the run's folder, steps
+ * that are told about, and an end by Ctrl-C, which writes a checkpoint. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/llm.h"
 #include "cli/train.h"
@@ -35,7 +35,8 @@ bool train_run_recipe(train_run *j, const train_defaults *usual) {
         !cli_get_fraction(args, "--least-rate", 0, 1000, desc->schedule.rate / 10, &desc->schedule.least) ||
         !cli_get_number(args, "--warmup", 0, INT64_MAX, desc->schedule.steps / 20, &desc->schedule.warmup) ||
         !cli_get_fraction(args, "--weight-decay", 0, 1000, usual->weight_decay, &desc->weight_decay) ||
-        !cli_get_fraction(args, "--clip", 0, 1e9, 1, &clip) || !cli_get_fraction(args, "--dropout", 0, 0.99, 0, &dropout) ||
+        !cli_get_fraction(args, "--clip", 0, 1e9, 1, &clip) ||
+        !cli_get_fraction(args, "--dropout", 0, 0.99, 0, &dropout) ||
         !cli_get_number(args, "--seed", 0, INT64_MAX, 0, &desc->seed) || !cli_get_math(args, &desc->math))
         return false;
     if (!train_get_u32(args, "--batch", &desc->batch) || !train_get_u32(args, "--micro-batch", &desc->micro_batch) ||
@@ -64,8 +65,10 @@ static bool find_checkpoint(const train_run *j, uint64_t below, uint64_t *out) {
     for (const struct dirent *entry = folder ? readdir(folder) : NULL; entry; entry = readdir(folder)) {
         uint64_t step;
         const char *digits = entry->d_name + (strncmp(entry->d_name, "checkpoint-", PREFIX) == 0 ? PREFIX : 0);
-        while (digits != entry->d_name && digits[0] == '0' && digits[1]) digits++; /* cli_number takes no zeros in front */
-        if (digits == entry->d_name || !cli_number(digits, INT64_MAX, &step) || step >= below || (found && step < *out)) continue;
+        /* cli_number takes no zeros in front */
+        while (digits != entry->d_name && digits[0] == '0' && digits[1]) digits++;
+        if (digits == entry->d_name || !cli_number(digits, INT64_MAX, &step) || step >= below || (found && step < *out))
+            continue;
         *out = step;
         found = true;
     }
@@ -104,7 +107,8 @@ static int save(train_run *j) {
     struct stat info;
     folder_of(j, old, folder);
     if (stat(folder, &info) == 0) return CLI_OK; /* this very step was saved */
-    const int code = train_log_save(&j->log); /* first: rows behind the checkpoint are dropped when a run goes on from it */
+    /* first: rows behind the checkpoint are dropped when a run goes on from it */
+    const int code = train_log_save(&j->log);
     if (code) return code;
     if (hd_trainer_save(j->trainer, folder)) return cli_session_fail(&j->cli, NULL);
     for (uint64_t kept = 1; find_checkpoint(j, old, &old); kept++)
@@ -144,7 +148,8 @@ int train_run_peek(train_run *j) {
         for (size_t k = 0; k < j->free_count; k++) is_free = is_free || strcmp(name, j->free_options[k]) == 0;
         if (!is_free) return cli_usage(j->args->command, "--resume goes on as the run began: leave %s out", name);
     }
-    if (!find_checkpoint(j, UINT64_MAX, &j->first)) return cli_fail(j->args->command, "%s holds no checkpoint to go on from", j->out);
+    if (!find_checkpoint(j, UINT64_MAX, &j->first))
+        return cli_fail(j->args->command, "%s holds no checkpoint to go on from", j->out);
     folder_of(j, j->first, folder);
     return hd_trainer_read(j->cli.context, folder, &j->desc, &step) ? cli_session_fail(&j->cli, NULL) : CLI_OK;
 }
@@ -164,8 +169,10 @@ int train_run_begin(train_run *j, uint64_t data, bool (*recipe)(void *user), voi
     if (cli_get(j->args, "--resume")) return resume(j, data);
     if (!recipe(user)) return CLI_USAGE;
     if (find_checkpoint(j, UINT64_MAX, &step))
-        return cli_usage(j->args->command, "%s holds a run already: --resume goes on with it, --out names another folder", j->out);
-    if (mkdir(j->out, 0777) != 0 && errno != EEXIST) return cli_fail(j->args->command, "%s cannot be made: %s", j->out, strerror(errno));
+        return cli_usage(j->args->command,
+                         "%s holds a run already: --resume goes on with it, --out names another folder", j->out);
+    if (mkdir(j->out, 0777) != 0 && errno != EEXIST)
+        return cli_fail(j->args->command, "%s cannot be made: %s", j->out, strerror(errno));
     j->desc.data = data;
     return CLI_OK;
 }
@@ -188,8 +195,9 @@ int train_run_make(train_run *j, uint64_t data_bytes) {
     j->tokens = malloc(batch * sizeof *j->tokens);
     j->targets = malloc(batch * sizeof *j->targets);
     if (!j->tokens || !j->targets) return cli_fail(j->args->command, "no memory is left");
-    cli_tell("heddle: %llu parameters, %llu tokens a step, %s of data\n", (unsigned long long)hd_trainer_parameters(j->trainer),
-             (unsigned long long)batch, cli_bytes(data_bytes, size));
+    cli_tell("heddle: %llu parameters, %llu tokens a step, %s of data\n",
+             (unsigned long long)hd_trainer_parameters(j->trainer), (unsigned long long)batch,
+             cli_bytes(data_bytes, size));
     return train_log_begin(j->args->command, j->out, j->first, &j->log);
 }
 
@@ -206,8 +214,9 @@ static void tell(const train_run *j, const train_row *row) {
     cli_cell left;
     const double tokens = (double)(j->steps - 1 - r->step) * (double)j->desc.batch * j->desc.length;
     const uint64_t rest = (uint64_t)(tokens / row->tokens_per_second * 1e9);
-    cli_progress("step %llu/%llu  loss %.4f  norm %.3f  rate %.2e  %.0f tokens/s  %s left", (unsigned long long)r->step + 1,
-                 (unsigned long long)j->steps, (double)r->loss, (double)r->norm, r->rate, row->tokens_per_second, cli_time(rest, left));
+    cli_progress("step %llu/%llu  loss %.4f  norm %.3f  rate %.2e  %.0f tokens/s  %s left",
+                 (unsigned long long)r->step + 1, (unsigned long long)j->steps, (double)r->loss, (double)r->norm,
+                 r->rate, row->tokens_per_second, cli_time(rest, left));
     if (isfinite(row->held_out) || r->step + 1 == j->steps || is_told(j, r->step)) {
         cli_progress_end();
         cli_tell("step %llu/%llu  loss %.4f  norm %.3f  rate %.2e  %.0f tokens/s", (unsigned long long)r->step + 1,
@@ -227,7 +236,8 @@ static int note(train_run *j, const hd_train_report *report) {
     if (!code) code = train_log_add(&j->log, &row);
     if (!code) tell(j, &row);
     if (!code && j->skipped >= MOST_SKIPPED)
-        code = cli_fail(j->args->command, "the gradients of %d steps in a row were not finite: take a lower --rate", (int)MOST_SKIPPED);
+        code = cli_fail(j->args->command, "the gradients of %d steps in a row were not finite: take a lower --rate",
+                        (int)MOST_SKIPPED);
     return code;
 }
 
@@ -249,7 +259,8 @@ int train_run_go(train_run *j) {
         j->batch(j->user, step, j->tokens, j->targets);
         if (hd_trainer_step(j->trainer, j->tokens, j->targets, &report, &told)) return cli_session_fail(&j->cli, NULL);
         if (told) code = note(j, &report);
-        const bool saves = j->save_every && (step + 1) % j->save_every == 0, samples = j->sample_every && (step + 1) % j->sample_every == 0;
+        const bool saves = j->save_every && (step + 1) % j->save_every == 0,
+                   samples = j->sample_every && (step + 1) % j->sample_every == 0;
         if (!code && (saves || samples)) code = catch_up(j);
         if (!code && saves) code = save(j);
         if (!code && samples) code = j->sample(j->user);
@@ -267,7 +278,8 @@ int train_run_report(train_run *j) {
     char folder[PATH_MAX];
     folder_of(j, hd_trainer_steps(j->trainer), folder);
     if (hd_trainer_hash(j->trainer, &hash)) return cli_session_fail(&j->cli, NULL);
-    cli_print("steps       %llu\nloss        %.6f\nhash        %016llx\ncheckpoint  %s\n", (unsigned long long)hd_trainer_steps(j->trainer),
+    cli_print("steps       %llu\nloss        %.6f\nhash        %016llx\ncheckpoint  %s\n",
+              (unsigned long long)hd_trainer_steps(j->trainer),
               j->log.count ? (double)j->log.rows[j->log.count - 1].report.loss : NAN, (unsigned long long)hash, folder);
     return CLI_OK;
 }

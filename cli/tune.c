@@ -1,7 +1,7 @@
-/* tune.c: `heddle tune`: measures what each kind of work takes on each device, from which the library finds the figures that
- * routes are chosen by (docs/route.md). The same operations as in `heddle bench ops` over all sizes; chains of softmaxes,
- * which tell the cost of a submission from that of a kernel. Each is run with its data there, and with its inputs written before
- * and its outputs read behind. */
+/* tune.c: `heddle tune`: measures what each kind of work takes on each device, from which the library finds the figures
+ * that routes are chosen by (docs/route.md). The same operations as in `heddle bench ops` over all sizes; chains of
+ * softmaxes, which tell the cost of a submission from that of a kernel. Each is run with its data there, and with its
+ * inputs written before and its outputs read behind. */
 #include "cli/tune.h"
 #include <math.h>
 #include <stdlib.h>
@@ -12,10 +12,9 @@ enum { CHAIN = 8, CHAIN_SIZES = 3, ROW = 512, COLUMNS = 7, FIGURES = 64, FEW_SIZ
 #define LONG_RUN_NS  UINT64_C(1000000000)
 
 const tune_subject tune_subjects[] = {
-    { "softmax", HD_F32 }, { "vecadd", HD_F32 }, { "vecadd", HD_F16 }, { "gelu", HD_F32 }, { "copy", HD_F32 },
-    { "sum", HD_F32 }, { "rms_norm", HD_F32 },
-    { "gather", HD_F32 }, { "rope", HD_F32 },
-    { "matvec", HD_F32 }, { "matvec", HD_F16 }, { "matvec", HD_Q4_0 }, { "matmul", HD_F32 }, { "matmul", HD_F16 }, { "matmul", HD_Q4_0 },
+    { "softmax", HD_F32 },   { "vecadd", HD_F32 },    { "vecadd", HD_F16 }, { "gelu", HD_F32 },   { "copy", HD_F32 },
+    { "sum", HD_F32 },       { "rms_norm", HD_F32 },  { "gather", HD_F32 }, { "rope", HD_F32 },   { "matvec", HD_F32 },
+    { "matvec", HD_F16 },    { "matvec", HD_Q4_0 },   { "matmul", HD_F32 }, { "matmul", HD_F16 }, { "matmul", HD_Q4_0 },
     { "attention", HD_F32 }, { "attention", HD_F16 },
 };
 const size_t tune_subject_count = CLI_COUNT(tune_subjects);
@@ -25,7 +24,9 @@ const size_t tune_subject_count = CLI_COUNT(tune_subjects);
 const measure_case *tune_set_case(const tune_set *set, size_t device, size_t size, size_t way) {
     return &set->cases[(device * set->size_count + size) * set->ways + way];
 }
-workload_job *tune_set_job(const tune_set *set, size_t device, size_t size) { return &set->jobs[device * set->size_count + size]; }
+workload_job *tune_set_job(const tune_set *set, size_t device, size_t size) {
+    return &set->jobs[device * set->size_count + size];
+}
 
 void tune_set_end(const measure *m, tune_set *set) {
     const size_t jobs = m->device_count * set->size_count;
@@ -43,10 +44,12 @@ static void time_case(measure_case *c, const workload_job *job, tune_way way, co
         if (!*inout_round) *inout_round = c;
     }
     c->sample = way == TUNE_RUN ? workload_run : workload_run_with_transfers;
-    c->part_ns = way == TUNE_WRITE ? &job->write_ns : way == TUNE_WRITE_AND_RUN ? &job->handed_ns : way == TUNE_READ ? &job->read_ns : NULL;
+    c->part_ns = way == TUNE_WRITE ? &job->write_ns : way == TUNE_WRITE_AND_RUN ? &job->handed_ns : way == TUNE_READ
+                 ? &job->read_ns : NULL;
 }
 
-/* One size on one device; *out_ns: how long a run takes. A device may lack the type, or memory for the largest sizes. */
+/* One size on one device; *out_ns: how long a run takes. A device may lack the type, or memory for the largest
+ * sizes. */
 static int make_job(measure *m, tune_set *set, size_t device, size_t size, uint64_t *out_ns) {
     const measure_device *on = &m->devices[device];
     const size_t at = device * set->size_count + size;
@@ -54,7 +57,8 @@ static int make_job(measure *m, tune_set *set, size_t device, size_t size, uint6
     char text[64];
     table_row row = measure_row(m, on);
     job->program = workload_program(m->session->context, set->op, set->type, set->sizes[size], text, &row);
-    if (!job->program || !workload_data_hold(&set->data, job->program)) return cli_session_fail(m->session, set->op->name);
+    if (!job->program || !workload_data_hold(&set->data, job->program))
+        return cli_session_fail(m->session, set->op->name);
     job->device = on->device;
     job->data = &set->data;
     row.size = ""; /* texts are told by the tables */
@@ -80,8 +84,10 @@ int tune_set_measure(measure *m, tune_set *set, uint64_t most_ns) {
     set->jobs = calloc(jobs, sizeof *set->jobs);
     set->cases = calloc(jobs * set->ways, sizeof *set->cases);
     if (!set->jobs || !set->cases) return cli_fail(m->command, "no memory is left");
-    for (size_t i = 0; i < jobs * set->ways; i++) set->cases[i] = (measure_case){ .row = table_row_empty(), .failed = true };
-    hd_program *largest = workload_program(m->session->context, set->op, set->type, set->sizes[set->size_count - 1], text, &row);
+    for (size_t i = 0; i < jobs * set->ways; i++)
+        set->cases[i] = (measure_case){ .row = table_row_empty(), .failed = true };
+    hd_program *largest =
+        workload_program(m->session->context, set->op, set->type, set->sizes[set->size_count - 1], text, &row);
     const bool held = largest && workload_data_hold(&set->data, largest);
     hd_program_destroy(largest);
     if (!held) return cli_fail(m->command, "no memory is left");
@@ -126,8 +132,8 @@ static void forget(const measure *m, samples *all) {
     }
 }
 
-/* In which order a set's ways are timed. What writing takes is told with what a run behind it then takes longer: it waits for what is
- * under way still, reads what another core wrote, wakes threads that fell asleep. */
+/* In which order a set's ways are timed. What writing takes is told with what a run behind it then takes longer: it
+ * waits for what is under way still, reads what another core wrote, wakes threads that fell asleep. */
 enum { WAY_RUN, WAY_WRITE, WAY_WRITE_AND_RUN, WAY_READ };
 
 static double median_ns(const tune_set *set, size_t device, size_t size, size_t way) {
@@ -156,7 +162,8 @@ static int keep_set(const measure *m, tune_set *set, samples *all) {
 
 static size_t choose_sizes(const workload_op *op, hd_dtype type, bool quick, uint64_t out[TUNE_SIZES]) {
     uint64_t all[TUNE_SIZES];
-    const size_t count = workload_sizes(op, type, op->least, op->most, false, all, TUNE_SIZES), step = quick && count > FEW_SIZES ? 2 : 1;
+    const size_t count = workload_sizes(op, type, op->least, op->most, false, all, TUNE_SIZES),
+                 step = quick && count > FEW_SIZES ? 2 : 1;
     size_t chosen = 0;
     for (size_t i = (count - 1) % step; i < count; i += step) out[chosen++] = all[i]; /* the largest is among them */
     return chosen;
@@ -184,9 +191,12 @@ static hd_value build_chain(hd_program *p, hd_dtype type, int64_t n) {
     return x;
 }
 static double chain_flops(double n) { return 5 * CHAIN * n; }
-static void print_chain(char *out, size_t room, unsigned long long n) { snprintf(out, room, "%d of rows=%llu n=%d", CHAIN, n / ROW, ROW); }
+static void print_chain(char *out, size_t room, unsigned long long n) {
+    snprintf(out, room, "%d of rows=%llu n=%d", CHAIN, n / ROW, ROW);
+}
 
-static const workload_op chain = { "chain", "elements", 4096, 1 << 18, 1 << 18, ROW, 1u << HD_F32, build_chain, chain_flops, print_chain };
+static const workload_op chain = { "chain", "elements",   4096,        1 << 18,     1 << 18,
+                                   ROW,     1u << HD_F32, build_chain, chain_flops, print_chain };
 
 static int measure_chains(measure *m, uint64_t most_ns, samples *all) {
     tune_set set = { .op = &chain, .type = HD_F32, .size_count = CHAIN_SIZES, .sizes = { 1 << 12, 1 << 15, 1 << 18 },
@@ -218,7 +228,8 @@ static int learn(const measure *m, size_t device, const samples *all) {
         if (s->read_ns == 0) continue;
         list[count++] = (hd_sample){ .program = s->program, .part = HD_SAMPLE_WRITE, .ns = s->write_ns };
         list[count++] = (hd_sample){ .program = s->program, .part = HD_SAMPLE_READ, .ns = s->read_ns };
-        if (strcmp(s->op->name, "vecadd") == 0 && hd_program_port(s->program, 0).dtype == HD_F32) count += add_transfers(s, list + count);
+        if (strcmp(s->op->name, "vecadd") == 0 && hd_program_port(s->program, 0).dtype == HD_F32)
+            count += add_transfers(s, list + count);
     }
     const hd_calibrate_desc desc = { .kinds = HD_FACT_FIGURE, .samples = list, .sample_count = count };
     const hd_status status = hd_device_calibrate(m->devices[device].device, &desc);
@@ -254,7 +265,8 @@ static int print_figures(const measure *m, size_t device) {
 
 enum { SAMPLE_COLUMNS = 7 };
 
-static void print_sample(const sample *s, const char *counted, uint64_t measured_ns, uint64_t predicted_ns, cli_cell out[SAMPLE_COLUMNS]) {
+static void print_sample(const sample *s, const char *counted, uint64_t measured_ns, uint64_t predicted_ns,
+                         cli_cell out[SAMPLE_COLUMNS]) {
     const size_t inputs = hd_program_port_count(s->program);
     snprintf(out[0], CLI_CELL, "%s", s->op->name);
     snprintf(out[1], CLI_CELL, "%s", hd_dtype_name(hd_program_port(s->program, inputs > 2 ? 1 : 0).dtype));
@@ -267,7 +279,8 @@ static void print_sample(const sample *s, const char *counted, uint64_t measured
 
 /* Predicted against measured, each sample. */
 static int print_samples(const measure *m, size_t device, const samples *all) {
-    static const char *const heads[SAMPLE_COLUMNS] = { "OPERATION", "TYPE", "SIZE", "COUNTED", "MEASURED", "PREDICTED", "OFF" };
+    static const char *const heads[SAMPLE_COLUMNS] = { "OPERATION", "TYPE",      "SIZE", "COUNTED",
+                                                       "MEASURED",  "PREDICTED", "OFF" };
     cli_cell (*cells)[SAMPLE_COLUMNS] = calloc(2 * all->counts[device] + 1, sizeof *cells);
     size_t rows = 1;
     if (!cells) return cli_fail(m->command, "no memory is left");
@@ -323,11 +336,13 @@ static int run(const cli_args *args) {
             code = cli_session_fail(m.session, m.devices[i].info.id);
     const char *kernels = cli_get(args, "--kernels");
     if (!code && !hd_context_cache_dir(m.session->context)[0])
-        cli_note("heddle tune: nothing of this is kept: there is no folder for it; set HEDDLE_CACHE to one of your own\n");
+        cli_note(
+            "heddle tune: nothing of this is kept: there is no folder for it; set HEDDLE_CACHE to one of your own\n");
     const bool check = cli_get(args, "--check") != NULL, list = cli_get(args, "--list") != NULL;
     const bool figures = cli_get(args, "--figures") != NULL;
     if (!code && !check && !figures) code = tune_kernels(&m, kernels, quick, list);
-    if (!code && !kernels) code = check ? tune_check(&m, quick ? QUICK_RUN_NS : LONG_RUN_NS, list) : tune(&m, quick, list);
+    if (!code && !kernels)
+        code = check ? tune_check(&m, quick ? QUICK_RUN_NS : LONG_RUN_NS, list) : tune(&m, quick, list);
     return measure_end(&m, code);
 }
 
@@ -335,7 +350,8 @@ static const cli_option options[] = {
     { "--device", "ID", "tune this device and, but for --kernels, the CPU; default: every device but null" },
     { "--quick", NULL, "fewer sizes and samples" },
     { "--fresh", NULL, "forget what was measured before" },
-    { "--list", NULL, "every class of kernels, and each sample beside its prediction; with --check: the cases it gets wrong" },
+    { "--list", NULL,
+      "every class of kernels, and each sample beside its prediction; with --check: the cases it gets wrong" },
     { "--kernels", "LIST", "only choose kernels, of these kinds: matvec,attention (docs/route.md); or all" },
     { "--figures", NULL, "only measure what work takes" },
     { "--check", NULL, "measure sizes that were left out of tuning: does the prediction name the faster device?" },

@@ -7,8 +7,8 @@
 
 enum { TUNE_SIZES = 48, TUNE_WAYS = 4 };
 
-/* What of a job is timed: a run with the data there; a round of writing, running and reading, and parts of it, which are all told by the
- * same rounds. */
+/* What of a job is timed: a run with the data there; a round of writing, running and reading, and parts of it, which
+ * are all told by the same rounds. */
 typedef enum tune_way { TUNE_RUN, TUNE_ROUND, TUNE_WRITE, TUNE_WRITE_AND_RUN, TUNE_READ } tune_way;
 
 /* An operation in one type over rising sizes, on every device, sampled in several ways. */
@@ -24,8 +24,8 @@ typedef struct tune_set {
     workload_data data;
 } tune_set;
 
-/* Makes all plans, but for sizes behind one that took longer than `most_ns`, and samples them. CLI_OK or the exit code; tune_set_end in
- * either case. */
+/* Makes all plans, but for sizes behind one that took longer than `most_ns`, and samples them. CLI_OK or the exit code;
+ * tune_set_end in either case. */
 int tune_set_measure(measure *m, tune_set *set, uint64_t most_ns);
 const measure_case *tune_set_case(const tune_set *set, size_t device, size_t size, size_t way);
 workload_job *tune_set_job(const tune_set *set, size_t device, size_t size);
@@ -36,8 +36,8 @@ typedef struct tune_subject { const char *op; hd_dtype type; } tune_subject;
 extern const tune_subject tune_subjects[];
 extern const size_t       tune_subject_count;
 
-/* Which way of computing kernels is the fastest on each device (tune_kernels.c). `kernels`: names of those to measure, with
- * commas between; NULL: all. `list`: shows all that was measured, not only what changed. */
+/* Which way of computing kernels is the fastest on each device (tune_kernels.c). `kernels`: names of those to measure,
+ * with commas between; NULL: all. `list`: shows all that was measured, not only what changed. */
 int tune_kernels(measure *m, const char *kernels, bool quick, bool list);
 
 /* Held-out sizes: does the prediction name the device that is faster? (tune_check.c) */

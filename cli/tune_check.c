@@ -1,7 +1,8 @@
-/* tune_check.c: `heddle tune --check`: sizes in the middle between those that were tuned with, on the CPU and on each other
- * device, with the data there and with transfers. Right is a prediction that names the device which is measured to be
- * faster; the regret is what the named device takes longer than the faster one. Where the middle halves of the samples on the two devices
- * overlap, measuring again could name the other one: such cases are even, and there is no right answer to them. */
+/* tune_check.c: `heddle tune --check`: sizes in the middle between those that were tuned with, on the CPU and on each
+ * other device, with the data there and with transfers. Right is a prediction that names the device which is measured
+ * to be faster; the regret is what the named device takes longer than the faster one. Where the middle halves of the
+ * samples on the two devices overlap, measuring again could name the other one: such cases are even, and there is no
+ * right answer to them. */
 #include "cli/tune.h"
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +10,8 @@
 enum { COLUMNS = 7, MISS_COLUMNS = 8 };
 
 typedef struct score {
-    size_t cases, right, even; /* the cases that can be told, those of them that are predicted right, and the even ones */
+    /* the cases that can be told, those of them that are predicted right, and the even ones */
+    size_t cases, right, even;
     double chosen_ns, best_ns, worst; /* sums; the largest regret of one case */
 } score;
 
@@ -105,7 +107,8 @@ static int score_set(const measure *m, const tune_set *set, size_t device, size_
     return CLI_OK;
 }
 
-static void print_score(const char *name, const char *type, const char *counted, const score *s, cli_cell out[COLUMNS]) {
+static void print_score(const char *name, const char *type, const char *counted, const score *s,
+                        cli_cell out[COLUMNS]) {
     snprintf(out[0], CLI_CELL, "%s", name);
     snprintf(out[1], CLI_CELL, "%s", type);
     snprintf(out[2], CLI_CELL, "%s", counted);
@@ -115,7 +118,8 @@ static void print_score(const char *name, const char *type, const char *counted,
     snprintf(out[6], CLI_CELL, "%.0f%%", 100 * s->worst);
 }
 
-static void print_device(const measure *m, size_t device, cli_cell (*cells)[COLUMNS], size_t lines, const score *all, const misses *list) {
+static void print_device(const measure *m, size_t device, cli_cell (*cells)[COLUMNS], size_t lines, const score *all,
+                         const misses *list) {
     static const char *const heads[COLUMNS] = { "OPERATION", "TYPE", "COUNTED", "RIGHT", "EVEN", "REGRET", "WORST" };
     cli_heads(cells[0], heads, COLUMNS);
     print_score("all", "-", "-", all, cells[lines - 1]);
@@ -149,7 +153,8 @@ int tune_check(measure *m, uint64_t most_ns, bool list) {
                 score one = { 0 };
                 missed[device].wanted = list;
                 code = score_set(m, &set, device, way, &one, &missed[device]);
-                print_score(set.op->name, hd_dtype_name(set.type), ways[way], &one, cells[device * lines + 1 + 2 * i + way]);
+                print_score(set.op->name, hd_dtype_name(set.type), ways[way], &one,
+                            cells[device * lines + 1 + 2 * i + way]);
                 join(&all[device], &one);
             }
         tune_set_end(m, &set);

@@ -1,11 +1,12 @@
-/* tune_kernels.c: `heddle tune`, its first half: programs of one kind of kernel in the types and sizes of language models, from which the
- * library finds the fastest of the kernel's options on each device (hd_device_calibrate). */
+/* tune_kernels.c: `heddle tune`, its first half: programs of one kind of kernel in the types and sizes of language
+ * models, from which the library finds the fastest of the kernel's options on each device (hd_device_calibrate). */
 #include "cli/tune.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW_ROWS = 8, SHAPES = 2, MOST_COPIES = 64, COPIES = 8, COLUMNS = 5, HEADS = 32, KEY_HEADS = 8, HEAD = 128, PAGE = 256, NAME = 24 };
-#define LARGE_WEIGHTS (1 << 22)            /* elements of a matrix, from which on the one by the queries' is no larger than the others */
+enum { FEW_ROWS = 8, SHAPES = 2, MOST_COPIES = 64, COPIES = 8, COLUMNS = 5, HEADS = 32, KEY_HEADS = 8, HEAD = 128,
+       PAGE = 256, NAME = 24 };
+#define LARGE_WEIGHTS (1 << 22)            /* elements of a matrix from which on the queries' is no larger */
 #define SPREAD_BYTES  (160u << 20)         /* of inputs in a program: more than caches keep from run to run */
 #define SPREAD_HOST   (8u << 20)           /* the same on a processor, where they take their time */
 #define QUICK_NS      UINT64_C(40000000)   /* programs that are predicted to take longer are left out */
@@ -37,37 +38,48 @@ static hd_value build_merged(hd_program *p, size_t copy, hd_dtype type, shape s)
     const hd_value x = input(p, "x", copy, "-1 1", HD_F32, HD_SHAPE(s.rows, s.k));
     const hd_value weight = input(p, "g", copy, "0.5 1.5", HD_F32, HD_SHAPE(s.k));
     const hd_value rows = hd_rms_norm(p, x, weight, 1e-6f);
-    const hd_value gate = hd_matmul_with(p, rows, input(p, "v", copy, "-0.05 0.05", type, HD_SHAPE(s.n, s.k)), HD_TRANSPOSE_B);
-    const hd_value up = hd_matmul_with(p, rows, input(p, "w", copy, "-0.05 0.05", type, HD_SHAPE(s.n, s.k)), HD_TRANSPOSE_B);
+    const hd_value gate =
+        hd_matmul_with(p, rows, input(p, "v", copy, "-0.05 0.05", type, HD_SHAPE(s.n, s.k)), HD_TRANSPOSE_B);
+    const hd_value up =
+        hd_matmul_with(p, rows, input(p, "w", copy, "-0.05 0.05", type, HD_SHAPE(s.n, s.k)), HD_TRANSPOSE_B);
     return hd_mul(p, hd_silu(p, gate), up);
 }
-/* The beginning of an attention layer: three products of the same rows, which run side by side, where the one by the queries' matrix is
- * the larger one in small models. What is the fastest alone can be the slower one in such company. */
+/* The beginning of an attention layer: three products of the same rows, which run side by side, where the one by the
+ * queries' matrix is the larger one in small models. What is the fastest alone can be the slower one in such
+ * company. */
 static hd_value build_beside(hd_program *p, size_t copy, hd_dtype type, shape s, bool normed) {
     const int64_t queries = s.n * s.k < LARGE_WEIGHTS ? HEADS / KEY_HEADS * s.n : s.n;
     hd_value x = input(p, "x", copy, "-1 1", HD_F32, HD_SHAPE(s.rows, s.k));
     if (normed) x = hd_rms_norm(p, x, input(p, "g", copy, "0.5 1.5", HD_F32, HD_SHAPE(s.k)), 1e-6f);
     const hd_value key = hd_matmul_with(p, x, input(p, "v", copy, "-1 1", type, HD_SHAPE(s.n, s.k)), HD_TRANSPOSE_B);
     const hd_value value = hd_matmul_with(p, x, input(p, "w", copy, "-1 1", type, HD_SHAPE(s.n, s.k)), HD_TRANSPOSE_B);
-    const hd_value query = hd_matmul_with(p, x, input(p, "q", copy, "-1 1", type, HD_SHAPE(queries, s.k)), HD_TRANSPOSE_B);
+    const hd_value query =
+        hd_matmul_with(p, x, input(p, "q", copy, "-1 1", type, HD_SHAPE(queries, s.k)), HD_TRANSPOSE_B);
     output(p, "key", copy, key);
     output(p, "value", copy, value);
     return query;
 }
-static hd_value build_products(hd_program *p, size_t copy, hd_dtype type, shape s) { return build_beside(p, copy, type, s, false); }
-static hd_value build_normed_products(hd_program *p, size_t copy, hd_dtype type, shape s) { return build_beside(p, copy, type, s, true); }
+static hd_value build_products(hd_program *p, size_t copy, hd_dtype type, shape s) {
+    return build_beside(p, copy, type, s, false);
+}
+static hd_value build_normed_products(hd_program *p, size_t copy, hd_dtype type, shape s) {
+    return build_beside(p, copy, type, s, true);
+}
 
-/* As a model of language asks for it: keys and values in pages of a pool, of which an answer's token has filled more than half, and a
- * prompt's tokens begin to fill the rest. */
+/* As a model of language asks for it: keys and values in pages of a pool, of which an answer's token has filled more
+ * than half, and a prompt's tokens begin to fill the rest. */
 static hd_value build_attention(hd_program *p, size_t copy, hd_dtype type, shape s) {
     const hd_shape pool = HD_SHAPE(s.n / PAGE, PAGE, KEY_HEADS, HEAD);
-    const int64_t room = s.n - s.rows, filled = s.rows <= FEW_ROWS ? 3 * s.n / 4 : s.n / 4, stands = filled < room ? filled : room;
+    const int64_t room = s.n - s.rows, filled = s.rows <= FEW_ROWS ? 3 * s.n / 4 : s.n / 4,
+                  stands = filled < room ? filled : room;
     char past[NAME], pages[NAME];
     snprintf(past, sizeof past, "%d %d", (int)stands, (int)stands);
     snprintf(pages, sizeof pages, "0 %d", (int)(s.n / PAGE - 1));
-    const hd_value q = input(p, "q", copy, "-1 1", HD_F32, HD_SHAPE(s.rows, HEADS, HEAD)), k = input(p, "k", copy, "-1 1", type, pool);
+    const hd_value q = input(p, "q", copy, "-1 1", HD_F32, HD_SHAPE(s.rows, HEADS, HEAD)),
+                   k = input(p, "k", copy, "-1 1", type, pool);
     const hd_attention_desc desc = { .pages = input(p, "t", copy, pages, HD_I32, HD_SHAPE(s.n / PAGE)) };
-    return hd_attention(p, q, k, input(p, "v", copy, "-1 1", type, pool), input(p, "p", copy, past, HD_I32, HD_SHAPE(1)), &desc);
+    return hd_attention(p, q, k, input(p, "v", copy, "-1 1", type, pool),
+                        input(p, "p", copy, past, HD_I32, HD_SHAPE(1)), &desc);
 }
 static hd_value build_elementwise(hd_program *p, size_t copy, hd_dtype type, shape s) {
     const hd_shape all = HD_SHAPE(s.rows, s.n);
@@ -89,8 +101,9 @@ static hd_value build_norm(hd_program *p, size_t copy, hd_dtype type, shape s) {
 /* Adds one piece of work to the program; its result. */
 typedef hd_value (*build_fn)(hd_program *p, size_t copy, hd_dtype type, shape s);
 
-/* Kernels of one kind in all these types, rows and sizes; the two shapes of a size are of one class, and few rows of the second one are
- * measured in company, where there is some. --quick takes the quick ones, and the first shape of the second size. */
+/* Kernels of one kind in all these types, rows and sizes; the two shapes of a size are of one class, and few rows of
+ * the second one are measured in company, where there is some. --quick takes the quick ones, and the first shape of the
+ * second size. */
 typedef struct group {
     const char *kernel;
     build_fn    build, beside;
@@ -100,11 +113,13 @@ typedef struct group {
 } group;
 
 #define WEIGHTS { HD_Q4_0, HD_Q8_0, HD_Q4_K, HD_Q6_K, HD_F16, HD_F32 }
-#define WEIGHT_SIZES { { { 1024, 1024 }, { 1024, 2560 } }, { { 2048, 2048 }, { 4096, 2560 } }, { { 4096, 4096 }, { 2560, 9728 } } }
+#define WEIGHT_SIZES { { { 1024, 1024 }, { 1024, 2560 } }, { { 2048, 2048 }, { 4096, 2560 } }, \
+                       { { 4096, 4096 }, { 2560, 9728 } } }
 #define ROW_SIZES { { { 512, 1 }, { 768, 1 } }, { { 2048, 1 }, { 2560, 1 } }, { { 4096, 1 }, { 12288, 1 } } }
 static const group groups[] = {
     { "matvec", build_product, build_products, WEIGHTS, { HD_Q4_0, HD_F16 }, { 1, 2, 4, 8 }, { 1, 8 }, WEIGHT_SIZES },
-    { "merged", build_merged, build_normed_products, { HD_Q4_0, HD_Q8_0, HD_Q4_K, HD_F16 }, { HD_Q4_0 }, { 1, 8 }, { 1 }, WEIGHT_SIZES },
+    { "merged", build_merged, build_normed_products, { HD_Q4_0, HD_Q8_0, HD_Q4_K, HD_F16 }, { HD_Q4_0 }, { 1, 8 },
+      { 1 }, WEIGHT_SIZES },
     { "matmul", build_product, NULL, WEIGHTS, { HD_Q4_0, HD_F16 }, { 16, 64, 128, 256, 512 }, { 64 }, WEIGHT_SIZES },
     { "attention", build_attention, NULL, { HD_F16, HD_F32 }, { HD_F16 }, { 1, 8, 64, 512 }, { 1 },
       { { { 512, 1 }, { 768, 1 } }, { { 1024, 1 }, { 2048, 1 } }, { { 4096, 1 }, { 6144, 1 } } } },
@@ -143,15 +158,18 @@ static uint64_t input_bytes(const hd_program *program) {
     return bytes;
 }
 
-/* Operations side by side, until their inputs are more than caches hold: in a layer each finds its own where the layers before have left
- * it, in the device's memory. Of many rows, which read theirs again and again, there are few. NULL where the device would take too long. */
-static hd_program *make_program(measure *m, const measure_device *device, build_fn build, hd_dtype type, shape s, uint64_t most_ns) {
+/* Operations side by side, until their inputs are more than caches hold: in a layer each finds its own where the layers
+ * before have left it, in the device's memory. Of many rows, which read theirs again and again, there are few. NULL
+ * where the device would take too long. */
+static hd_program *make_program(measure *m, const measure_device *device, build_fn build, hd_dtype type, shape s,
+                                uint64_t most_ns) {
     const bool host = device->info.kind == HD_DEVICE_CPU || device->info.kind == HD_DEVICE_SOFTWARE;
     const uint64_t spread = host ? SPREAD_HOST : SPREAD_BYTES;
     const size_t most = s.rows > FEW_ROWS ? COPIES : MOST_COPIES;
     hd_program *program = hd_program_create(m->session->context);
     uint64_t ns = 0;
-    for (size_t i = 0; i < most && program && (i == 0 || (input_bytes(program) < spread && !(host && s.rows > FEW_ROWS))); i++) {
+    for (size_t i = 0;
+         i < most && program && (i == 0 || (input_bytes(program) < spread && !(host && s.rows > FEW_ROWS))); i++) {
         output(program, "out", i, build(program, i, type, s));
     }
     if (program && !hd_device_predict(device->device, program, &ns, NULL) && ns <= most_ns) return program;
@@ -201,7 +219,8 @@ static int measure_class(findings *f, const group *g, hd_dtype type, int64_t row
                                        f->quick ? QUICK_NS : LONG_NS);
         if (programs[count]) count++;
     }
-    const hd_calibrate_desc desc = { .kinds = HD_FACT_CHOICE, .programs = (const hd_program *const *)programs, .program_count = count,
+    const hd_calibrate_desc desc = { .kinds = HD_FACT_CHOICE, .programs = (const hd_program *const *)programs,
+                                     .program_count = count,
                                      .rounds = (uint32_t)f->m->samples, .report = take_choice, .user = &choice };
     const hd_status status = count ? hd_device_calibrate(f->device->device, &desc) : HD_OK;
     for (size_t i = 0; i < count; i++) hd_program_destroy(programs[i]);

@@ -50,9 +50,9 @@ static int print_text(cli_session *session, const verdicts *all, double seconds)
     cli_table(cells, all->count + 1, CLI_COUNT(heads), 1u << 3 | 1u << 4);
     free(cells);
     hd_device_get_stats(session->device, &stats);
-    cli_print("%zu variants, %llu answers, %u wrong, in %.1f s: %llu kernels compiled, %llu from the cache\n", all->count,
-           (unsigned long long)answers, (unsigned)all->wrong,
-           seconds, (unsigned long long)stats.kernels_compiled, (unsigned long long)stats.kernels_from_cache);
+    cli_print("%zu variants, %llu answers, %u wrong, in %.1f s: %llu kernels compiled, %llu from the cache\n",
+              all->count, (unsigned long long)answers, (unsigned)all->wrong, seconds,
+              (unsigned long long)stats.kernels_compiled, (unsigned long long)stats.kernels_from_cache);
     return all->wrong ? CLI_FAILED : CLI_OK;
 }
 
@@ -110,8 +110,10 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_verify = {
-    "verify", "runs every kernel of a device on known answers", "verify [--device ID] [--errors] [--json]", NULL, options,
+    "verify", "runs every kernel of a device on known answers", "verify [--device ID] [--errors] [--json]", NULL,
+    options,
     CLI_COUNT(options),
-    "Kernels that are wrong are not used on the device from then on, as long as its driver stays the same: the next best is.\n"
+    "Kernels that are wrong are not used on the device from then on, as long as its driver stays the same: the next "
+    "best is.\n"
     "The exit code is 1 where one is wrong.\n", "  heddle verify --device vulkan\n", verify,
 };

@@ -1,5 +1,5 @@
-/* verify_errors.c: `heddle verify --errors`: how far the functions of a device are from the true values, in units of the last place:
- * each over numbers of all sizes that it takes, against the C library's in double precision. */
+/* verify_errors.c: `heddle verify --errors`: how far the functions of a device are from the true values, in units of
+ * the last place: each over numbers of all sizes that it takes, against the C library's in double precision. */
 #include "cli/verify.h"
 #include <float.h>
 #include <math.h>
@@ -16,9 +16,12 @@ typedef struct function {
 
 /* X(name, the operation, the truth, least and largest operand) */
 #define FUNCTIONS(X) \
-    X(add, hd_add(p, a, b), a + b, -1e6, 1e6) X(sub, hd_sub(p, a, b), a - b, -1e6, 1e6) X(mul, hd_mul(p, a, b), a * b, -1e6, 1e6) \
-    X(div, hd_div(p, a, b), a / b, -1e6, 1e6) X(sqrt, hd_sqrt(p, a), sqrt(a), 0, 1e30) X(exp, hd_exp(p, a), exp(a), -87, 88) \
-    X(log, hd_log(p, a), log(a), 0, 1e30) X(sin, hd_sin(p, a), sin(a), -1000, 1000) X(cos, hd_cos(p, a), cos(a), -1000, 1000) \
+    X(add, hd_add(p, a, b), a + b, -1e6, 1e6) X(sub, hd_sub(p, a, b), a - b, -1e6, 1e6) \
+        X(mul, hd_mul(p, a, b), a * b, -1e6, 1e6) \
+    X(div, hd_div(p, a, b), a / b, -1e6, 1e6) X(sqrt, hd_sqrt(p, a), sqrt(a), 0, 1e30) \
+        X(exp, hd_exp(p, a), exp(a), -87, 88) \
+    X(log, hd_log(p, a), log(a), 0, 1e30) X(sin, hd_sin(p, a), sin(a), -1000, 1000) \
+        X(cos, hd_cos(p, a), cos(a), -1000, 1000) \
     X(erf, hd_erf(p, a), erf(a), -10, 10) X(sigmoid, hd_sigmoid(p, a), 1 / (1 + exp(-a)), -80, 80) \
     X(tanh, hd_tanh(p, a), tanh(a), -80, 80) X(relu, hd_relu(p, a), a > 0 ? a : 0, -1e30, 1e30) \
     X(leaky_relu, hd_leaky_relu(p, a, 0.125f), a > 0 ? a : 0.125 * a, -1e30, 1e30) \
@@ -83,7 +86,8 @@ static hd_plan *plan_of(cli_session *session, hd_math math) {
         snprintf(a, sizeof a, "a%zu", i);
         snprintf(b, sizeof b, "b%zu", i);
         snprintf(y, sizeof y, "y%zu", i);
-        const hd_value first = hd_input(p, a, HD_F32, HD_SHAPE(NUMBERS)), second = hd_input(p, b, HD_F32, HD_SHAPE(NUMBERS));
+        const hd_value first = hd_input(p, a, HD_F32, HD_SHAPE(NUMBERS)),
+                       second = hd_input(p, b, HD_F32, HD_SHAPE(NUMBERS));
         hd_output(p, y, functions[i].build(p, first, second));
     }
     hd_plan_create(session->device, p, &(hd_plan_desc){ .math = math, .alone = 1 }, &plan);
@@ -120,7 +124,8 @@ static hd_status measure(cli_session *session, hd_math math, float *numbers, err
 }
 
 static int print_text(errors of[2][COUNT]) {
-    static const char *const heads[] = { "FUNCTION", "FAST ULP", "AT", "FAST ABSOLUTE", "AT", "EXACT ULP", "AT", "EXACT ABSOLUTE", "AT" };
+    static const char *const heads[] = { "FUNCTION", "FAST ULP",       "AT", "FAST ABSOLUTE", "AT", "EXACT ULP",
+                                         "AT",       "EXACT ABSOLUTE", "AT" };
     cli_cell *cells = calloc((COUNT + 1) * CLI_COUNT(heads), sizeof *cells);
     if (!cells) return CLI_FAILED;
     cli_heads(cells, heads, CLI_COUNT(heads));

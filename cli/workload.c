@@ -14,12 +14,18 @@ enum { ROW = 512, HEADS = 8, HEAD = 64, TABLE_ROWS = 256 };
 
 static bool is_quantised(hd_dtype type) { return (QUANTISED >> type & 1u) != 0; }
 
-static hd_value flat(hd_program *p, const char *name, hd_dtype type, int64_t n) { return hd_input(p, name, type, HD_SHAPE(n)); }
+static hd_value flat(hd_program *p, const char *name, hd_dtype type, int64_t n) {
+    return hd_input(p, name, type, HD_SHAPE(n));
+}
 static hd_value rows(hd_program *p, hd_dtype type, int64_t n) { return hd_input(p, "x", type, HD_SHAPE(n / ROW, ROW)); }
-static hd_value square(hd_program *p, const char *name, hd_dtype type, int64_t n) { return hd_input(p, name, type, HD_SHAPE(n, n)); }
+static hd_value square(hd_program *p, const char *name, hd_dtype type, int64_t n) {
+    return hd_input(p, name, type, HD_SHAPE(n, n));
+}
 
 static hd_value build_copy(hd_program *p, hd_dtype type, int64_t n) { return hd_copy(p, flat(p, "x", type, n)); }
-static hd_value build_vecadd(hd_program *p, hd_dtype type, int64_t n) { return hd_add(p, flat(p, "a", type, n), flat(p, "b", type, n)); }
+static hd_value build_vecadd(hd_program *p, hd_dtype type, int64_t n) {
+    return hd_add(p, flat(p, "a", type, n), flat(p, "b", type, n));
+}
 static hd_value build_gelu(hd_program *p, hd_dtype type, int64_t n) { return hd_gelu(p, flat(p, "x", type, n)); }
 static hd_value build_sum(hd_program *p, hd_dtype type, int64_t n) { return hd_sum(p, rows(p, type, n), -1); }
 static hd_value build_softmax(hd_program *p, hd_dtype type, int64_t n) { return hd_softmax(p, rows(p, type, n), -1); }
@@ -27,7 +33,9 @@ static hd_value build_rms_norm(hd_program *p, hd_dtype type, int64_t n) {
     const hd_value x = rows(p, type, n);
     return hd_rms_norm(p, x, flat(p, "weight", type, ROW), 1e-5f);
 }
-static hd_value build_transpose(hd_program *p, hd_dtype type, int64_t n) { return hd_transpose(p, square(p, "x", type, n)); }
+static hd_value build_transpose(hd_program *p, hd_dtype type, int64_t n) {
+    return hd_transpose(p, square(p, "x", type, n));
+}
 
 /* Weights lie as in model files, [N,K]; activations beside quantised ones are f32. */
 static hd_value times_weights(hd_program *p, hd_dtype type, int64_t row_count, int64_t n) {
@@ -66,13 +74,19 @@ static double of_matmul(double n) { return 2 * n * n * n; }
 static double of_attention(double n) { return 4 * n * n * HEADS * HEAD; }
 
 static void print_flat(char *out, size_t room, unsigned long long n) { snprintf(out, room, "n=%llu", n); }
-static void print_rows(char *out, size_t room, unsigned long long n) { snprintf(out, room, "rows=%llu n=%d", n / ROW, ROW); }
+static void print_rows(char *out, size_t room, unsigned long long n) {
+    snprintf(out, room, "rows=%llu n=%d", n / ROW, ROW);
+}
 static void print_tokens(char *out, size_t room, unsigned long long n) {
     snprintf(out, room, "t=%llu h=%d d=%d", n / (HEADS * HEAD), HEADS, HEAD);
 }
 static void print_square(char *out, size_t room, unsigned long long n) { snprintf(out, room, "m=%llu n=%llu", n, n); }
-static void print_matvec(char *out, size_t room, unsigned long long n) { snprintf(out, room, "m=1 n=%llu k=%llu", n, n); }
-static void print_matmul(char *out, size_t room, unsigned long long n) { snprintf(out, room, "m=%llu n=%llu k=%llu", n, n, n); }
+static void print_matvec(char *out, size_t room, unsigned long long n) {
+    snprintf(out, room, "m=1 n=%llu k=%llu", n, n);
+}
+static void print_matmul(char *out, size_t room, unsigned long long n) {
+    snprintf(out, room, "m=%llu n=%llu k=%llu", n, n, n);
+}
 static void print_attention(char *out, size_t room, unsigned long long n) {
     snprintf(out, room, "t=%llu s=%llu h=%d d=%d", n, n, HEADS, HEAD);
 }
@@ -81,16 +95,18 @@ static void print_attention(char *out, size_t room, unsigned long long n) {
 const workload_op workload_ops[] = {
     { "vecadd", "elements", FLAT, 1, FLOATS | BIT(HD_I32), build_vecadd, once, print_flat },
     { "matmul", "rows and columns", 16, 1024, 1024, 1, FLOATS | QUANTISED, build_matmul, of_matmul, print_matmul },
-    { "matvec", "rows and columns of the weights", 64, 4096, 4096, 1, FLOATS | QUANTISED, build_matvec, of_matvec, print_matvec },
+    { "matvec", "rows and columns of the weights", 64, 4096, 4096, 1, FLOATS | QUANTISED, build_matvec, of_matvec,
+      print_matvec },
     { "softmax", "elements, in rows of 512", FLAT, ROW, FLOATS, build_softmax, five_times, print_rows },
-    { "attention", "tokens, in 8 heads of 64", 16, 1024, 1024, 1, FLOATS, build_attention, of_attention, print_attention },
+    { "attention", "tokens, in 8 heads of 64", 16, 1024, 1024, 1, FLOATS, build_attention, of_attention,
+      print_attention },
     { "rms_norm", "elements, in rows of 512", FLAT, ROW, FLOATS, build_rms_norm, four_times, print_rows },
     { "sum", "elements, in rows of 512", FLAT, ROW, FLOATS | BIT(HD_I32), build_sum, once, print_rows },
     { "gelu", "elements", FLAT, 1, FLOATS, build_gelu, once, print_flat },
     { "transpose", "rows and columns", 32, 2048, 4096, 1, FLOATS | BIT(HD_I32), build_transpose, none, print_square },
     { "copy", "elements", FLAT, 1, FLOATS | BIT(HD_I32), build_copy, none, print_flat },
     { "gather", "elements, in rows of 512", FLAT, ROW, FLOATS, build_gather, none, print_rows },
-    { "rope", "elements, in 8 heads of 64", FLAT, HEADS * HEAD, FLOATS, build_rope, six_times, print_tokens },
+    { "rope", "elements, in 8 heads of 64", FLAT, HEADS *HEAD, FLOATS, build_rope, six_times, print_tokens },
 };
 const size_t workload_op_count = sizeof workload_ops / sizeof workload_ops[0];
 
@@ -104,11 +120,13 @@ bool workload_takes(const workload_op *op, hd_dtype type) {
     return type > HD_DTYPE_NONE && type < HD_DTYPE_COUNT && (op->types >> type & 1u);
 }
 
-size_t workload_sizes(const workload_op *op, hd_dtype type, uint64_t least, uint64_t most, bool between, uint64_t *out_sizes, size_t room) {
+size_t workload_sizes(const workload_op *op, hd_dtype type, uint64_t least, uint64_t most, bool between,
+                      uint64_t *out_sizes, size_t room) {
     size_t count = 0;
     for (uint64_t power = 1; power <= most && power < UINT64_C(1) << 40; power *= 2)
         for (uint64_t n = power; n < 2 * power; n += between && power > 1 ? power / 2 : power)
-            if (n >= least && n <= most && n % op->unit == 0 && hd_dtype_bytes(type, n) > 0 && count < room) out_sizes[count++] = n;
+            if (n >= least && n <= most && n % op->unit == 0 && hd_dtype_bytes(type, n) > 0 && count < room)
+                out_sizes[count++] = n;
     return count;
 }
 
@@ -140,8 +158,8 @@ hd_program *workload_program(hd_context *context, const workload_op *op, hd_dtyp
 
 /* ---- data ---- */
 
-/* Pairs of bytes that are ordinary as f16, so that the scales of quantised blocks are too, and as bf16 and f32. Values differ:
- * some devices draw less power, and run faster, on values that are all the same. */
+/* Pairs of bytes that are ordinary as f16, so that the scales of quantised blocks are too, and as bf16 and f32. Values
+ * differ: some devices draw less power, and run faster, on values that are all the same. */
 static void fill(void *data, uint64_t bytes, hd_dtype type) {
     unsigned char *at = data;
     int32_t *index = data;
@@ -196,7 +214,9 @@ static hd_status bind(workload_job *job) {
     hd_status status = HD_OK;
     for (size_t i = 0; i < hd_program_port_count(job->program) && !status; i++) {
         const hd_port port = hd_program_port(job->program, i);
-        const hd_buffer_desc desc = { .bytes = hd_tensor_bytes(port.dtype, port.shape), .label = port.name, .memory = job->data->ports[i] };
+        const hd_buffer_desc desc = { .bytes = hd_tensor_bytes(port.dtype, port.shape),
+                                      .label = port.name,
+                                      .memory = job->data->ports[i] };
         status = hd_buffer_create(job->device, &desc, &job->buffers[i]);
         if (!status) status = hd_plan_bind(job->plan, port.name, job->buffers[i], 0);
     }

@@ -1,5 +1,5 @@
-/* workload.h: operations to measure: programs of one operation by name, type and one size, with the work that they are; and
- * jobs, which are such a program on a device with data to run on. */
+/* workload.h: operations to measure: programs of one operation by name, type and one size, with the work that they are;
+ * and jobs, which are such a program on a device with data to run on. */
 #ifndef CLI_WORKLOAD_H
 #define CLI_WORKLOAD_H
 
@@ -22,13 +22,15 @@ extern const workload_op workload_ops[];
 extern const size_t      workload_op_count;
 const workload_op *workload_find(const char *name);
 bool workload_takes(const workload_op *op, hd_dtype type);
-/* Sizes of least..most that fit the operation and the type, rising: powers of two, and with `between` the middle between two. At most
- * `room`; returns their number. */
-size_t workload_sizes(const workload_op *op, hd_dtype type, uint64_t least, uint64_t most, bool between, uint64_t *out_sizes, size_t room);
+/* Sizes of least..most that fit the operation and the type, rising: powers of two, and with `between` the middle
+ * between two. At most `room`; returns their number. */
+size_t workload_sizes(const workload_op *op, hd_dtype type, uint64_t least, uint64_t most, bool between,
+                      uint64_t *out_sizes, size_t room);
 
-/* The program, or NULL where it cannot be made: the context's error says why. Fills in the row's op, type, size, elements,
- * bytes and flops. `out_size_text` is where the row's size stays. */
-hd_program *workload_program(hd_context *context, const workload_op *op, hd_dtype type, uint64_t n, char out_size_text[64], table_row *row);
+/* The program, or NULL where it cannot be made: the context's error says why. Fills in the row's op, type, size,
+ * elements, bytes and flops. `out_size_text` is where the row's size stays. */
+hd_program *workload_program(hd_context *context, const workload_op *op, hd_dtype type, uint64_t n,
+                             char out_size_text[64], table_row *row);
 
 /* ---- data on the host, shared by all jobs of a run: inputs hold ordinary values, and no two the same memory ---- */
 
@@ -51,7 +53,8 @@ typedef struct workload_job {
     hd_plan_desc desc;              /* of the plan */
     hd_plan    *plan;
     hd_buffer  *buffers[WORKLOAD_PORTS];
-    uint64_t    write_ns, run_ns, read_ns, handed_ns; /* of the last run with transfers: its parts; writing and running together */
+    /* of the last run with transfers: its parts; writing and running together */
+    uint64_t    write_ns, run_ns, read_ns, handed_ns;
 } workload_job;
 
 /* Plans, hands the data over, runs and reads: the first, cold run. */

@@ -57,7 +57,8 @@ void hdi_text_add(hdi_text *text, const char *format, ...) HDI_PRINTF(2, 3);
 void hdi_text_free(hdi_text *text);
 /* Copies the text out as the public print calls do (room, needed), LIMIT where it is cut. */
 hd_status hdi_text_out(const hdi_text *text, char *out_text, size_t room, size_t *out_needed);
-/* The shortest decimal that reads back as the same float ("0.1", "1e-05", "inf"); `out` has 32 bytes. No locale changes it. */
+/* The shortest decimal that reads back as the same float ("0.1", "1e-05", "inf"); `out` has 32 bytes. No locale changes
+ * it. */
 void hdi_float_text(float value, char *out);
 /* Reads all of `bytes` bytes as such a decimal; false where they are none, or none that a float holds. */
 bool hdi_float_read(const char *text, size_t bytes, float *out);
@@ -76,7 +77,8 @@ typedef struct hdi_file {
     uint32_t capacity;
 } hdi_file;
 /* All of a file of at most so many bytes. Statuses: IO, LIMIT, OUT_OF_HOST_MEMORY. */
-hd_status hdi_file_read(const hd_allocator *allocator, const char *path, size_t most_bytes, hdi_file *out_file, hd_error *error);
+hd_status hdi_file_read(const hd_allocator *allocator, const char *path, size_t most_bytes, hdi_file *out_file,
+                        hd_error *error);
 void hdi_file_free(const hd_allocator *allocator, hdi_file *file);
 
 /* ---- hashing (hash.c): FNV-1a, 64 bits ---- */
@@ -132,8 +134,8 @@ static inline void hdi_list_remove(hdi_link *link) {
 /* The object that holds `link` as its member. */
 #define HDI_OBJECT(link_pointer, type, member) ((type *)(void *)((char *)(link_pointer) - offsetof(type, member)))
 
-/* ---- handles (handles.c): what the caller holds of an object. Rooms call public functions with the object itself, which
- * is found as it is: an address is even, a handle odd. ---- */
+/* ---- handles (handles.c): what the caller holds of an object. Rooms call public functions with the object itself,
+ * which is found as it is: an address is even, a handle odd. ---- */
 extern const char hdi_kind_context[], hdi_kind_device[], hdi_kind_buffer[], hdi_kind_program[], hdi_kind_plan[],
     hdi_kind_kernel[], hdi_kind_ticket[], hdi_kind_stream[];
 #define HDI_KIND_OF(pointer) _Generic((pointer), \
@@ -142,7 +144,8 @@ extern const char hdi_kind_context[], hdi_kind_device[], hdi_kind_buffer[], hdi_
     hd_program *: hdi_kind_program, const hd_program *: hdi_kind_program, hd_plan *: hdi_kind_plan, \
     const hd_plan *: hdi_kind_plan, hd_kernel *: hdi_kind_kernel, const hd_kernel *: hdi_kind_kernel, \
     hd_ticket *: hdi_kind_ticket, hd_stream *: hdi_kind_stream)
-/* Puts the object in the place of its handle; false, and nothing changed, where there is none: HDI_REFUSE then says why. */
+/* Puts the object in the place of its handle; false, and nothing changed, where there is none: HDI_REFUSE then says
+ * why. */
 #define HDI_FIND(pointer) hdi_handle_replace(&(pointer), HDI_KIND_OF(pointer))
 #define HDI_REFUSE(pointer) hd_handle_refuse((pointer), HDI_KIND_OF(pointer))
 static inline bool hdi_handle_replace(void *pointer_at, const char *kind) {
@@ -170,28 +173,32 @@ uint64_t hdi_now_ns(void); /* monotonic */
 void hdi_processor_name(char *out, size_t room); /* "CPU" where the system does not tell */
 bool hdi_memory_available(uint64_t *out_bytes); /* without swapping; false where the system does not tell */
 uint32_t hdi_processor_count(void); /* that this process may use: by its affinity, and by its share */
-/* Processors that control groups allow (quota.c); UINT32_MAX: no limit. `groups`: /proc/self/cgroup, `root`: /sys/fs/cgroup. */
+/* Processors that control groups allow (quota.c); UINT32_MAX: no limit. `groups`: /proc/self/cgroup, `root`:
+ * /sys/fs/cgroup. */
 uint32_t hdi_quota_processors(const char *groups, const char *root);
-/* Runs task(user, 0..count-1), begun in this order, on the caller's thread and at most `threads` - 1 others, which end before
- * it returns. Once a task gave false no further one is begun: all before it were. Fewer threads where the system has none. */
+/* Runs task(user, 0..count-1), begun in this order, on the caller's thread and at most `threads` - 1 others, which end
+ * before it returns. Once a task gave false no further one is begun: all before it were. Fewer threads where the system
+ * has none. */
 #define HDI_MOST_THREADS 16
 typedef bool (*hdi_job_fn)(void *user, uint32_t index);
 void hdi_side_by_side(uint32_t threads, hdi_job_fn task, void *user, uint32_t count);
 
-/* ---- a thread pool (thread_pool.c): its threads share in short loops and large copies. NULL: a pool without threads ---- */
+/* ---- a thread pool (thread_pool.c): its threads share in short loops and large copies. NULL: a pool without threads
+ * ---- */
 typedef struct hdi_thread_pool hdi_thread_pool;
-/* Runs indices first..first+count on worker `worker`: 0 is the caller's thread, the others are below hdi_thread_pool_most.
- * Workers have the default floating-point environment. */
+/* Runs indices first..first+count on worker `worker`: 0 is the caller's thread, the others are below
+ * hdi_thread_pool_most. Workers have the default floating-point environment. */
 typedef void (*hdi_loop_fn)(void *user, uint32_t worker, uint64_t first, uint64_t count);
-/* A thread pool of at most `most` workers (1 or more), the caller's thread included. It starts no thread. NULL: no memory. */
+/* A thread pool of at most `most` workers (1 or more), the caller's thread included. It starts no thread. NULL: no
+ * memory. */
 hdi_thread_pool *hdi_thread_pool_new(const hd_allocator *allocator, uint32_t most);
 void hdi_thread_pool_free(hdi_thread_pool *thread_pool);
 uint32_t hdi_thread_pool_most(const hdi_thread_pool *thread_pool);
 /* Starts threads up to `workers` workers, within the pool's limit and the system's. */
 void hdi_thread_pool_call(hdi_thread_pool *thread_pool, uint32_t workers);
-/* Runs the loop over 0..count, and returns when all of it is done. Any thread may call, several at once. `least_ns`: a lower
- * bound of the loop's time on one thread. It decides, with the time that the first indices took, whether the loop is shared
- * and how many threads are woken. */
+/* Runs the loop over 0..count, and returns when all of it is done. Any thread may call, several at once. `least_ns`: a
+ * lower bound of the loop's time on one thread. It decides, with the time that the first indices took, whether the loop
+ * is shared and how many threads are woken. */
 void hdi_thread_pool_run(hdi_thread_pool *thread_pool, hdi_loop_fn run, void *user, uint64_t count, uint64_t least_ns);
 /* memcpy. Large copies are shared by the thread pool, which starts threads for them. */
 void hdi_thread_pool_copy(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes);
@@ -218,8 +225,9 @@ void hdi_thread_pool_stage(hdi_thread_pool *thread_pool, void *to, const void *f
     X(WAIT_MS, "HEDDLE_WAIT_MS", "60000", "longest wait for a device, in milliseconds", 1, 1000000000,                 \
       "1 to 1000000000")                                                                                               \
     X(VERIFY, "HEDDLE_VERIFY", "1", "known answers before a kernel's first use: 0 none, 1 on GPUs, 2 everywhere", 0,   \
-      2, "0, 1 or 2")                                                                                                   \
-    X(FIND_NAN, "HEDDLE_FIND_NAN", "0", "1: runs fail where an operation makes a NaN, and name it; 2: infinities, too", 0, 2, \
+      2, "0, 1 or 2") \
+    X(FIND_NAN, "HEDDLE_FIND_NAN", "0", \
+      "1: runs fail where an operation makes a NaN, and name it; 2: infinities, too", 0, 2, \
       "0, 1 or 2")                                                                                                     \
     X(FAULT, "HEDDLE_FAULT", "", "calls of a device that fail on purpose, such as submit:2:device-lost", 0, 0,         \
       "a list of CALL:N:STATUS or CALL:N+:STATUS, CALL one of alloc, kernel, submit and wait")
@@ -233,10 +241,11 @@ typedef enum hdi_option {
 const char *hdi_option_get(hdi_option option);
 /* Fails with the option's name and values. */
 hd_status hdi_option_refuse(hdi_option option, hd_error *error);
-/* The option as a number: its default where it is unset, or `all` where that is no number. INVALID_ARGUMENT: it is none within
- * the table's limits. */
+/* The option as a number: its default where it is unset, or `all` where that is no number. INVALID_ARGUMENT: it is none
+ * within the table's limits. */
 hd_status hdi_option_number(hdi_option option, uint64_t all, uint64_t *out, hd_error *error);
-/* The path of the folder for compiled kernels: HEDDLE_CACHE, else in the user's cache folder. False: none is wanted or known. */
+/* The path of the folder for compiled kernels: HEDDLE_CACHE, else in the user's cache folder. False: none is wanted or
+ * known. */
 bool hdi_option_cache_dir(const char *wanted, char *out, size_t room);
 
 /* ---- instruction sets of the CPU's kernels (sets.c) ---- */
@@ -262,12 +271,14 @@ bool hdi_set_permitted(hdi_set set);
 hdi_set hdi_set_last(void);
 
 /* ---- files of the cache's folder (files.c): other processes use it too, and anything may lie there ---- */
-/* Makes the folder if it is missing, and removes what dead processes left half written. False: it cannot be used, since it is none,
- * or somebody else can put files there. `why` then says so; it also says where the folder is there but nothing can be written. */
+/* Makes the folder if it is missing, and removes what dead processes left half written. False: it cannot be used, since
+ * it is none, or somebody else can put files there. `why` then says so; it also says where the folder is there but
+ * nothing can be written. */
 bool hdi_folder_open(char *path, char *why, size_t room);
 /* Opens an ordinary file to read; NULL, at once, for anything else. */
 FILE *hdi_file_open(const char *path);
-/* Puts the pieces, one behind the other, under the path in place of what was there: all or nothing. False: errno says why. */
+/* Puts the pieces, one behind the other, under the path in place of what was there: all or nothing. False: errno says
+ * why. */
 typedef struct hdi_piece {
     const void *bytes;
     size_t      count;

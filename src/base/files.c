@@ -24,12 +24,14 @@ FILE *hdi_file_open(const char *path) {
 
 bool hdi_file_replace(const char *path, const hdi_piece *pieces, size_t count) {
     char beside[1100];
-    const int used = snprintf(beside, sizeof beside, "%s.%ld-%p", path, (long)getpid(), (const void *)&beside); /* by thread */
+    /* by thread */
+    const int used = snprintf(beside, sizeof beside, "%s.%ld-%p", path, (long)getpid(), (const void *)&beside);
     if (used < 0 || (size_t)used >= sizeof beside) return errno = ENAMETOOLONG, false;
     const int number = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     FILE *file = number >= 0 ? fdopen(number, "wb") : NULL;
     bool good = file != NULL;
-    for (size_t i = 0; i < count && good; i++) good = fwrite(pieces[i].bytes, 1, pieces[i].count, file) == pieces[i].count;
+    for (size_t i = 0; i < count && good; i++)
+        good = fwrite(pieces[i].bytes, 1, pieces[i].count, file) == pieces[i].count;
     if (file && fclose(file) != 0) good = false;
     if (good && rename(beside, path) == 0) return true;
     const int why = errno;
@@ -81,8 +83,10 @@ bool hdi_folder_open(char *path, char *why, size_t room) {
     const int folder = make_folders(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     why[0] = 0;
     if (folder < 0 || fstat(folder, &info) != 0) snprintf(why, room, "there can be no folder (%s)", strerror(errno));
-    else if (info.st_uid != geteuid() && info.st_uid != 0) snprintf(why, room, "it belongs to another user, who could put files there");
-    else if (info.st_mode & (S_IWGRP | S_IWOTH)) snprintf(why, room, "others can put files there; run chmod go-w on it");
+    else if (info.st_uid != geteuid() && info.st_uid != 0)
+        snprintf(why, room, "it belongs to another user, who could put files there");
+    else if (info.st_mode & (S_IWGRP | S_IWOTH))
+        snprintf(why, room, "others can put files there; run chmod go-w on it");
     if (why[0]) {
         if (folder >= 0) close(folder);
         return false;
@@ -94,7 +98,8 @@ bool hdi_folder_open(char *path, char *why, size_t room) {
 
 /* ---- files of the caller ---- */
 
-hd_status hdi_file_read(const hd_allocator *allocator, const char *path, size_t most_bytes, hdi_file *out_file, hd_error *error) {
+hd_status hdi_file_read(const hd_allocator *allocator, const char *path, size_t most_bytes, hdi_file *out_file,
+                        hd_error *error) {
     enum { PIECE_BYTES = 65536 };
     FILE *file = fopen(path, "rb");
     if (!file) return hdi_fail(error, HD_STATUS_IO, "cannot open %s", path);
@@ -103,7 +108,8 @@ hd_status hdi_file_read(const hd_allocator *allocator, const char *path, size_t 
     hd_status status = HD_OK;
     do {
         read.count += got;
-        if (read.count > most_bytes) status = hdi_fail(error, HD_STATUS_LIMIT, "%s is larger than %zu MiB", path, most_bytes >> 20);
+        if (read.count > most_bytes)
+            status = hdi_fail(error, HD_STATUS_LIMIT, "%s is larger than %zu MiB", path, most_bytes >> 20);
         else if (!hdi_grow(allocator, &read.data, &read.capacity, read.count + PIECE_BYTES, 1))
             status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to read %s", path);
     } while (!status && (got = fread(read.data + read.count, 1, PIECE_BYTES, file)) > 0);

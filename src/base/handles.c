@@ -1,7 +1,7 @@
 /* handles.c: what the caller holds of an object. A handle is a number in a pointer's clothes, odd, so that it is no
- * address: a slot of this table, and how often the slot was given out. So it can be looked up whatever became of its object,
- * and no later object has the same one. Tables grow and are never freed; slots are reused in the order in which they became
- * free, as late as can be. A lookup takes no lock. */
+ * address: a slot of this table, and how often the slot was given out. So it can be looked up whatever became of its
+ * object, and no later object has the same one. Tables grow and are never freed; slots are reused in the order in which
+ * they became free, as late as can be. A lookup takes no lock. */
 #include "base/base.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -131,7 +131,8 @@ bool hd_handle_end(void *handle) {
 hd_status hdi_handle_why(const void *handle, const char *kind, hd_context **out_context, hd_error *error) {
     *out_context = NULL;
     if (atomic_load(&forked))
-        return hdi_fail(error, HD_STATUS_FORKED, "heddle was used before this process was forked off; start it by exec, or fork first");
+        return hdi_fail(error, HD_STATUS_FORKED,
+                        "heddle was used before this process was forked off; start it by exec, or fork first");
     if (!handle) return HD_STATUS_NULL_POINTER;
     const slot *s = slot_of(handle);
     const char *is = s ? s->kind : NULL;

@@ -1,5 +1,6 @@
-/* quota.c: the number of processors that this process' control group allows. A container that is given two of 64 processors sees
- * all 64. Threads beyond its quota only take turns, and all stop when the quota of a period is used up. */
+/* quota.c: the number of processors that this process' control group allows. A container that is given two of 64
+ * processors sees all 64. Threads beyond its quota only take turns, and all stop when the quota of a period is used
+ * up. */
 #include "base/base.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,8 @@ static int read_numbers(const char *path, const char *name, uint64_t out_numbers
 
 /* Processors that one group allows, rounded up. */
 static uint32_t allowed(uint64_t quota, uint64_t period) {
-    return quota == 0 || period == 0 ? UINT32_MAX : (uint32_t)HDI_MIN(quota / period + (quota % period != 0), (uint64_t)UINT32_MAX);
+    return quota == 0 || period == 0 ? UINT32_MAX
+                                     : (uint32_t)HDI_MIN(quota / period + (quota % period != 0), (uint64_t)UINT32_MAX);
 }
 
 static uint32_t allowed_by(const char *group) {
@@ -61,9 +63,11 @@ uint32_t hdi_quota_processors(const char *groups, const char *root) {
         char *names = strchr(line, ':'), *group = names ? strchr(names + 1, ':') : NULL;
         if (!group) continue;
         *group++ = 0;
-        const bool of_all = names[1] == 0, of_cpu = strncmp(names, ":cpu", 4) == 0 && (names[4] == 0 || names[4] == ',');
+        const bool of_all = names[1] == 0,
+                   of_cpu = strncmp(names, ":cpu", 4) == 0 && (names[4] == 0 || names[4] == ',');
         if (!of_all && !of_cpu) continue;
-        snprintf(tree, sizeof tree, "%s%s", root, of_cpu ? "/cpu" : ""); /* the tree of several controllers has the name of each as well */
+        /* the tree of several controllers has the name of each as well */
+        snprintf(tree, sizeof tree, "%s%s", root, of_cpu ? "/cpu" : "");
         const uint32_t here = allowed_up_to(tree, group);
         least = HDI_MIN(least, here);
     }

@@ -30,7 +30,8 @@ static uint32_t sets_there(void) {
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && (one & bit_F16C);
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni"), bf16 = vnni && __builtin_cpu_supports("avx512bf16");
+    const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni"),
+               bf16 = vnni && __builtin_cpu_supports("avx512bf16");
     if (avx2) sets |= 1u << HDI_SET_AVX2;
     if (avx2 && (seven >> 4 & 1)) sets |= 1u << HDI_SET_AVXVNNI;
     if (avx512) sets |= 1u << HDI_SET_AVX512;

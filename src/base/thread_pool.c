@@ -1,7 +1,7 @@
-/* thread_pool.c: workers share in the loops of any caller. A worker spins for a moment, because the next dispatch of a plan comes
- * within microseconds, and then sleeps. Indices are handed out by one counter, so a slow thread does not hold up the others.
- * The caller runs whatever no worker takes. So a loop never waits for a sleeping worker or for another loop, and workers are
- * woken only where the loop's work is worth it. */
+/* thread_pool.c: workers share in the loops of any caller. A worker spins for a moment, because the next dispatch of a
+ * plan comes within microseconds, and then sleeps. Indices are handed out by one counter, so a slow thread does not
+ * hold up the others. The caller runs whatever no worker takes. So a loop never waits for a sleeping worker or for
+ * another loop, and workers are woken only where the loop's work is worth it. */
 #include "base/base.h"
 #include <fenv.h>
 #include <pthread.h>
@@ -11,10 +11,10 @@
 #  include <immintrin.h>
 #endif
 
-/* SPINS: pauses before a worker sleeps, and before a caller yields its processor. JOIN_NS: a loop of less work is faster on one
- * thread, even with workers awake. WAKE_NS: work for each sleeper that is woken; waking takes the caller some microseconds, and
- * the worker starts about ten later. PARTS: parts of a worker's share; small parts let workers end together. LOOPS: loops that
- * are shared at a time; further callers run theirs alone. */
+/* SPINS: pauses before a worker sleeps, and before a caller yields its processor. JOIN_NS: a loop of less work is
+ * faster on one thread, even with workers awake. WAKE_NS: work for each sleeper that is woken; waking takes the caller
+ * some microseconds, and the worker starts about ten later. PARTS: parts of a worker's share; small parts let workers
+ * end together. LOOPS: loops that are shared at a time; further callers run theirs alone. */
 enum { SPINS = 4000, JOIN_NS = 2000, WAKE_NS = 20000, PARTS = 8, LOOPS = 4 };
 
 typedef struct shared_loop {
@@ -32,7 +32,8 @@ struct hdi_thread_pool {
     const hd_allocator *allocator;
     pthread_t       *threads;   /* threads[i] was started as the i + 1st worker */
     uint32_t         room;      /* of the array */
-    atomic_uint      most;      /* limit of workers, the caller's thread included; lowered when the system refuses a thread */
+    /* limit of workers, the caller's thread included; lowered when the system refuses a thread */
+    atomic_uint      most;
     atomic_uint      count;     /* workers started; changed under the mutex */
     atomic_uint      begun;     /* threads that have taken their number */
     pthread_mutex_t  mutex;
@@ -48,8 +49,8 @@ static void pause_cpu(void) {
 #endif
 }
 
-/* Takes one part of an open loop and runs it. Returns the number of indices; 0: none was left. A worker that got a part from
- * `left` above zero holds the loop open until it adds the part to `done`. */
+/* Takes one part of an open loop and runs it. Returns the number of indices; 0: none was left. A worker that got a part
+ * from `left` above zero holds the loop open until it adds the part to `done`. */
 static int64_t run_part(shared_loop *loop, uint32_t worker) {
     const int64_t grain = atomic_load_explicit(&loop->grain, memory_order_relaxed);
     const int64_t left = atomic_fetch_sub(&loop->left, grain), count = HDI_MIN(grain, left);
@@ -73,7 +74,8 @@ static bool any_open(hdi_thread_pool *thread_pool) {
     return atomic_load(&thread_pool->stop);
 }
 
-/* Waits until there may be work, or the thread pool ends. A worker that was woken too late spins again: more is likely to follow. */
+/* Waits until there may be work, or the thread pool ends. A worker that was woken too late spins again: more is likely
+ * to follow. */
 static void wait_for_loop(hdi_thread_pool *thread_pool) {
     for (int i = 0; i < SPINS; i++) {
         if (any_open(thread_pool)) return;
@@ -119,12 +121,15 @@ hdi_thread_pool *hdi_thread_pool_new(const hd_allocator *allocator, uint32_t mos
     return thread_pool;
 }
 
-uint32_t hdi_thread_pool_most(const hdi_thread_pool *thread_pool) { return thread_pool ? atomic_load(&thread_pool->most) : 1; }
+uint32_t hdi_thread_pool_most(const hdi_thread_pool *thread_pool) {
+    return thread_pool ? atomic_load(&thread_pool->most) : 1;
+}
 
 void hdi_thread_pool_call(hdi_thread_pool *thread_pool, uint32_t workers) {
     if (!thread_pool || atomic_load(&thread_pool->count) >= HDI_MIN(workers, atomic_load(&thread_pool->most))) return;
     pthread_mutex_lock(&thread_pool->mutex);
-    for (uint32_t count; (count = atomic_load(&thread_pool->count)) < HDI_MIN(workers, atomic_load(&thread_pool->most));) {
+    for (uint32_t count;
+         (count = atomic_load(&thread_pool->count)) < HDI_MIN(workers, atomic_load(&thread_pool->most));) {
         if (pthread_create(&thread_pool->threads[count - 1], NULL, worker_main, thread_pool) == 0)
             atomic_store(&thread_pool->count, count + 1);
         else atomic_store(&thread_pool->most, count);
@@ -147,7 +152,8 @@ void hdi_thread_pool_free(hdi_thread_pool *thread_pool) {
 
 /* ---- loops ---- */
 
-/* Wakes sleepers until there is a worker for each WAKE_NS of `work_ns`, workers that are awake included. True: some still sleep. */
+/* Wakes sleepers until there is a worker for each WAKE_NS of `work_ns`, workers that are awake included. True: some
+ * still sleep. */
 static bool wake(hdi_thread_pool *thread_pool, uint64_t work_ns) {
     const uint32_t sleepers = atomic_load(&thread_pool->sleepers), others = atomic_load(&thread_pool->count) - 1;
     const uint32_t awake = others - HDI_MIN(sleepers, others);
@@ -211,17 +217,17 @@ void hdi_thread_pool_run(hdi_thread_pool *thread_pool, hdi_loop_fn run, void *us
 
 /* ---- copies ---- */
 
-/* One processor cannot use all the bandwidth of memory or a bus. PIECE_BYTES: the smallest piece. LEAST_BYTES: a smaller copy
- * ends before workers arrive. WORTH_BYTES, divided by the workers: the smallest copy that is shared. A small pool gains less,
- * but waits as long for a worker whose processor was taken away. */
+/* One processor cannot use all the bandwidth of memory or a bus. PIECE_BYTES: the smallest piece. LEAST_BYTES: a
+ * smaller copy ends before workers arrive. WORTH_BYTES, divided by the workers: the smallest copy that is shared. A
+ * small pool gains less, but waits as long for a worker whose processor was taken away. */
 #define PIECE_BYTES (UINT64_C(32) << 10)
 #define LEAST_BYTES (UINT64_C(256) << 10)
 #define WORTH_BYTES (UINT64_C(2) << 20)
 enum { COPIERS = 8, COPIED_PER_NS = 12 };
 
-/* AMD's Zen 3 and 4 copy to 1 to 31 bytes behind the source, counted within a page, at a twentieth of their pace by the instruction for it
- * (rep movsb), which C libraries take from some KiB on (glibc before 2.39). It is no rare case: what malloc hands out begins 16
- * bytes behind a page, and memory of devices at one. */
+/* AMD's Zen 3 and 4 copy to 1 to 31 bytes behind the source, counted within a page, at a twentieth of their pace by the
+ * instruction for it (rep movsb), which C libraries take from some KiB on (glibc before 2.39). It is no rare case: what
+ * malloc hands out begins 16 bytes behind a page, and memory of devices at one. */
 static bool is_slow_in_one(const char *to, const char *from) {
     enum { PAGE = 4096, NEAR = 32 };
     const size_t behind = ((uintptr_t)to - (uintptr_t)from) % PAGE;
@@ -249,8 +255,8 @@ typedef struct host_copy {
 } host_copy;
 
 #if defined(__x86_64__)
-/* As many whole blocks as there are, to a multiple of 64 bytes; a block is four pages, line by line in turn, since a processor
- * fetches ahead within a page. */
+/* As many whole blocks as there are, to a multiple of 64 bytes; a block is four pages, line by line in turn, since a
+ * processor fetches ahead within a page. */
 __attribute__((target("avx512f"))) static size_t stream_blocks(char *to, const char *from, size_t bytes) {
     enum { PAGE = 4096, PAGES = 4 };
     size_t done = 0;
@@ -273,8 +279,8 @@ static size_t stream_lines(char *to, const char *from, size_t bytes) {
 }
 #endif
 
-/* Whole cache lines are written without being read and without a place in the caches, where a device would have to ask one
- * processor after the other for them. */
+/* Whole cache lines are written without being read and without a place in the caches, where a device would have to ask
+ * one processor after the other for them. */
 static void copy_past_caches(char *to, const char *from, size_t bytes) {
     size_t done = 0;
 #if defined(__x86_64__)
@@ -300,7 +306,8 @@ static void share_copy(hdi_thread_pool *thread_pool, host_copy copy) {
         return;
     }
     hdi_thread_pool_call(thread_pool, COPIERS);
-    hdi_thread_pool_run(thread_pool, copy_pieces, &copy, hdi_divide_up(copy.bytes, PIECE_BYTES), copy.bytes / COPIED_PER_NS);
+    hdi_thread_pool_run(thread_pool, copy_pieces, &copy, hdi_divide_up(copy.bytes, PIECE_BYTES),
+                        copy.bytes / COPIED_PER_NS);
 }
 
 void hdi_thread_pool_copy(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes) {

@@ -17,8 +17,8 @@ size_t hdi_calibrate_known(hd_device *device, hd_fact *out_facts, size_t room);
 /* ---- verify.c: which kernel variants are right ---- */
 /* Names the kernels and known answers of this build, for the facts of a device; 0: verdicts on it are not kept. */
 uint64_t hdi_verdicts_key(const hdi_caps *caps);
-/* A plan for devices whose kernels are known to be right: variants that were never judged are judged first, where the context
- * asks for it. `caps` are those of the wish, and become what is known of the devices now. */
+/* A plan for devices whose kernels are known to be right: variants that were never judged are judged first, where the
+ * context asks for it. `caps` are those of the wish, and become what is known of the devices now. */
 hd_status hdi_calibrate_plan(hd_device *const *devices, uint32_t count, const hdi_plan_wish *wish, hdi_caps *caps,
                              hdi_plan **out_plan, hd_error *error);
 /* The same for a device alone. */

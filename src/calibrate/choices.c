@@ -1,6 +1,7 @@
-/* choices.c: which option of a kernel is the fastest on a device. The caller's programs are planned with each option of their
- * class, over the same inputs; what an option computes has to agree with what the rules' own choice computes, and its times are
- * measured in turn with the other's. The best ones then have to be right on the known answers, and to win a second time. */
+/* choices.c: which option of a kernel is the fastest on a device. The caller's programs are planned with each option of
+ * their class, over the same inputs; what an option computes has to agree with what the rules' own choice computes, and
+ * its times are measured in turn with the other's. The best ones then have to be right on the known answers, and to win
+ * a second time. */
 #include "calibrate/calibrate.h"
 #include "run/run.h"
 #include <math.h>
@@ -25,7 +26,8 @@ bool hdi_choice_pays(const uint64_t *standard_ns, const uint64_t *option_ns, uin
     rounds = (uint32_t)HDI_MIN(rounds, HDI_COUNT(ratios));
     *out_gain = 0;
     if (rounds == 0) return false;
-    for (uint32_t i = 0; i < rounds; i++) ratios[i] = (double)HDI_MAX(standard_ns[i], 1) / (double)HDI_MAX(option_ns[i], 1);
+    for (uint32_t i = 0; i < rounds; i++)
+        ratios[i] = (double)HDI_MAX(standard_ns[i], 1) / (double)HDI_MAX(option_ns[i], 1);
     qsort(ratios, rounds, sizeof *ratios, compare);
     *out_gain = rounds % 2 ? ratios[rounds / 2] : (ratios[rounds / 2 - 1] + ratios[rounds / 2]) / 2;
     return *out_gain > LEAST_GAIN && ratios[rounds / 4] > 1;
@@ -45,7 +47,9 @@ typedef struct contest {
     uint32_t  repeats[PROGRAMS];
 } contest;
 
-static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for measuring kernels"); }
+static hd_status no_memory(hd_error *error) {
+    return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for measuring kernels");
+}
 
 /* Did the device fail, rather than the option? */
 static bool is_of_device(hd_status status) {
@@ -53,14 +57,16 @@ static bool is_of_device(hd_status status) {
 }
 
 /* None before it is known what is offered. */
-static uint32_t id_of(const contest *c, uint32_t option) { return c->offered.count ? c->offered.options[option]->id : 0; }
+static uint32_t id_of(const contest *c, uint32_t option) {
+    return c->offered.count ? c->offered.options[option]->id : 0;
+}
 static char *option_text(const contest *c, uint32_t option, char out[HDI_KERNEL_OPTION_TEXT]) {
     return hdi_kernel_option_text(c->offered.options[option], out);
 }
 
 /* Plans a program with an option; the first one is the rules' own. */
-static hd_status schedule_with(const contest *c, uint32_t program, uint32_t option, hdi_offer *offer, hdi_schedule **out_schedule,
-                           hd_error *error) {
+static hd_status schedule_with(const contest *c, uint32_t program, uint32_t option, hdi_offer *offer,
+                               hdi_schedule **out_schedule, hd_error *error) {
     const hdi_plan_options options = { .math = HD_MATH_FAST, .one_by_one = true, .offer = offer };
     hdi_caps caps = c->caps;
     const hdi_choice choice = { .of = c->offered.of, .option = id_of(c, option), .gain = 1 };
@@ -82,8 +88,8 @@ static hd_status learn_facts(contest *c, hd_error *error) {
     return status;
 }
 
-/* The options that all programs have; none where their kernels have no options at all. A program's first class is that of
- * its operations, later ones are those of parts of them. */
+/* The options that all programs have; none where their kernels have no options at all. A program's first class is that
+ * of its operations, later ones are those of parts of them. */
 static hd_status read_options(contest *c, hd_error *error) {
     for (uint32_t p = 0; p < c->program_count; p++) {
         hdi_offer offer = { 0 };
@@ -121,7 +127,8 @@ static hd_status compile(const contest *c, hd_error *error) {
     hd_status status = schedules ? HD_OK : no_memory(error);
     for (uint32_t i = 0; i < most && !status; i++) {
         hd_error inside = { 0 };
-        const hd_status planned = schedule_with(c, i % c->program_count, i / c->program_count, NULL, &schedules[schedule_count], &inside);
+        const hd_status planned =
+            schedule_with(c, i % c->program_count, i / c->program_count, NULL, &schedules[schedule_count], &inside);
         if (!planned) room += schedules[schedule_count++]->cmds.kernel_count;
         if (!is_of_device(planned)) continue;
         status = planned;
@@ -206,7 +213,8 @@ static hd_status sample(hdi_core *core, uint32_t repeats, uint64_t *out_ns, hd_e
 }
 
 /* Reads an output of a core that ran. */
-static hd_status read_output(contest *c, uint32_t program, uint32_t output, hdi_core *core, void *data, hd_error *error) {
+static hd_status read_output(contest *c, uint32_t program, uint32_t output, hdi_core *core, void *data,
+                             hd_error *error) {
     const hdi_output *from = &c->programs[program]->outputs[output];
     uint32_t slot;
     if (!hdi_core_find(core, from->name, HDI_KIND(OUTPUT), &slot))
@@ -222,15 +230,18 @@ static hd_status begin(contest *c, uint32_t program, hd_error *error) {
     uint64_t ns = 0;
     hd_status status = make_core(c, program, 0, &core, error);
     c->standard[program] = core;
-    for (int i = 0; i < 2 && !status; i++) status = sample(core, 1, &ns, error); /* the first one is not like the others */
+    /* the first one is not like the others */
+    for (int i = 0; i < 2 && !status; i++) status = sample(core, 1, &ns, error);
     c->repeats[program] = (uint32_t)HDI_MIN(MOST_REPEATS, 1 + SAMPLE_NS / HDI_MAX(ns, 1));
     c->results[program] = status ? NULL : hdi_arena_alloc(&c->arena, from->output_count * sizeof **c->results);
     if (!status && !c->results[program]) return no_memory(error);
     for (uint32_t i = 0; i < from->output_count && !status; i++) {
         const hdi_node *node = hdi_program_node(from, from->outputs[i].value);
         const uint64_t bytes = hd_tensor_bytes(node->dtype, node->shape);
-        c->results[program][i] = (hdi_reference_tensor){ node->dtype, node->shape, hdi_arena_alloc(&c->arena, (size_t)bytes + 4) };
-        status = c->results[program][i].data ? read_output(c, program, i, core, c->results[program][i].data, error) : no_memory(error);
+        c->results[program][i] =
+            (hdi_reference_tensor){ node->dtype, node->shape, hdi_arena_alloc(&c->arena, (size_t)bytes + 4) };
+        status = c->results[program][i].data ? read_output(c, program, i, core, c->results[program][i].data, error)
+                                             : no_memory(error);
     }
     return status;
 }
@@ -269,14 +280,18 @@ static hd_status measure(contest *c, uint32_t program, uint32_t option, uint32_t
                      c->device->found.info.id, option_text(c, option, text), option_text(c, 0, usual));
     while (!status && agrees && done < rounds) {
         hdi_core *first = done % 2 ? core : c->standard[program], *second = done % 2 ? c->standard[program] : core;
-        uint64_t *const firsts = done % 2 ? option_ns : standard_ns, *const seconds = done % 2 ? standard_ns : option_ns;
+        uint64_t *const firsts = done % 2 ? option_ns : standard_ns, *const seconds =
+                                                                         done % 2 ? standard_ns : option_ns;
         status = sample(first, c->repeats[program], &firsts[done], &inside);
         if (!status) status = sample(second, c->repeats[program], &seconds[done], &inside);
         wins += option_ns[done] < standard_ns[done];
         done++;
-        if ((done == 1 && (double)option_ns[0] > HOPELESS * (double)standard_ns[0]) || (done == rounds / 2 && wins == 0)) break;
+        if ((done == 1 && (double)option_ns[0] > HOPELESS * (double)standard_ns[0]) ||
+            (done == rounds / 2 && wins == 0))
+            break;
     }
-    if (core) c->standard[program]->last_ticket = HDI_MAX(c->standard[program]->last_ticket, core->last_ticket); /* they share inputs */
+    /* they share inputs */
+    if (core) c->standard[program]->last_ticket = HDI_MAX(c->standard[program]->last_ticket, core->last_ticket);
     hdi_core_end(core);
     *out_pays = !status && hdi_choice_pays(standard_ns, option_ns, agrees ? done : 0, out_gain);
     if (!is_of_device(status)) return HD_OK; /* an option that the device does not take */
@@ -285,7 +300,8 @@ static hd_status measure(contest *c, uint32_t program, uint32_t option, uint32_t
 }
 
 /* The least gain over all programs. */
-static hd_status contend(contest *c, uint32_t option, uint32_t rounds, bool *out_pays, double *out_gain, hd_error *error) {
+static hd_status contend(contest *c, uint32_t option, uint32_t rounds, bool *out_pays, double *out_gain,
+                         hd_error *error) {
     hd_status status = HD_OK;
     *out_pays = true;
     *out_gain = INFINITY;
@@ -357,7 +373,8 @@ static hd_status choose(contest *c, uint32_t *out_option, double *out_gain, hd_e
     return status;
 }
 
-hd_status hdi_calibrate_choices(hd_device *device, const hd_calibrate_desc *desc, hd_kernel_choice *out_choice, hd_error *error) {
+hd_status hdi_calibrate_choices(hd_device *device, const hd_calibrate_desc *desc, hd_kernel_choice *out_choice,
+                                hd_error *error) {
     uint32_t option = 0;
     double gain = 1;
     if (!desc->programs) return hdi_fail(error, HD_STATUS_NULL_POINTER, "no programs to choose by");

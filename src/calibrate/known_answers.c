@@ -31,7 +31,8 @@ static const answer answers[] = {
 
 /* Sums and products at and below the smallest normal numbers, and halves that round to even. */
 static const answer arithmetic = { K(ELEMENTWISE), T(F32), TINY, 0, 0,
-    "v1 = input $[3,67] \"a\"\nv2 = input $[67] \"b\"\nv3 = mul v1 v2\nv4 = add v3 v1\nv5 = scale v4 factor=0.3 bias=1e-42\n"
+    "v1 = input $[3,67] \"a\"\nv2 = input $[67] \"b\"\nv3 = mul v1 v2\nv4 = add v3 v1\nv5 = scale v4 factor=0.3 "
+    "bias=1e-42\n"
     "v6 = sub v5 v2\noutput v3 \"m\"\noutput v4 \"s\"\noutput v6 \"y\"\n" };
 
 uint64_t hdi_known_answers_hash(void) {
@@ -135,7 +136,8 @@ static void fill_block(generator *g, hd_dtype dtype, uint8_t *block) {
     const double scale = whole ? ldexp(random_below(g, 2) ? 1 : -1, (int)random_below(g, 3) - 1)
         : between(g, -0.0625, 0.0625);
     const bool parts = hdi_dtype(dtype).block_elements == 256;
-    if (dtype == HD_MXFP4) block[0] = (uint8_t)(whole ? 127 + random_below(g, 3) : 120 + random_below(g, 4)); /* 128: one */
+    /* 128: one */
+    if (dtype == HD_MXFP4) block[0] = (uint8_t)(whole ? 127 + random_below(g, 3) : 120 + random_below(g, 4));
     else store_f16(scale, block + places[dtype].scale);
     if (places[dtype].less != HDI_NO_HALF)
         store_f16(!whole ? between(g, -0.0625, 0.0625) : parts ? scale : scale * random_below(g, 4),
@@ -377,7 +379,8 @@ static uint64_t forms_of(hdi_variant variant, uint32_t type) {
     for (uint32_t form = 0; form < 64; form++) {
         const hd_dtype of_form = hdi_variant_type((hdi_variant){ variant.module, variant.exact, UINT64_C(1) << form });
         const bool fits = of_form == HD_DTYPE_NONE || type == (uint32_t)of_form ||
-            variant.module == HDI_MODULE_PACK_BF16 || variant.module == HDI_MODULE_CODES || variant.module == HDI_MODULE_REDUCE;
+                          variant.module == HDI_MODULE_PACK_BF16 || variant.module == HDI_MODULE_CODES ||
+                          variant.module == HDI_MODULE_REDUCE;
         if (fits) forms |= variant.forms & UINT64_C(1) << form;
     }
     return forms;

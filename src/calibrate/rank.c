@@ -31,9 +31,12 @@ static hd_status run_steps(void *job, hd_error *error) {
 static hd_status write_zeros(hdi_core *core, hd_error *error) {
     const float zeros[ELEMENTS] = { 0 };
     uint32_t slot;
-    if (!hdi_core_find(core, "x", HDI_KIND(INPUT), &slot)) return hdi_fail(error, HD_STATUS_INTERNAL, "no input to measure with");
+    if (!hdi_core_find(core, "x", HDI_KIND(INPUT), &slot))
+        return hdi_fail(error, HD_STATUS_INTERNAL, "no input to measure with");
     hd_status status = hdi_core_memory(core, slot, error);
-    if (!status) status = hdi_device_write(core->device, core->slots[slot].memory, 0, zeros, sizeof zeros, &core->last_ticket, error);
+    if (!status)
+        status =
+            hdi_device_write(core->device, core->slots[slot].memory, 0, zeros, sizeof zeros, &core->last_ticket, error);
     core->slots[slot].written = !status;
     return status;
 }
@@ -46,7 +49,8 @@ static hd_status measure_steps(hd_device *device, uint64_t *inout_ns, hd_error *
     hd_value x = hd_input(program, "x", HD_F32, HD_SHAPE(ELEMENTS));
     for (int i = 0; i < STEPS; i++) x = hd_scale(program, x, 0.5f, 1.0f);
     hd_output(program, "y", x);
-    hd_status status = hdi_calibrate_schedule(device, program, &(hdi_plan_options){ .no_fusion = true }, &schedule, error);
+    hd_status status =
+        hdi_calibrate_schedule(device, program, &(hdi_plan_options){ .no_fusion = true }, &schedule, error);
     if (!status) status = hdi_core_make(device, schedule, &core, error);
     if (!status) status = write_zeros(core, error);
     if (!status) status = best_of(run_steps, core, inout_ns, error);

@@ -7,7 +7,8 @@ static hd_status work_of(hd_device *device, const hd_program *program, hdi_sched
     hd_status status = hdi_program_check(program, error);
     *out_works = status ? NULL : hdi_alloc(program->allocator, program->node_count * sizeof **out_works);
     if (!status && (!caps || !*out_works))
-        status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the work of %u nodes", program->node_count);
+        status =
+            hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the work of %u nodes", program->node_count);
     if (!status) {
         hdi_store_caps(device->facts, caps);
         status = hdi_schedule_work_of(&(hdi_plan_wish){ .program = program, .caps = caps }, 0, *out_works, error);

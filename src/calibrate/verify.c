@@ -191,8 +191,8 @@ static hd_status load_products(hd_device *device, const hdi_schedule *schedule, 
     return status;
 }
 
-/* Judges the variants of a schedule that were never judged. `*out_again`: it holds one that is wrong, or a product that the
- * device's library refuses; that is a fact now, and another schedule will be made. */
+/* Judges the variants of a schedule that were never judged. `*out_again`: it holds one that is wrong, or a product that
+ * the device's library refuses; that is a fact now, and another schedule will be made. */
 static hd_status judge_new(hd_device *device, const hdi_schedule *schedule, bool *out_again, hd_error *error) {
     bool wrong = false, refused = false;
     hdi_mutex_lock(&device->calibrating);

@@ -20,8 +20,9 @@ void hdi_cmds_free(hdi_cmds *cmds) {
 }
 
 /* Makes room for `more` items of one of the arrays. */
-#define ROOM(cmds, items, count, capacity, more) \
-    hdi_grow((cmds)->arena.allocator, &(cmds)->items, &(cmds)->capacity, (size_t)(cmds)->count + (more), sizeof *(cmds)->items)
+#define ROOM(cmds, items, count, capacity, more)                                                                       \
+    hdi_grow((cmds)->arena.allocator, &(cmds)->items, &(cmds)->capacity, (size_t)(cmds)->count + (more),               \
+             sizeof *(cmds)->items)
 
 hd_status hdi_cmds_slot(hdi_cmds *cmds, uint64_t bytes, uint32_t *out_slot) {
     if (!ROOM(cmds, slot_bytes, slot_count, slot_capacity, 1)) return HD_STATUS_OUT_OF_HOST_MEMORY;

@@ -6,7 +6,8 @@ static hd_status check_range(const hdi_cmds *cmds, uint32_t at, hdi_range range,
     uint64_t end;
     if (range.slot >= cmds->slot_count)
         return hdi_fail(error, HD_STATUS_INTERNAL, "command %u: slot %u of %u", at, range.slot, cmds->slot_count);
-    if (range.bytes == 0) return hdi_fail(error, HD_STATUS_ZERO_SIZE, "command %u: an empty range of slot %u", at, range.slot);
+    if (range.bytes == 0)
+        return hdi_fail(error, HD_STATUS_ZERO_SIZE, "command %u: an empty range of slot %u", at, range.slot);
     if (!hdi_add_u64(range.offset, range.bytes, &end) || end > cmds->slot_bytes[range.slot])
         return hdi_fail(error, HD_STATUS_LIMIT, "command %u: bytes %llu+%llu of slot %u, which has %llu", at,
                         (unsigned long long)range.offset, (unsigned long long)range.bytes, range.slot,
@@ -16,7 +17,8 @@ static hd_status check_range(const hdi_cmds *cmds, uint32_t at, hdi_range range,
 
 static hd_status check_dispatch(const hdi_cmds *cmds, uint32_t at, const hdi_cmd *cmd, hd_error *error) {
     if (cmd->as.dispatch.kernel >= cmds->kernel_count)
-        return hdi_fail(error, HD_STATUS_INTERNAL, "command %u: kernel %u of %u", at, cmd->as.dispatch.kernel, cmds->kernel_count);
+        return hdi_fail(error, HD_STATUS_INTERNAL, "command %u: kernel %u of %u", at, cmd->as.dispatch.kernel,
+                        cmds->kernel_count);
     const hdi_kernel *kernel = &cmds->kernels[cmd->as.dispatch.kernel];
     uint64_t words = hdi_divide_up(kernel->push_bytes, 4);
     if (kernel->binding_count != cmd->as.dispatch.binding_count || kernel->binding_count > HDI_MAX_BINDINGS)
@@ -55,7 +57,8 @@ static hd_status check_cmd(const hdi_cmds *cmds, uint32_t at, hd_error *error) {
     case HDI_CMD_BARRIER: return HD_OK;
     case HDI_CMD_MARK:
         if (cmd->as.mark.label < cmds->label_count) return HD_OK;
-        return hdi_fail(error, HD_STATUS_INTERNAL, "command %u: label %u of %u", at, cmd->as.mark.label, cmds->label_count);
+        return hdi_fail(error, HD_STATUS_INTERNAL, "command %u: label %u of %u", at, cmd->as.mark.label,
+                        cmds->label_count);
     }
     return hdi_fail(error, HD_STATUS_INTERNAL, "command %u: kind %d does not exist", at, (int)cmd->kind);
 }
@@ -100,7 +103,8 @@ hd_status hdi_cmds_check(const hdi_cmds *cmds, bool hazards, hd_error *error) {
         if (cmds->cmds[i].kind == HDI_CMD_BARRIER) since_barrier = i + 1;
         for (uint32_t k = since_barrier; hazards && k < i; k++)
             if (commands_conflict(cmds, &cmds->cmds[k], &cmds->cmds[i]))
-                return hdi_fail(error, HD_STATUS_INTERNAL, "commands %u and %u touch the same bytes with no barrier between them", k, i);
+                return hdi_fail(error, HD_STATUS_INTERNAL,
+                                "commands %u and %u touch the same bytes with no barrier between them", k, i);
     }
     return HD_OK;
 }

@@ -19,8 +19,9 @@ typedef struct hdi_cpu_call {
     void *const    *bindings;
     const uint64_t *binding_bytes;
     void           *scratch;        /* this worker's own, `scratch_bytes` of the kernel, 64-byte aligned */
-    uint32_t       *kept;           /* this worker's own word, 0 when a dispatch begins: the kernel notes in it what scratch
-                                       holds for the workgroups that follow; NULL: nothing is to be kept */
+    /* this worker's own word, 0 when a dispatch begins: the kernel notes in it what scratch holds for the workgroups
+       that follow; NULL: nothing is to be kept */
+    uint32_t       *kept;
 } hdi_cpu_call;
 typedef void (*hdi_cpu_kernel)(const hdi_cpu_call *call, uint32_t group_x, uint32_t group_y, uint32_t group_z);
 

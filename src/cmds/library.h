@@ -1,9 +1,9 @@
 /* library.h: what a device's own library of matrix products is asked for, as constants of a kernel whose module says
- * "library". All sizes are constants, so that the library chooses its algorithm when the kernel is loaded; the grid is one
- * group and there are no push words.
+ * "library". All sizes are constants, so that the library chooses its algorithm when the kernel is loaded; the grid is
+ * one group and there are no push words.
  *
- * Bindings: A, B, C, and memory to work in. C[b] = A[b] x B[b] with sums in f32; A is [M,K] and B is [K,N], each in lines
- * without gaps along one of its two axes, that lie LINE elements apart; C is dense [BATCH,M,N]. */
+ * Bindings: A, B, C, and memory to work in. C[b] = A[b] x B[b] with sums in f32; A is [M,K] and B is [K,N], each in
+ * lines without gaps along one of its two axes, that lie LINE elements apart; C is dense [BATCH,M,N]. */
 #ifndef HDI_LIBRARY_H
 #define HDI_LIBRARY_H
 

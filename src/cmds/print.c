@@ -2,7 +2,8 @@
 #include "cmds/cmds.h"
 #include <inttypes.h>
 
-static void print_kernel(const hdi_cmds *cmds, uint32_t at, const char *(*module_name)(void *, uint32_t), void *user, hdi_text *out) {
+static void print_kernel(const hdi_cmds *cmds, uint32_t at, const char *(*module_name)(void *, uint32_t), void *user,
+                         hdi_text *out) {
     const hdi_kernel *kernel = &cmds->kernels[at];
     hdi_text_add(out, "kernel k%u ", at);
     if (module_name) hdi_text_add(out, "%s", module_name(user, kernel->module));
@@ -31,8 +32,10 @@ static void print_dispatch(const hdi_cmds *cmds, const hdi_cmd *cmd, hdi_text *o
     hdi_text_add(out, "\n");
 }
 
-void hdi_cmds_print(const hdi_cmds *cmds, const char *(*module_name)(void *user, uint32_t module), void *user, hdi_text *out) {
-    for (uint32_t i = 0; i < cmds->slot_count; i++) hdi_text_add(out, "slot s%u %" PRIu64 " bytes\n", i, cmds->slot_bytes[i]);
+void hdi_cmds_print(const hdi_cmds *cmds, const char *(*module_name)(void *user, uint32_t module), void *user,
+                    hdi_text *out) {
+    for (uint32_t i = 0; i < cmds->slot_count; i++)
+        hdi_text_add(out, "slot s%u %" PRIu64 " bytes\n", i, cmds->slot_bytes[i]);
     for (uint32_t i = 0; i < cmds->kernel_count; i++) print_kernel(cmds, i, module_name, user, out);
     for (uint32_t i = 0; i < cmds->cmd_count; i++) {
         const hdi_cmd *cmd = &cmds->cmds[i];

@@ -26,7 +26,8 @@ typedef struct hdi_host {
     bool                one_queue;   /* everything is handed over to the compute queue */
     uint32_t            cpu_threads; /* of the CPU device, and at most for compiling; 0 is 1 */
     uint64_t            wait_ns;
-    uint32_t            verify;      /* known answers before a kernel's first use: 0 never, 1 on GPUs, 2 on every device */
+    /* known answers before a kernel's first use: 0 never, 1 on GPUs, 2 on every device */
+    uint32_t            verify;
     const struct hdi_faults *faults; /* that calls of devices make on purpose (fault.c); NULL: none */
     hdi_thread_pool    *thread_pool; /* helps with kernels of the CPU device and with copies; NULL: nobody does */
 } hdi_host;
@@ -64,8 +65,9 @@ typedef struct hdi_slot {
     uint64_t    offset, bytes; /* offset: a multiple of caps.binding_align */
 } hdi_slot;
 
-/* Queues of a device. Work on one queue runs in the order in which it was handed over; work on another one beside it, except where
- * both use the same memory: then in that order too. A device of one queue takes all as handed over to that one. */
+/* Queues of a device. Work on one queue runs in the order in which it was handed over; work on another one beside it,
+ * except where both use the same memory: then in that order too. A device of one queue takes all as handed over to that
+ * one. */
 typedef enum hdi_queue { HDI_QUEUE_COMPUTE, HDI_QUEUE_UPLOAD, HDI_QUEUE_DOWNLOAD, HDI_QUEUE_COUNT } hdi_queue;
 
 typedef struct hdi_submission {
@@ -92,7 +94,8 @@ typedef struct hdi_backend {
     /* Waits (at most host->wait_ns) for work in flight, then ends everything, also when the device is lost. */
     void (*close)(hdi_backend_device *device);
     /* Memory, zeroed. */
-    hd_status (*alloc)(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error);
+    hd_status (*alloc)(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory,
+                       hd_error *error);
     /* Ends the memory; it is really given back once submissions under way no longer use it. */
     void (*free)(hdi_backend_device *device, hdi_memory *memory);
     /* The host's view of the memory, valid until it ends; NULL where the host does not see it. */
@@ -101,8 +104,8 @@ typedef struct hdi_backend {
     hd_status (*kernel_load)(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                              hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
     void (*kernel_free)(hdi_backend_device *device, hdi_loaded_kernel *kernel);
-    /* Hands work over; tickets count up from 1 over all queues, and one is done when it and all before it are. The commands stay
-     * as they are until it is done; the arrays of kernels and slots are the caller's again at once. */
+    /* Hands work over; tickets count up from 1 over all queues, and one is done when it and all before it are. The
+     * commands stay as they are until it is done; the arrays of kernels and slots are the caller's again at once. */
     hd_status (*submit)(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
     void (*forget)(hdi_backend_device *device, hdi_recording *recording);
     /* Is the ticket done? DEVICE_LOST where it never will be. */
@@ -115,15 +118,16 @@ typedef struct hdi_backend {
     void *(*native)(hdi_backend_device *device);
     /* Drops what can be rebuilt (staging, pools), before an allocation is tried once more. */
     void (*trim)(hdi_backend_device *device);
-    /* When a finished submission made with `timed` began and ended, in nanoseconds on a clock that the device's queues share; it is asked
-     * for once. UNSUPPORTED where this one was not timed after all; NULL: the device has no such clock. */
+    /* When a finished submission made with `timed` began and ended, in nanoseconds on a clock that the device's queues
+     * share; it is asked for once. UNSUPPORTED where this one was not timed after all; NULL: the device has no such
+     * clock. */
     hd_status (*span)(hdi_backend_device *device, uint64_t ticket, uint64_t out_ns[2], hd_error *error);
     /* Does the host read the mapped memory at a snail's pace, past its caches? NULL: never. */
     bool (*reads_slowly)(const hdi_backend_device *device, const hdi_memory *memory);
     /* What the driver would give out now; false where it does not tell. NULL: it never does. */
     bool (*available)(hdi_backend_device *device, uint64_t *out_bytes);
-    /* Returns when nothing reads the commands of earlier submissions any more, also where waiting for them failed. NULL: submit read
-     * all of them. */
+    /* Returns when nothing reads the commands of earlier submissions any more, also where waiting for them failed.
+     * NULL: submit read all of them. */
     void (*settle)(hdi_backend_device *device);
 } hdi_backend;
 

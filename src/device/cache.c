@@ -14,13 +14,16 @@ typedef struct cache_head {
 _Static_assert(sizeof(cache_head) == 40, "no padding goes to disk");
 
 static bool path_of(const hdi_cache *cache, uint64_t key, char *out_path, size_t room) {
-    const uint64_t name = hdi_hash(key, &cache->identity, sizeof cache->identity); /* devices do not push out each other's */
-    const int used = snprintf(out_path, room, "%s/%s-%016llx.bin", cache->host->cache_dir, cache->backend, (unsigned long long)name);
+    /* devices do not push out each other's */
+    const uint64_t name = hdi_hash(key, &cache->identity, sizeof cache->identity);
+    const int used =
+        snprintf(out_path, room, "%s/%s-%016llx.bin", cache->host->cache_dir, cache->backend, (unsigned long long)name);
     return used > 0 && (size_t)used < room;
 }
 
 static cache_head head_of(const hdi_cache *cache, uint64_t key, const void *bytes, size_t count) {
-    return (cache_head){ CACHE_MAGIC, CACHE_VERSION, key, cache->identity, count, hdi_hash(HDI_HASH_START, bytes, count) };
+    return (
+        cache_head){ CACHE_MAGIC, CACHE_VERSION, key, cache->identity, count, hdi_hash(HDI_HASH_START, bytes, count) };
 }
 
 void *hdi_cache_read(const hdi_cache *cache, uint64_t key, size_t *out_bytes) {

@@ -9,7 +9,8 @@
 /* Notes a loss and names the device in the error. Called with the lock held. */
 static hd_status note(hd_device *device, hd_status status, hd_error *error) {
     if (status == HD_STATUS_DEVICE_LOST) device->lost = status;
-    if (status && error && error->device[0] == 0) snprintf(error->device, sizeof error->device, "%.63s", device->found.info.name);
+    if (status && error && error->device[0] == 0)
+        snprintf(error->device, sizeof error->device, "%.63s", device->found.info.name);
     return status;
 }
 
@@ -21,8 +22,8 @@ static hd_status refuse_lost(hd_device *device, hd_error *error) {
                 error);
 }
 
-hd_status hdi_device_open(const hdi_host *host, const hdi_backend *backend, const hdi_found *found, const hdi_foreign *foreign,
-                          hd_device **out_device, hd_error *error) {
+hd_status hdi_device_open(const hdi_host *host, const hdi_backend *backend, const hdi_found *found,
+                          const hdi_foreign *foreign, hd_device **out_device, hd_error *error) {
     hd_device *device = hdi_alloc(host->allocator, sizeof *device);
     if (!device || !hdi_mutex_init(&device->lock) || !hdi_mutex_init(&device->transfer_lock)) {
         hdi_free(host->allocator, device, sizeof *device);
@@ -78,12 +79,14 @@ static void end_freed(hd_device *device, bool any) {
 void hdi_device_free_later(hd_device *device, uint64_t ticket, void (*end)(void *), void *object) {
     hdi_mutex_lock(&device->lock);
     const bool done = ticket <= device->done_ticket;
-    const bool kept = !done && !device->lost && hdi_grow(device->host->allocator, &device->deferred_frees, &device->deferred_capacity,
-                                  (size_t)device->deferred_count + 1, sizeof *device->deferred_frees);
+    const bool kept = !done && !device->lost &&
+                      hdi_grow(device->host->allocator, &device->deferred_frees, &device->deferred_capacity,
+                               (size_t)device->deferred_count + 1, sizeof *device->deferred_frees);
     if (kept) device->deferred_frees[device->deferred_count++] = (hdi_deferred_free){ ticket, end, object };
     hdi_mutex_unlock(&device->lock);
     if (kept) return;
-    if (!done && hdi_device_wait(device, ticket, 0, NULL) != HD_OK) settle(device); /* lost, or no memory to remember it */
+    /* lost, or no memory to remember it */
+    if (!done && hdi_device_wait(device, ticket, 0, NULL) != HD_OK) settle(device);
     end(object);
 }
 
@@ -94,7 +97,8 @@ void hdi_device_close(hd_device *device) {
     hdi_mutex_lock(&device->lock);
     hdi_stage_free(device);
     hdi_trace_free(device);
-    for (uint32_t i = 0; i < device->kernel_count; i++) device->backend->kernel_free(device->handle, device->kernels[i].loaded);
+    for (uint32_t i = 0; i < device->kernel_count; i++)
+        device->backend->kernel_free(device->handle, device->kernels[i].loaded);
     device->backend->close(device->handle);
     hdi_mutex_unlock(&device->lock);
     hdi_holdings_free(&device->holdings, allocator);
@@ -167,7 +171,8 @@ void *hdi_device_map(hd_device *device, hdi_memory *memory) {
 
 static uint64_t hash_of(const hdi_module *module) { return module->spirv ? module->spirv->hash : 0; }
 
-static bool same_kernel(const hdi_cached_kernel *cached, uint64_t hash, const hdi_module *module, const hdi_kernel *kernel) {
+static bool same_kernel(const hdi_cached_kernel *cached, uint64_t hash, const hdi_module *module,
+                        const hdi_kernel *kernel) {
     bool same_module = hash ? cached->module_hash == hash : cached->module == module;
     return same_module && cached->kernel.spec_count == kernel->spec_count &&
            cached->kernel.subgroup == kernel->subgroup && cached->kernel.keep_subnormals == kernel->keep_subnormals &&
@@ -184,7 +189,8 @@ static hdi_loaded_kernel *find_kernel(const hd_device *device, const hdi_wanted_
     return NULL;
 }
 
-/* Finds what is in memory; the rest is marked as missing, each kernel once. Gives the number of those. Called with the lock held. */
+/* Finds what is in memory; the rest is marked as missing, each kernel once. Gives the number of those. Called with the
+ * lock held. */
 static uint32_t find_kernels(hd_device *device, hdi_wanted_kernel *wanted, uint32_t count) {
     uint32_t missing = 0;
     device->stats.kernel_requests += count;
@@ -193,7 +199,8 @@ static uint32_t find_kernels(hd_device *device, hdi_wanted_kernel *wanted, uint3
         bool twin = (wanted[i].loaded = find_kernel(device, &wanted[i])) != NULL;
         const hdi_cached_kernel same = { wanted[i].module, hash_of(wanted[i].module), *wanted[i].kernel, NULL };
         for (uint32_t j = 0; j < i && !twin; j++)
-            twin = wanted[j].missing && same_kernel(&same, hash_of(wanted[j].module), wanted[j].module, wanted[j].kernel);
+            twin =
+                wanted[j].missing && same_kernel(&same, hash_of(wanted[j].module), wanted[j].module, wanted[j].kernel);
         device->stats.kernel_hits += twin;
         wanted[i].missing = !twin;
         missing += !twin;
@@ -217,7 +224,8 @@ static bool compile(void *user, uint32_t index) {
     if (!wanted->missing) return true;
     hd_status status = hdi_fault(device, HDI_FAULT_KERNEL, &error);
     if (!status)
-        status = device->backend->kernel_load(device->handle, wanted->module, wanted->kernel, &wanted->loaded, &wanted->from_cache, &error);
+        status = device->backend->kernel_load(device->handle, wanted->module, wanted->kernel, &wanted->loaded,
+                                              &wanted->from_cache, &error);
     if (!status) return true;
     wanted->loaded = NULL;
     wanted->failed = true;
@@ -308,7 +316,8 @@ hd_status hdi_device_poll(hd_device *device, uint64_t ticket, bool *out_done, hd
     *out_done = ticket <= device->done_ticket;
     hd_status status = *out_done ? HD_OK : refuse_lost(device, error);
     if (!status && !*out_done) status = note(device, hdi_fault(device, HDI_FAULT_WAIT, error), error);
-    if (!status && !*out_done) status = note(device, device->backend->poll(device->handle, ticket, out_done, error), error);
+    if (!status && !*out_done)
+        status = note(device, device->backend->poll(device->handle, ticket, out_done, error), error);
     if (!status && *out_done) note_done(device, ticket);
     hdi_mutex_unlock(&device->lock);
     end_freed(device, false);
@@ -331,7 +340,8 @@ hd_status hdi_device_wait(hd_device *device, uint64_t ticket, uint64_t timeout_n
         hdi_mutex_lock(&device->lock);
         uint64_t spent = hdi_now_ns() - began, left = limit > spent ? limit - spent : 0;
         if (ticket <= device->done_ticket) status = HD_OK;
-        else if ((status = refuse_lost(device, &look)) == HD_OK && (asked || (status = fault_wait(device, &look, &left)) == HD_OK))
+        else if ((status = refuse_lost(device, &look)) == HD_OK &&
+                 (asked || (status = fault_wait(device, &look, &left)) == HD_OK))
             status = note(device, device->backend->wait(device->handle, ticket, HDI_MIN(left, LOOK_NS), &look), &look);
         asked = true;
         if (!status) note_done(device, ticket);
@@ -357,7 +367,8 @@ hd_status hdi_device_wait_all(hd_device *device, uint64_t timeout_ns, hd_error *
 
 bool hdi_device_available(hd_device *device, uint64_t *out_bytes) {
     hdi_mutex_lock(&device->lock);
-    const bool told = !device->lost && device->backend->available && device->backend->available(device->handle, out_bytes);
+    const bool told =
+        !device->lost && device->backend->available && device->backend->available(device->handle, out_bytes);
     hdi_mutex_unlock(&device->lock);
     return told;
 }

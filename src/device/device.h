@@ -27,18 +27,19 @@ typedef struct hdi_registry {
 /* Looks for devices. `wanted` names the back ends to look at, "cuda,cpu", the best first; it is borrowed. NULL: all. */
 hd_status hdi_registry_probe(hdi_registry *registry, const hdi_host *host, const char *wanted, hd_error *error);
 void hdi_registry_free(hdi_registry *registry);
-/* Puts all devices that were found into their order: by kind; among equal ones as they were found, but that of several routes to
- * one GPU the faster ones change places with the slower ones, as far as their times were measured. */
+/* Puts all devices that were found into their order: by kind; among equal ones as they were found, but that of several
+ * routes to one GPU the faster ones change places with the slower ones, as far as their times were measured. */
 void hdi_registry_rank(hdi_registry *registry);
 /* The back end that found a device. */
 const hdi_backend *hdi_registry_backend(const hdi_registry *registry, const hdi_found *found);
 /* The device that `request` names ("cpu", "vulkan", "vulkan:1", an id, an index) or the best one for NULL, and why, in
  * `out_why`. Software and null devices are taken only when they are asked for by name; never in strict mode. */
-hd_status hdi_registry_select(const hdi_registry *registry, const char *request, bool strict, const hdi_found **out_found,
-                              char *out_why, size_t why_room, hd_error *error);
+hd_status hdi_registry_select(const hdi_registry *registry, const char *request, bool strict,
+                              const hdi_found **out_found, char *out_why, size_t why_room, hd_error *error);
 
 /* ---- fault.c: calls that fail on purpose ---- */
-typedef enum hdi_fault_call { HDI_FAULT_ALLOC, HDI_FAULT_KERNEL, HDI_FAULT_SUBMIT, HDI_FAULT_WAIT, HDI_FAULT_CALLS } hdi_fault_call;
+typedef enum hdi_fault_call { HDI_FAULT_ALLOC, HDI_FAULT_KERNEL, HDI_FAULT_SUBMIT, HDI_FAULT_WAIT,
+                              HDI_FAULT_CALLS } hdi_fault_call;
 enum { HDI_MOST_FAULTS = 16 };
 typedef struct hdi_faults {
     struct { hdi_fault_call call; uint64_t first, last; hd_status status; } of[HDI_MOST_FAULTS];
@@ -59,7 +60,8 @@ typedef struct hdi_holdings {
     uint32_t     capacity, count;
 } hdi_holdings;
 /* False without memory. */
-bool hdi_holdings_add(hdi_holdings *holdings, const hd_allocator *allocator, const hdi_memory *memory, const hdi_alloc_desc *desc);
+bool hdi_holdings_add(hdi_holdings *holdings, const hd_allocator *allocator, const hdi_memory *memory,
+                      const hdi_alloc_desc *desc);
 void hdi_holdings_remove(hdi_holdings *holdings, const hdi_memory *memory);
 void hdi_holdings_free(hdi_holdings *holdings, const hd_allocator *allocator);
 
@@ -108,8 +110,8 @@ struct hd_device {
     void               *relieve_user;
 };
 
-hd_status hdi_device_open(const hdi_host *host, const hdi_backend *backend, const hdi_found *found, const hdi_foreign *foreign,
-                          hd_device **out_device, hd_error *error);
+hd_status hdi_device_open(const hdi_host *host, const hdi_backend *backend, const hdi_found *found,
+                          const hdi_foreign *foreign, hd_device **out_device, hd_error *error);
 void hdi_device_close(hd_device *device);
 
 /* Memory; when there is none, caches are dropped and it is tried once more. Freed memory may still be in use. */
@@ -127,8 +129,8 @@ typedef struct hdi_wanted_kernel {
     hdi_loaded_kernel *loaded; /* out */
     bool missing, from_cache, failed; /* out: it was not in memory; it was on disk; it cannot be compiled */
 } hdi_wanted_kernel;
-/* Compiled kernels, from memory those that were compiled before, the others side by side and without the lock. They live as
- * long as the device. Of several failures the first in order is told; what was compiled stays. */
+/* Compiled kernels, from memory those that were compiled before, the others side by side and without the lock. They
+ * live as long as the device. Of several failures the first in order is told; what was compiled stays. */
 hd_status hdi_device_kernels(hd_device *device, hdi_wanted_kernel *wanted, uint32_t count, hd_error *error);
 hd_status hdi_device_submit(hd_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
 hd_status hdi_device_poll(hd_device *device, uint64_t ticket, bool *out_done, hd_error *error);
@@ -155,9 +157,11 @@ hd_status hdi_trace_set(hd_device *device, hd_trace_fn receive, void *user, hd_e
 void hdi_trace_free(hd_device *device);
 /* What the host did for a run from `began_ns` until now. */
 void hdi_trace_host(hd_device *device, const char *label, uint64_t began_ns, uint64_t bytes, uint64_t run);
-/* Before a submission, and after it; `asked`: the queue that it was for, whichever took it. Called with the lock held. */
+/* Before a submission, and after it; `asked`: the queue that it was for, whichever took it. Called with the lock
+ * held. */
 void hdi_trace_prepare(hd_device *device, hdi_submission *submission);
-void hdi_trace_note(hd_device *device, const hdi_submission *submission, hdi_queue asked, uint64_t began_ns, uint64_t ticket);
+void hdi_trace_note(hd_device *device, const hdi_submission *submission, hdi_queue asked, uint64_t began_ns,
+                    uint64_t ticket);
 /* Reports what is done. Called with the lock held. */
 void hdi_trace_collect(hd_device *device);
 #endif

@@ -1,5 +1,5 @@
-/* fault.c: calls of a device that fail on purpose, as HEDDLE_FAULT asks for them. They fail here, in front of the back end: the
- * driver never sees the call, and what is under way ends as it would. */
+/* fault.c: calls of a device that fail on purpose, as HEDDLE_FAULT asks for them. They fail here, in front of the back
+ * end: the driver never sees the call, and what is under way ends as it would. */
 #include "device/device.h"
 
 static const char *const calls[HDI_FAULT_CALLS] = { "alloc", "kernel", "submit", "wait" };
@@ -27,7 +27,8 @@ static bool read_one(hdi_faults *faults, hdi_span word) {
     const bool on = number.end > number.at && number.end[-1] == '+';
     uint64_t first;
     number.end -= on;
-    if (faults->count == HDI_MOST_FAULTS || !status || !hdi_whole_read(number, UINT32_MAX, &first) || first == 0) return false;
+    if (faults->count == HDI_MOST_FAULTS || !status || !hdi_whole_read(number, UINT32_MAX, &first) || first == 0)
+        return false;
     for (uint32_t i = 0; i < HDI_FAULT_CALLS; i++) {
         if (!hdi_word_is(call, calls[i])) continue;
         faults->of[faults->count].call = (hdi_fault_call)i;
@@ -52,7 +53,8 @@ hd_status hdi_fault(hd_device *device, hdi_fault_call call, hd_error *error) {
     const uint64_t number = atomic_fetch_add(&device->calls[call], 1) + 1;
     for (uint32_t i = 0; i < faults->count; i++)
         if (faults->of[i].call == call && number >= faults->of[i].first && number <= faults->of[i].last)
-            return hdi_fail_native(error, faults->of[i].status, device->backend->name, 0, "%s number %llu fails, as HEDDLE_FAULT asks",
-                                   calls[call], (unsigned long long)number);
+            return hdi_fail_native(error, faults->of[i].status, device->backend->name, 0,
+                                   "%s number %llu fails, as HEDDLE_FAULT asks", calls[call],
+                                   (unsigned long long)number);
     return HD_OK;
 }

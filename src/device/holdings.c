@@ -1,5 +1,5 @@
-/* holdings.c: what lies on a device: a table by the addresses of its memories. Places follow each other from where an address
- * falls; removing moves later ones up, so that no search meets a gap. */
+/* holdings.c: what lies on a device: a table by the addresses of its memories. Places follow each other from where an
+ * address falls; removing moves later ones up, so that no search meets a gap. */
 #include "device/device.h"
 #include <stdlib.h>
 
@@ -26,7 +26,8 @@ static bool make_room(hdi_holdings *holdings, const hd_allocator *allocator) {
     return true;
 }
 
-bool hdi_holdings_add(hdi_holdings *holdings, const hd_allocator *allocator, const hdi_memory *memory, const hdi_alloc_desc *desc) {
+bool hdi_holdings_add(hdi_holdings *holdings, const hd_allocator *allocator, const hdi_memory *memory,
+                      const hdi_alloc_desc *desc) {
     if (!make_room(holdings, allocator)) return false;
     hdi_holding *place = place_of(holdings, memory);
     *place = (hdi_holding){ memory, { .kind = desc->kind, .bytes = desc->bytes } };
@@ -69,7 +70,8 @@ hd_status hdi_device_memory(hd_device *device, hd_memory_info *out_infos, size_t
     for (uint32_t i = 0, got = 0; infos && i < device->holdings.capacity; i++)
         if (device->holdings.of[i].memory) infos[got++] = device->holdings.of[i].info;
     hdi_mutex_unlock(&device->lock);
-    if (room && all && !infos) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a list of %u allocations", all);
+    if (room && all && !infos)
+        return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a list of %u allocations", all);
     if (infos) {
         qsort(infos, all, sizeof *infos, larger_first);
         memcpy(out_infos, infos, HDI_MIN(room, (size_t)all) * sizeof *infos);

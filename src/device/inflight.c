@@ -123,8 +123,9 @@ hd_status hdi_wait_by_looks(hdi_backend_device *device, const hdi_found *found, 
         if (status || done) return status;
         const uint64_t now = hdi_now_ns();
         if (now - asked >= timeout_ns)
-            return hdi_fail_native(error, HD_STATUS_TIMEOUT, found->info.backend, 0, "submission %llu is not done after %llu ms",
-                                   (unsigned long long)ticket, (unsigned long long)(timeout_ns / 1000000));
+            return hdi_fail_native(error, HD_STATUS_TIMEOUT, found->info.backend, 0,
+                                   "submission %llu is not done after %llu ms", (unsigned long long)ticket,
+                                   (unsigned long long)(timeout_ns / 1000000));
         hdi_nap(found, now - begun_ns, timeout_ns - (now - asked));
     }
 }

@@ -1,5 +1,5 @@
-/* inflight.h: what back ends with tickets share: the memory, kernels and recordings of a device, which submissions under way
- * may use and which therefore end later than they are freed; and waiting by looks at a ticket. */
+/* inflight.h: what back ends with tickets share: the memory, kernels and recordings of a device, which submissions
+ * under way may use and which therefore end later than they are freed; and waiting by looks at a ticket. */
 #ifndef HDI_INFLIGHT_H
 #define HDI_INFLIGHT_H
 
@@ -25,8 +25,8 @@ typedef struct hdi_inflight_functions {
     void (*end_commands)(hdi_backend_device *device, hdi_command_buffer *buffer); /* the driver's objects in it */
 } hdi_inflight_functions;
 
-/* What is alive on a device, and what was freed while submissions used it. Such a back end's hdi_backend_device begins with
- * this. */
+/* What is alive on a device, and what was freed while submissions used it. Such a back end's hdi_backend_device begins
+ * with this. */
 typedef struct hdi_inflight {
     const hdi_inflight_functions *functions;
     hdi_backend_device *device;
@@ -54,8 +54,8 @@ void hdi_inflight_free_kernel(hdi_backend_device *device, hdi_loaded_kernel *ker
 
 /* Notes the ticket on all that a submission uses. */
 void hdi_used_note(const hdi_submission *submission, uint64_t ticket);
-/* The last submissions of other queues that are not done and that this one has to follow, by queue; 0: none. It is enough to
- * look at the last use of each memory: that one followed all before it. */
+/* The last submissions of other queues that are not done and that this one has to follow, by queue; 0: none. It is
+ * enough to look at the last use of each memory: that one followed all before it. */
 void hdi_used_after(const hdi_submission *submission, uint64_t done, uint64_t out_after[HDI_QUEUE_COUNT]);
 /* From the list that it is in to another one. */
 void hdi_used_move(hdi_used *object, hdi_link *list);
@@ -68,10 +68,10 @@ typedef hd_status (*hdi_poll)(hdi_backend_device *device, uint64_t ticket, bool 
 /* Looks at a ticket of work that began at `begun_ns` until it is done; TIMEOUT after `timeout_ns`. */
 hd_status hdi_wait_by_looks(hdi_backend_device *device, const hdi_found *found, hdi_poll poll, uint64_t ticket,
                             uint64_t begun_ns, uint64_t timeout_ns, hd_error *error);
-/* How much longer work that has gone on for `spent_ns` is worth watching without rest: a thread that sleeps wakes tens of
- * microseconds late. 0 for a device that computes on the processors which the watching would take. */
+/* How much longer work that has gone on for `spent_ns` is worth watching without rest: a thread that sleeps wakes tens
+ * of microseconds late. 0 for a device that computes on the processors which the watching would take. */
 uint64_t hdi_watched_ns(const hdi_found *found, uint64_t spent_ns);
-/* Rests between two looks at work that has gone on for `spent_ns`, at most `left_ns`. While work is young the thread only
- * gives way to others; later it sleeps, so that longer work is found done at most a 64th of its time too late. */
+/* Rests between two looks at work that has gone on for `spent_ns`, at most `left_ns`. While work is young the thread
+ * only gives way to others; later it sleeps, so that longer work is found done at most a 64th of its time too late. */
 void hdi_nap(const hdi_found *found, uint64_t spent_ns, uint64_t left_ns);
 #endif

@@ -18,7 +18,8 @@ hdi_any_function hdi_library_look_up(const void *library, const char *name) {
     return function;
 }
 
-const char *hdi_functions_load(const hdi_api *api, uint32_t group, hdi_look_up look_up, const void *from, void *out_table) {
+const char *hdi_functions_load(const hdi_api *api, uint32_t group, hdi_look_up look_up, const void *from,
+                               void *out_table) {
     for (uint32_t i = 0; i < api->function_count; i++) {
         const hdi_function *row = &api->functions[i];
         if (row->group != group) continue;
@@ -44,6 +45,6 @@ hd_status hdi_call_fail(const hdi_failed_call *call, hd_error *error, const char
     }
     char number[24];
     snprintf(number, sizeof number, call->code > 0xFFFF ? "(0x%llx)" : "(%lld)", (long long)call->code);
-    return hdi_fail_native(error, status, api->backend, call->code, "%s: %s: %s%s%.300s", doing, function->name, meaning.text,
-                           call->words[0] ? ": " : " ", call->words[0] ? call->words : number);
+    return hdi_fail_native(error, status, api->backend, call->code, "%s: %s: %s%s%.300s", doing, function->name,
+                           meaning.text, call->words[0] ? ": " : " ", call->words[0] ? call->words : number);
 }

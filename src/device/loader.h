@@ -1,5 +1,5 @@
-/* loader.h: a driver's library, opened at run time, so that neither an SDK nor a driver is needed to build or to start; the
- * table of its functions, filled in from one list; and what their failures mean. */
+/* loader.h: a driver's library, opened at run time, so that neither an SDK nor a driver is needed to build or to start;
+ * the table of its functions, filled in from one list; and what their failures mean. */
 #ifndef HDI_LOADER_H
 #define HDI_LOADER_H
 
@@ -34,8 +34,10 @@ void *hdi_library_open(const char *const *names);
 typedef void (*hdi_any_function)(void);
 typedef hdi_any_function (*hdi_look_up)(const void *from, const char *name);
 hdi_any_function hdi_library_look_up(const void *library, const char *name);
-/* Fills the functions of one group into the table. Gives the name of the first required one that is missing, or NULL. */
-const char *hdi_functions_load(const hdi_api *api, uint32_t group, hdi_look_up look_up, const void *from, void *out_table);
+/* Fills the functions of one group into the table. Gives the name of the first required one that is missing, or
+ * NULL. */
+const char *hdi_functions_load(const hdi_api *api, uint32_t group, hdi_look_up look_up, const void *from,
+                               void *out_table);
 
 /* What a call that failed comes to: its status, and a text from `format`, which says what was being done. A loss of the
  * device is noted, and stays. */

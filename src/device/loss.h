@@ -1,5 +1,5 @@
-/* loss.h: the loss of a device, for every back end. It is for good; the first thread that sees it says where, and any thread
- * may ask. */
+/* loss.h: the loss of a device, for every back end. It is for good; the first thread that sees it says where, and any
+ * thread may ask. */
 #ifndef HDI_LOSS_H
 #define HDI_LOSS_H
 

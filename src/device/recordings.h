@@ -1,6 +1,7 @@
-/* recordings.h: commands that were encoded once, to be handed over again and again. Encoded commands hold for certain slots
- * only, so the recording of a plan keeps a few command buffers: a plan that changes between some sets of buffers replays
- * each of them. The one that was not used for the longest time gives way, and ends when no submission uses it any more. */
+/* recordings.h: commands that were encoded once, to be handed over again and again. Encoded commands hold for certain
+ * slots only, so the recording of a plan keeps a few command buffers: a plan that changes between some sets of buffers
+ * replays each of them. The one that was not used for the longest time gives way, and ends when no submission uses it
+ * any more. */
 #ifndef HDI_RECORDINGS_H
 #define HDI_RECORDINGS_H
 

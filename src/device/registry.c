@@ -1,6 +1,6 @@
 /* registry.c: which back ends there are, what they found, and which device to take: real GPU before integrated before
- * the CPU before software drivers, and of several routes to one GPU the fastest, once that was measured; the choice can always
- * say why. */
+ * the CPU before software drivers, and of several routes to one GPU the fastest, once that was measured; the choice can
+ * always say why. */
 #include "device/device.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,14 +75,16 @@ void hdi_registry_rank(hdi_registry *registry) {
     hdi_found *const *ranked = registry->ranked;
     const uint32_t count = registry->ranked_count;
     for (uint32_t i = 1; i < count; i++) /* stable: of equal devices the one found first stays first */
-        for (uint32_t k = i; k > 0 && order_of(registry, ranked[k]) < order_of(registry, ranked[k - 1]); k--) swap(registry, k, k - 1);
+        for (uint32_t k = i; k > 0 && order_of(registry, ranked[k]) < order_of(registry, ranked[k - 1]); k--)
+            swap(registry, k, k - 1);
     if (registry->wanted && strchr(registry->wanted, ',')) { /* no measured time changes it */
         for (uint32_t i = 0; i < count; i++) ranked[i]->info.rank = i;
         return;
     }
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = i + 1; k < count; k++)
-            if (comparable(ranked[i], ranked[k]) && ranked[k]->info.measured_ns < ranked[i]->info.measured_ns) swap(registry, i, k);
+            if (comparable(ranked[i], ranked[k]) && ranked[k]->info.measured_ns < ranked[i]->info.measured_ns)
+                swap(registry, i, k);
     for (uint32_t i = 0; i < count; i++) ranked[i]->info.rank = i;
 }
 
@@ -95,9 +97,10 @@ static hd_status check_wanted(const char *wanted, hd_error *error) {
         for (size_t i = 0; i < HDI_COUNT(all); i++)
             known |= strlen(all[i].name) == length && strncmp(all[i].name, at, length) == 0;
         if (!known)
-            return hdi_fail(error, HD_STATUS_NO_DEVICE,
-                            "no back end is called \"%.*s\": there are vulkan, cuda, hip, opencl, levelzero, webgpu, cpu and null",
-                            (int)length, at);
+            return hdi_fail(
+                error, HD_STATUS_NO_DEVICE,
+                "no back end is called \"%.*s\": there are vulkan, cuda, hip, opencl, levelzero, webgpu, cpu and null",
+                (int)length, at);
     }
     return HD_OK;
 }
@@ -125,7 +128,8 @@ hd_status hdi_registry_probe(hdi_registry *registry, const hdi_host *host, const
 }
 
 void hdi_registry_free(hdi_registry *registry) {
-    for (uint32_t i = 0; i < registry->count; i++) hdi_free(registry->host->allocator, registry->rows[i].probe, sizeof(hdi_probe));
+    for (uint32_t i = 0; i < registry->count; i++)
+        hdi_free(registry->host->allocator, registry->rows[i].probe, sizeof(hdi_probe));
     memset(registry, 0, sizeof *registry);
 }
 
@@ -146,11 +150,13 @@ static const hdi_found *find(const hdi_registry *registry, const char *request) 
     }
     size_t name = strcspn(request, ":");
     const char *index_text = request[name] == ':' ? request + name + 1 : "0";
-    if (strlen(index_text) == 0 || strlen(index_text) > 5 || strspn(index_text, "0123456789") != strlen(index_text)) return NULL;
+    if (strlen(index_text) == 0 || strlen(index_text) > 5 || strspn(index_text, "0123456789") != strlen(index_text))
+        return NULL;
     unsigned long index = strtoul(index_text, NULL, 10);
     for (uint32_t i = 0; i < registry->ranked_count; i++) {
         const hd_device_info *info = &registry->ranked[i]->info;
-        if (strlen(info->backend) == name && strncmp(info->backend, request, name) == 0 && index-- == 0) return registry->ranked[i];
+        if (strlen(info->backend) == name && strncmp(info->backend, request, name) == 0 && index-- == 0)
+            return registry->ranked[i];
     }
     return NULL;
 }
@@ -159,7 +165,8 @@ static bool is_real(const hdi_found *found) { return kind_rank(found->info.kind)
 
 /* Why the best device is the best. */
 static const char *why_best(const hdi_registry *registry, const hdi_found *best) {
-    if (registry->wanted && strchr(registry->wanted, ',')) return "the first real device in the order that was asked for";
+    if (registry->wanted && strchr(registry->wanted, ','))
+        return "the first real device in the order that was asked for";
     if (best->info.kind == HD_DEVICE_CPU) return "no GPU is there";
     for (uint32_t i = 1; i < registry->ranked_count; i++)
         if (comparable(best, registry->ranked[i])) return "the best real device, by its fastest route as measured";
@@ -177,7 +184,8 @@ static const char *why_passed(const hdi_registry *registry, const hdi_found *bes
     return found->info.kind == HD_DEVICE_CPU ? "a GPU is there" : "a faster kind of GPU is there";
 }
 
-/* Of a back end that was asked for and has no device: why, and what to do. `request` NULL: the only one that was looked at. */
+/* Of a back end that was asked for and has no device: why, and what to do. `request` NULL: the only one that was looked
+ * at. */
 static bool tell_why_none(const hdi_registry *registry, const char *request, hd_status *out_status, hd_error *error) {
     for (uint32_t i = 0; i < registry->count; i++) {
         const hdi_registered *row = &registry->rows[i];
@@ -201,13 +209,14 @@ static bool tell_why_none(const hdi_registry *registry, const char *request, hd_
     return false;
 }
 
-hd_status hdi_registry_select(const hdi_registry *registry, const char *request, bool strict, const hdi_found **out_found,
-                              char *out_why, size_t why_room, hd_error *error) {
+hd_status hdi_registry_select(const hdi_registry *registry, const char *request, bool strict,
+                              const hdi_found **out_found, char *out_why, size_t why_room, hd_error *error) {
     char detected[256];
     size_t at = 0;
     detected[0] = 0;
     for (uint32_t i = 0; i < registry->ranked_count && at < sizeof detected; i++)
-        at += (size_t)snprintf(detected + at, sizeof detected - at, "%s%s", i ? ", " : "", registry->ranked[i]->info.id);
+        at +=
+            (size_t)snprintf(detected + at, sizeof detected - at, "%s%s", i ? ", " : "", registry->ranked[i]->info.id);
     const hdi_found *found = NULL;
     const char *why = "named";
     if (request) found = find(registry, request);
@@ -219,16 +228,21 @@ hd_status hdi_registry_select(const hdi_registry *registry, const char *request,
         why = "the only one there is";
     }
     hd_status status;
-    if (!found && (request || registry->ranked_count == 0) && tell_why_none(registry, request, &status, error)) return status;
+    if (!found && (request || registry->ranked_count == 0) && tell_why_none(registry, request, &status, error))
+        return status;
     if (!found && request)
-        return hdi_fail(error, HD_STATUS_NO_DEVICE, "no device is called \"%s\"; there are: %s", request, detected[0] ? detected : "none");
+        return hdi_fail(error, HD_STATUS_NO_DEVICE, "no device is called \"%s\"; there are: %s", request,
+                        detected[0] ? detected : "none");
     if (!found)
-        return hdi_fail(error, HD_STATUS_NO_DEVICE, "no real device; there are: %s; name one to take it", detected[0] ? detected : "none");
+        return hdi_fail(error, HD_STATUS_NO_DEVICE, "no real device; there are: %s; name one to take it",
+                        detected[0] ? detected : "none");
     if (strict && !is_real(found))
-        return hdi_fail(error, HD_STATUS_STRICT, "strict mode takes no software or null device, and \"%s\" is one", found->info.id);
-    const char *warning = found->info.kind == HD_DEVICE_SOFTWARE ? " warning=\"a software driver: this computes on the CPU\"" : "";
-    at = (size_t)snprintf(out_why, why_room, "requested=%s detected=[%s] selected=%s because=\"%s\"%s", request ? request : "best",
-                          detected, found->info.id, why, warning);
+        return hdi_fail(error, HD_STATUS_STRICT, "strict mode takes no software or null device, and \"%s\" is one",
+                        found->info.id);
+    const char *warning =
+        found->info.kind == HD_DEVICE_SOFTWARE ? " warning=\"a software driver: this computes on the CPU\"" : "";
+    at = (size_t)snprintf(out_why, why_room, "requested=%s detected=[%s] selected=%s because=\"%s\"%s",
+                          request ? request : "best", detected, found->info.id, why, warning);
     for (uint32_t i = 0; i < registry->ranked_count && !request && at < why_room; i++)
         if (registry->ranked[i] != found)
             at += (size_t)snprintf(out_why + at, why_room - at, " passed=%s:\"%s\"", registry->ranked[i]->info.id,

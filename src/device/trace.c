@@ -1,5 +1,5 @@
-/* trace.c: what a device's queues did when. A submission is reported once it is found done: by the device's own clock, set
- * against the host's when the trace begins, or else as the host saw it. */
+/* trace.c: what a device's queues did when. A submission is reported once it is found done: by the device's own clock,
+ * set against the host's when the trace begins, or else as the host saw it. */
 #include "device/device.h"
 
 /* So many are left to be reported at most: back ends keep the times of their last 64 submissions. */
@@ -35,7 +35,9 @@ static void report(const hd_device *device, hd_trace_event event) {
 static void report_done(hd_device *device, const pending *done) {
     hdi_trace *trace = device->trace;
     const hdi_queue queue = device->found.info.queues > 1 ? done->queue : HDI_QUEUE_COMPUTE;
-    hd_trace_event event = { .queue = queue_name(device, queue), .label = done->label, .bytes = done->bytes, .run = done->run };
+    hd_trace_event event = {
+        .queue = queue_name(device, queue), .label = done->label, .bytes = done->bytes, .run = done->run
+    };
     uint64_t ns[2];
     event.measured = done->timed && !device->backend->span(device->handle, done->ticket, ns, NULL);
     if (event.measured) {
@@ -52,7 +54,8 @@ static void report_done(hd_device *device, const pending *done) {
 void hdi_trace_collect(hd_device *device) {
     hdi_trace *trace = device->trace;
     uint32_t done = 0;
-    while (done < trace->count && trace->pending[done].ticket <= device->done_ticket) report_done(device, &trace->pending[done++]);
+    while (done < trace->count && trace->pending[done].ticket <= device->done_ticket)
+        report_done(device, &trace->pending[done++]);
     trace->count -= done;
     memmove(trace->pending, trace->pending + done, trace->count * sizeof *trace->pending);
 }
@@ -64,8 +67,9 @@ void hdi_trace_prepare(hd_device *device, hdi_submission *submission) {
     if (trace->count == 0) return;
     const uint64_t oldest = trace->pending[0].ticket;
     bool done = false;
-    const hd_status status = trace->count < MOST_PENDING ? device->backend->poll(device->handle, oldest, &done, NULL)
-                                                         : device->backend->wait(device->handle, oldest, device->host->wait_ns, NULL);
+    const hd_status status = trace->count < MOST_PENDING
+                                 ? device->backend->poll(device->handle, oldest, &done, NULL)
+                                 : device->backend->wait(device->handle, oldest, device->host->wait_ns, NULL);
     if (!status && (done || trace->count == MOST_PENDING)) {
         device->done_ticket = HDI_MAX(device->done_ticket, oldest);
         hdi_trace_collect(device);
@@ -79,7 +83,8 @@ static uint64_t bytes_of(const hdi_submission *submission) {
     return bytes;
 }
 
-void hdi_trace_note(hd_device *device, const hdi_submission *submission, hdi_queue asked, uint64_t began_ns, uint64_t ticket) {
+void hdi_trace_note(hd_device *device, const hdi_submission *submission, hdi_queue asked, uint64_t began_ns,
+                    uint64_t ticket) {
     static const char *const labels[HDI_QUEUE_COUNT] = { "run", "upload", "download" };
     hdi_trace *trace = device->trace;
     const uint64_t now_ns = hdi_now_ns();

@@ -2,8 +2,8 @@
  * goes in pieces through a ring of pinned memory that is mapped once: while one piece travels the next is copied. */
 #include "device/device.h"
 
-/* A piece takes 1, 2 or 4 units, so that a transfer has about PIECES: what is in the first one travels late, and what is in the
- * last one is copied late; but each has its own submission. */
+/* A piece takes 1, 2 or 4 units, so that a transfer has about PIECES: what is in the first one travels late, and what
+ * is in the last one is copied late; but each has its own submission. */
 enum { UNITS = 16, MOST_UNITS = 4, PIECES = 8 };
 #define UNIT_BYTES (UINT64_C(1) << 20)
 
@@ -27,7 +27,9 @@ static hd_status open_ring(hd_device *device, int direction, hd_error *error) {
     stage->pointer[direction] = device->backend->map(device->handle, stage->memory[direction]);
     memset(stage->tickets[direction], 0, sizeof stage->tickets[direction]);
     hdi_holdings *holdings = &device->holdings;
-    if (stage->pointer[direction] && hdi_holdings_add(holdings, device->host->allocator, stage->memory[direction], &desc)) return HD_OK;
+    if (stage->pointer[direction] &&
+        hdi_holdings_add(holdings, device->host->allocator, stage->memory[direction], &desc))
+        return HD_OK;
     device->backend->free(device->handle, stage->memory[direction]);
     stage->memory[direction] = NULL;
     if (stage->pointer[direction]) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for staging");
@@ -84,7 +86,8 @@ static uint32_t units_of_pieces(uint64_t bytes) {
     return units;
 }
 
-/* Free units: waits for the submissions that still use them. They lie at a multiple of their number, by which UNITS can be divided. */
+/* Free units: waits for the submissions that still use them. They lie at a multiple of their number, by which UNITS can
+ * be divided. */
 static hd_status take_units(hd_device *device, int direction, uint32_t units, uint32_t *out_unit, hd_error *error) {
     hdi_mutex_lock(&device->lock);
     const bool made = device->stage && device->stage->memory[direction];
@@ -118,8 +121,9 @@ static hd_status write_staged(hd_device *device, hdi_memory *memory, uint64_t of
         hdi_stage *stage = device->stage;
         hdi_thread_pool_stage(device->host->thread_pool, stage->pointer[0] + unit * UNIT_BYTES, data + done, piece);
         hdi_slot from = { stage->memory[0], 0, UNITS * UNIT_BYTES }, to = { memory, 0, offset + bytes };
-        status = submit_copy(device, &(copy_desc){ HDI_QUEUE_UPLOAD, from, to, unit * UNIT_BYTES, offset + done, piece },
-                             inout_ticket, error);
+        status =
+            submit_copy(device, &(copy_desc){ HDI_QUEUE_UPLOAD, from, to, unit * UNIT_BYTES, offset + done, piece },
+                        inout_ticket, error);
         note_ticket(stage, 0, unit, units, *inout_ticket);
         done += piece;
     }
@@ -147,7 +151,8 @@ hd_status hdi_device_write(hd_device *device, hdi_memory *memory, uint64_t offse
 }
 
 /* Reads through the ring: as many copies as it holds are under way while the oldest is taken out. */
-static hd_status read_staged(hd_device *device, hdi_memory *memory, uint64_t offset, char *out_data, uint64_t bytes, hd_error *error) {
+static hd_status read_staged(hd_device *device, hdi_memory *memory, uint64_t offset, char *out_data, uint64_t bytes,
+                             hd_error *error) {
     const uint32_t units = units_of_pieces(bytes), most = UNITS / units;
     uint32_t unit_of[UNITS];
     uint64_t asked = 0, taken = 0, asked_count = 0, taken_count = 0;
@@ -158,8 +163,10 @@ static hd_status read_staged(hd_device *device, hdi_memory *memory, uint64_t off
             if (status) return status;
             uint64_t piece = HDI_MIN(bytes - asked, units * UNIT_BYTES), ticket = 0;
             hdi_slot from = { memory, 0, offset + bytes }, to = { device->stage->memory[1], 0, UNITS * UNIT_BYTES };
-            status = submit_copy(device, &(copy_desc){ HDI_QUEUE_DOWNLOAD, from, to, offset + asked, *unit * UNIT_BYTES, piece },
-                                 &ticket, error);
+            status =
+                submit_copy(device,
+                            &(copy_desc){ HDI_QUEUE_DOWNLOAD, from, to, offset + asked, *unit * UNIT_BYTES, piece },
+                            &ticket, error);
             if (status) return status;
             note_ticket(device->stage, 1, *unit, units, ticket);
             asked += piece;
@@ -168,15 +175,18 @@ static hd_status read_staged(hd_device *device, hdi_memory *memory, uint64_t off
         hd_status status = hdi_device_wait(device, device->stage->tickets[1][unit], 0, error);
         if (status) return status;
         uint64_t piece = HDI_MIN(bytes - taken, units * UNIT_BYTES);
-        hdi_thread_pool_copy(device->host->thread_pool, out_data + taken, device->stage->pointer[1] + unit * UNIT_BYTES, piece);
+        hdi_thread_pool_copy(device->host->thread_pool, out_data + taken, device->stage->pointer[1] + unit * UNIT_BYTES,
+                             piece);
         taken += piece;
     }
     return HD_OK;
 }
 
-/* Where the host reads the memory in place; NULL: it does not see it, or would take longer than a copy by the device. */
+/* Where the host reads the memory in place; NULL: it does not see it, or would take longer than a copy by the
+ * device. */
 static const char *readable(hd_device *device, hdi_memory *memory) {
-    return device->backend->reads_slowly && device->backend->reads_slowly(device->handle, memory) ? NULL : hdi_device_map(device, memory);
+    return device->backend->reads_slowly &&
+           device->backend->reads_slowly(device->handle, memory) ? NULL : hdi_device_map(device, memory);
 }
 
 hd_status hdi_device_read(hd_device *device, hdi_memory *memory, uint64_t offset, void *out_data, uint64_t bytes,

@@ -5,24 +5,27 @@
 static hdi_spirv_input input_of(const hdi_translation *t, uint32_t ids[HDI_MAX_SPEC]) {
     const hdi_blob *blob = t->module->spirv;
     for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
-    return (hdi_spirv_input){ .module = blob->words, .bytes = blob->word_count * 4, .entry = blob->entry, .spec_ids = ids,
-                              .spec_values = t->kernel->spec, .spec_count = HDI_MIN(t->kernel->spec_count, (uint32_t)HDI_MAX_SPEC),
+    return (hdi_spirv_input){ .module = blob->words, .bytes = blob->word_count * 4, .entry = blob->entry,
+                              .spec_ids = ids,
+                              .spec_values = t->kernel->spec,
+                              .spec_count = HDI_MIN(t->kernel->spec_count, (uint32_t)HDI_MAX_SPEC),
                               .checked = true };
 }
 
 /* Says what was refused; and what was not uses the kernel's bindings only. */
-static hd_status check(const hdi_translation *t, const hdi_spirv_printed *printed, hd_status status, const hd_error *refused,
-                       hd_error *error) {
+static hd_status check(const hdi_translation *t, const hdi_spirv_printed *printed, hd_status status,
+                       const hd_error *refused, hd_error *error) {
     const char *name = t->module->name;
     if (status) return hdi_fail_native(error, status, t->backend, 0, "kernel %s: %s", name, refused->text);
     for (uint32_t i = 0; i < printed->buffer_count; i++)
         if (printed->buffers[i] >= t->kernel->binding_count)
-            return hdi_fail_native(error, HD_STATUS_MODULE, t->backend, 0, "kernel %s uses binding %u of %u", name, printed->buffers[i],
-                                   t->kernel->binding_count);
+            return hdi_fail_native(error, HD_STATUS_MODULE, t->backend, 0, "kernel %s uses binding %u of %u", name,
+                                   printed->buffers[i], t->kernel->binding_count);
     return HD_OK;
 }
 
-hd_status hdi_translate_to_text(const hdi_translation *t, hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error) {
+hd_status hdi_translate_to_text(const hdi_translation *t, hdi_text *out_text, hdi_spirv_printed *out_printed,
+                                hd_error *error) {
     uint32_t ids[HDI_MAX_SPEC];
     const hdi_spirv_input input = input_of(t, ids);
     hd_error refused = { 0 };
@@ -30,10 +33,12 @@ hd_status hdi_translate_to_text(const hdi_translation *t, hdi_text *out_text, hd
     return check(t, out_printed, status, &refused, error);
 }
 
-hd_status hdi_translate_to_module(const hdi_translation *t, hdi_text *out_module, hdi_spirv_printed *out_printed, hd_error *error) {
+hd_status hdi_translate_to_module(const hdi_translation *t, hdi_text *out_module, hdi_spirv_printed *out_printed,
+                                  hd_error *error) {
     uint32_t ids[HDI_MAX_SPEC];
     const hdi_spirv_input input = input_of(t, ids);
     hd_error refused = { 0 };
-    const hd_status status = hdi_spirv_kernel_module(t->host->allocator, &input, t->target, out_module, out_printed, &refused);
+    const hd_status status =
+        hdi_spirv_kernel_module(t->host->allocator, &input, t->target, out_module, out_printed, &refused);
     return check(t, out_printed, status, &refused, error);
 }

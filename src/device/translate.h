@@ -14,8 +14,9 @@ typedef struct hdi_translation {
     const hdi_spirv_print_target *target;
 } hdi_translation;
 /* Prints the kernel as text of the target's. Errors name the kernel. */
-hd_status hdi_translate_to_text(const hdi_translation *translation, hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error);
+hd_status hdi_translate_to_text(const hdi_translation *translation, hdi_text *out_text, hdi_spirv_printed *out_printed,
+                                hd_error *error);
 /* Turns it into SPIR-V of OpenCL's flavour, for what the target offers and its subgroups. */
-hd_status hdi_translate_to_module(const hdi_translation *translation, hdi_text *out_module, hdi_spirv_printed *out_printed,
-                                  hd_error *error);
+hd_status hdi_translate_to_module(const hdi_translation *translation, hdi_text *out_module,
+                                  hdi_spirv_printed *out_printed, hd_error *error);
 #endif

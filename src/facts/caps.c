@@ -26,7 +26,8 @@ void hdi_caps_print(const hdi_caps *caps, hdi_text *out) {
         hdi_text_add(out, "%s %" PRIu64 "\n", fields[i].name, value);
     }
     for (uint32_t i = 0; i < 2 * HDI_CAPS_MODULES; i++)
-        if (caps->wrong[i / 2][i % 2]) hdi_text_add(out, "wrong.%u.%s %" PRIu64 "\n", i / 2, modes[i % 2], caps->wrong[i / 2][i % 2]);
+        if (caps->wrong[i / 2][i % 2])
+            hdi_text_add(out, "wrong.%u.%s %" PRIu64 "\n", i / 2, modes[i % 2], caps->wrong[i / 2][i % 2]);
     hdi_choices_print(&caps->choices, out);
     for (uint32_t i = 0; i < HDI_CAPS_REFUSED; i++)
         if (caps->refused[i]) hdi_text_add(out, "refused.%u %" PRIu64 "\n", i, caps->refused[i]);
@@ -51,7 +52,8 @@ static uint64_t *find_field(hdi_caps *caps, const char *name) {
 /* One line "name value" without its end; `number` counts from 1. */
 static hd_status parse_line(const char *line, size_t bytes, unsigned number, hdi_caps *caps, hd_error *error) {
     char text[256];
-    if (bytes >= sizeof text) return hdi_fail(error, HD_STATUS_PARSE, "line %u: longer than %zu bytes", number, sizeof text - 1);
+    if (bytes >= sizeof text)
+        return hdi_fail(error, HD_STATUS_PARSE, "line %u: longer than %zu bytes", number, sizeof text - 1);
     memcpy(text, line, bytes);
     text[bytes] = 0;
     char *value = strchr(text, ' ');
@@ -59,7 +61,8 @@ static hd_status parse_line(const char *line, size_t bytes, unsigned number, hdi
         return hdi_fail(error, HD_STATUS_PARSE, "line %u: expected \"name value\"", number);
     *value++ = 0;
     if (strcmp(text, "name") == 0) {
-        if (strlen(value) >= sizeof caps->name) return hdi_fail(error, HD_STATUS_PARSE, "line %u: the name is too long", number);
+        if (strlen(value) >= sizeof caps->name)
+            return hdi_fail(error, HD_STATUS_PARSE, "line %u: the name is too long", number);
         memcpy(caps->name, value, strlen(value) + 1);
         return HD_OK;
     }

@@ -1,6 +1,6 @@
-/* choices.h: which of several right ways of computing (options; kernel.h) was measured to be the fastest on a device, for each
- * kind and size of work. They are facts about the device, beside its others: where there is none, the rules of the kernels
- * room decide. Options are ids of rows of that room's table, which mean nothing beside another table. */
+/* choices.h: which of several right ways of computing (options; kernel.h) was measured to be the fastest on a device,
+ * for each kind and size of work. They are facts about the device, beside its others: where there is none, the rules of
+ * the kernels room decide. Options are ids of rows of that room's table, which mean nothing beside another table. */
 #ifndef HDI_CHOICES_H
 #define HDI_CHOICES_H
 
@@ -27,7 +27,8 @@ typedef enum hdi_class_kind {
 typedef struct hdi_class {
     uint8_t kind;   /* hdi_class_kind */
     uint8_t type;   /* hd_dtype of the weights, the keys or the first operand */
-    uint8_t rows;   /* up to 2^rows and more than half of that; from 16 rows on, where they are no rows of a product, a quarter */
+    /* up to 2^rows and more than half of that; from 16 rows on, where they are no rows of a product, a quarter */
+    uint8_t rows;
     uint8_t size;   /* at least 4^size and less than four times that */
 } hdi_class;
 #define HDI_CLASS_ANY 255 /* in place of a choice's type, rows or size: it is for all of them */
@@ -59,8 +60,8 @@ bool hdi_choices_put(hdi_choices *choices, const hdi_choice *choice);
 void hdi_choices_remove(hdi_choices *choices, hdi_class of);
 uint64_t hdi_choices_hash(const hdi_choices *choices);
 
-/* "options 1598724097" where the table is known, and for each choice "choice matvec q4_0 rows 3 size 11 option 103 gain 1.12"
- * on a line of its own. */
+/* "options 1598724097" where the table is known, and for each choice "choice matvec q4_0 rows 3 size 11 option 103
+ * gain 1.12" on a line of its own. */
 void hdi_choices_print(const hdi_choices *choices, hdi_text *out_text);
 /* Reads such a line. False, nothing is changed: it is not well formed, there is no room, the table is known already. */
 bool hdi_choices_read(const char *line, size_t bytes, hdi_choices *choices);

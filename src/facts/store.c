@@ -191,8 +191,9 @@ hd_status hdi_store_open(const hd_allocator *allocator, const hdi_log *log, cons
     store->facts = *assumed;
     if (hdi_facts_load(allocator, folder, &store->facts, &refused) && refused > 0)
         hdi_log_line(log, HD_LOG_WARNING, "facts",
-            "%s: %u lines of the file of what is known of it are not well formed, or choose among options of another version, "
-            "and were left out; run `heddle tune`",
+                     "%s: %u lines of the file of what is known of it are not well formed, or choose among options of "
+                     "another version, "
+                     "and were left out; run `heddle tune`",
                      assumed->device, refused);
     *out = store;
     return HD_OK;

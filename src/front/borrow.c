@@ -1,5 +1,5 @@
-/* borrow.c: what a device has no kernel for runs on the CPU beside it: the plan gets a second device and a route that names these
- * operations, as if the caller had. */
+/* borrow.c: what a device has no kernel for runs on the CPU beside it: the plan gets a second device and a route that
+ * names these operations, as if the caller had. */
 #include "front/front.h"
 
 /* The CPU of the context, opened where it is not yet; NULL: there is none. It stays open as long as the context. */
@@ -11,7 +11,8 @@ static hd_device *cpu_of(hd_context *context) {
         if (context->registry.ranked[i]->info.kind == HD_DEVICE_CPU) found = context->registry.ranked[i];
     device = found ? hdi_device_open_already(context, found->info.id, &lost) : NULL;
     if (!found || device) return device;
-    return hdi_front_open(context, found, NULL, "requested=cpu because=\"another device lacks kernels\"", &device, NULL) ? NULL : device;
+    return hdi_front_open(context, found, NULL, "requested=cpu because=\"another device lacks kernels\"", &device, NULL)
+           ? NULL : device;
 }
 
 /* "v3=1,v7=1" for what the device cannot compute, and words about it; false where it could all of it, or on failure. */
@@ -41,8 +42,9 @@ static bool find_lacking(hd_plan *plan, const hd_program *program, hdi_text *out
 }
 
 static bool may_borrow(const hd_plan *plan) {
-    return !plan->context->strict && !plan->desc.alone && plan->device_count == 1 && !plan->desc.route && !plan->route &&
-           plan->devices[0]->found.info.kind != HD_DEVICE_CPU && plan->devices[0]->found.info.kind != HD_DEVICE_NULL;
+    return !plan->context->strict && !plan->desc.alone && plan->device_count == 1 && !plan->desc.route &&
+           !plan->route && plan->devices[0]->found.info.kind != HD_DEVICE_CPU &&
+           plan->devices[0]->found.info.kind != HD_DEVICE_NULL;
 }
 
 bool hdi_borrow_cpu(hd_plan *plan, const hd_program *program) {
@@ -56,7 +58,8 @@ bool hdi_borrow_cpu(hd_plan *plan, const hd_program *program) {
         plan->desc.route = plan->route;
         plan->devices[1] = cpu;
         plan->device_count = 2;
-        hdi_text_add(&plan->route_text, "on the CPU, since %s has no kernel for them: %s\n", plan->devices[0]->found.info.id, words.bytes);
+        hdi_text_add(&plan->route_text, "on the CPU, since %s has no kernel for them: %s\n",
+                     plan->devices[0]->found.info.id, words.bytes);
         hdi_log_line(&plan->context->log, HD_LOG_WARNING, "plan", "%s has no kernel for %.200s: the CPU computes that",
                      plan->devices[0]->found.info.id, words.bytes);
     }

@@ -55,7 +55,8 @@ hd_status hd_buffer_write(hd_buffer *buffer, uint64_t offset, const void *data, 
     hd_error error = { 0 };
     hd_status status = hdi_buffer_check_range(buffer, NULL, offset, bytes, false, &error);
     uint64_t ticket = atomic_load(&buffer->last_ticket);
-    if (!status && bytes) status = hdi_device_write(buffer->device, buffer->memory, offset, data, bytes, &ticket, &error);
+    if (!status && bytes)
+        status = hdi_device_write(buffer->device, buffer->memory, offset, data, bytes, &ticket, &error);
     atomic_store(&buffer->last_ticket, ticket);
     return hdi_context_done(buffer->device->context, status, &error);
 }
@@ -66,7 +67,8 @@ hd_status hd_buffer_read(hd_buffer *buffer, uint64_t offset, void *out_data, uin
     hd_error error = { 0 };
     hd_status status = hdi_buffer_check_range(buffer, NULL, offset, bytes, false, &error);
     if (!status && bytes)
-        status = hdi_device_read(buffer->device, buffer->memory, offset, out_data, bytes, atomic_load(&buffer->last_ticket), &error);
+        status = hdi_device_read(buffer->device, buffer->memory, offset, out_data, bytes,
+                                 atomic_load(&buffer->last_ticket), &error);
     return hdi_context_done(buffer->device->context, status, &error);
 }
 
@@ -79,5 +81,6 @@ hd_status hd_buffer_map(hd_buffer *buffer, void **out_pointer) {
     *out_pointer = hdi_device_map(buffer->device, buffer->memory);
     if (*out_pointer) return HD_OK;
     return hdi_context_fail(buffer->device->context, HD_STATUS_UNSUPPORTED,
-                            "the host does not see the memory of %s on %s", hdi_buffer_text(buffer, name), buffer->device->found.info.id);
+                            "the host does not see the memory of %s on %s", hdi_buffer_text(buffer, name),
+                            buffer->device->found.info.id);
 }

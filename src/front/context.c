@@ -85,7 +85,8 @@ void hdi_context_put(hd_context *context, hdi_link *list, hdi_held *held) {
     hdi_mutex_unlock(&context->lock);
 }
 
-hd_status hdi_context_add(hd_context *context, hdi_link *list, hdi_held *held, const char *kind, void *object, hd_error *error) {
+hd_status hdi_context_add(hd_context *context, hdi_link *list, hdi_held *held, const char *kind, void *object,
+                          hd_error *error) {
     const hd_status status = hd_handle_new(context->handle, kind, object, &held->handle);
     if (status) return hdi_fail(error, status, "no memory for the handle of a %s", kind);
     hdi_context_put(context, list, held);
@@ -107,8 +108,8 @@ bool hdi_context_remove(hd_context *context, hdi_held *held) {
     return removed;
 }
 
-hdi_held *hdi_context_claim(hd_context *context, hdi_link *list, bool (*matches)(const hdi_link *link, const void *user),
-                            const void *user) {
+hdi_held *hdi_context_claim(hd_context *context, hdi_link *list,
+                            bool (*matches)(const hdi_link *link, const void *user), const void *user) {
     hdi_held *found = NULL;
     hdi_mutex_lock(&context->lock);
     for (hdi_link *at = list->next; at != list && !found; at = at->next)
@@ -131,7 +132,8 @@ hd_status hdi_context_probe(hd_context *context, hd_error *error) {
     hdi_mutex_lock(&context->lock);
     hd_status status = HD_OK;
     if (!context->probed) {
-        status = hdi_registry_probe(&context->registry, &context->host, context->backend[0] ? context->backend : NULL, error);
+        status = hdi_registry_probe(&context->registry, &context->host, context->backend[0] ? context->backend : NULL,
+                                    error);
         context->probed = status == HD_OK;
         if (status) hdi_registry_free(&context->registry);
         else hdi_calibrate_order(&context->registry);
@@ -177,16 +179,20 @@ static hd_status resolve(hd_context *context, const hd_context_desc *desc, hd_er
     }
     context->find_nan = desc->find_nan > 0 ? (uint32_t)HDI_MIN(desc->find_nan, 2) : (uint32_t)find_nan;
     if (context->faults.count)
-        hdi_log_line(&context->log, HD_LOG_WARNING, "fault", "calls fail on purpose: %s; nothing is kept on disk", faults);
+        hdi_log_line(&context->log, HD_LOG_WARNING, "fault", "calls fail on purpose: %s; nothing is kept on disk",
+                     faults);
     char why[128] = "";
-    bool cached = !context->faults.count && hdi_option_cache_dir(desc->cache_dir, context->cache_dir, sizeof context->cache_dir);
+    bool cached =
+        !context->faults.count && hdi_option_cache_dir(desc->cache_dir, context->cache_dir, sizeof context->cache_dir);
     if (cached) cached = hdi_folder_open(context->cache_dir, why, sizeof why);
     if (why[0])
-        hdi_log_line(&context->log, HD_LOG_WARNING, "cache", "%s: %s; until then compiled kernels and what is measured are not kept",
-                     context->cache_dir, why);
+        hdi_log_line(&context->log, HD_LOG_WARNING, "cache",
+                     "%s: %s; until then compiled kernels and what is measured are not kept", context->cache_dir, why);
     if (!cached) context->cache_dir[0] = 0;
-    context->host = (hdi_host){ .allocator = &context->allocator, .log = &context->log, .cache_dir = cached ? context->cache_dir : NULL,
-                                .validation = desc->validation > 0 || validation != 0, .one_queue = desc->one_queue > 0 || queues == 1,
+    context->host = (hdi_host){ .allocator = &context->allocator, .log = &context->log,
+                                .cache_dir = cached ? context->cache_dir : NULL,
+                                .validation = desc->validation > 0 || validation != 0,
+                                .one_queue = desc->one_queue > 0 || queues == 1,
                                 .faults = context->faults.count ? &context->faults : NULL,
                                 .cpu_threads = desc->cpu_threads ? desc->cpu_threads : (uint32_t)threads,
                                 .wait_ns = desc->wait_ns ? desc->wait_ns : wait_ms * 1000000,
@@ -217,7 +223,8 @@ hd_status hd_context_create(const hd_context_desc *desc, hd_context **out_contex
         hdi_free(&allocator, context, sizeof *context);
         return status;
     }
-    hdi_link *lists[] = { &context->devices, &context->programs, &context->kernels, &context->buffers, &context->plans, &context->tickets };
+    hdi_link *lists[] = { &context->devices, &context->programs, &context->kernels,
+                          &context->buffers, &context->plans,    &context->tickets };
     for (size_t i = 0; i < HDI_COUNT(lists); i++) hdi_list_init(lists[i]);
     *out_context = context->handle;
     return HD_OK;
@@ -226,8 +233,10 @@ hd_status hd_context_create(const hd_context_desc *desc, hd_context **out_contex
 void hd_context_destroy(hd_context *context) {
     if (!HDI_FIND(context) || !hd_handle_end(context->handle)) return;
     while (!hdi_list_empty(&context->devices)) hd_device_close(HDI_OBJECT(context->devices.next, hd_device, held.link));
-    while (!hdi_list_empty(&context->programs)) hd_program_destroy(HDI_OBJECT(context->programs.next, hd_program, held.link));
-    while (!hdi_list_empty(&context->kernels)) hd_kernel_destroy(HDI_OBJECT(context->kernels.next, hd_kernel, held.link));
+    while (!hdi_list_empty(&context->programs))
+        hd_program_destroy(HDI_OBJECT(context->programs.next, hd_program, held.link));
+    while (!hdi_list_empty(&context->kernels))
+        hd_kernel_destroy(HDI_OBJECT(context->kernels.next, hd_kernel, held.link));
     hdi_registry_free(&context->registry);
     hdi_idle_free(&context->idle);
     hdi_runs_free(&context->runs);

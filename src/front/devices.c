@@ -28,7 +28,8 @@ static const void *backend_item(const hd_context *context, size_t index, void *s
     if (!row->backend) {
         snprintf(info->reason, sizeof info->reason, "not part of this build");
         snprintf(info->mend, sizeof info->mend, "build heddle where the %s headers are installed", row->name);
-    } else if (!row->probe) snprintf(info->reason, sizeof info->reason, "not looked at: another back end was asked for");
+    } else if (!row->probe)
+        snprintf(info->reason, sizeof info->reason, "not looked at: another back end was asked for");
     else {
         snprintf(info->reason, sizeof info->reason, "%s", row->probe->reason);
         snprintf(info->mend, sizeof info->mend, "%s", row->probe->mend);
@@ -42,7 +43,8 @@ hd_status hd_devices(hd_context *context, hd_device_info *out_infos, size_t *cou
     if (!count) return HD_STATUS_NULL_POINTER;
     hd_status status = hdi_context_probe(context, &error);
     if (status) return hdi_context_keep(context, &error);
-    return list_out(sizeof(hd_device_info), context->registry.ranked_count, device_item, context, NULL, out_infos, count);
+    return list_out(sizeof(hd_device_info), context->registry.ranked_count, device_item, context, NULL, out_infos,
+                    count);
 }
 
 hd_status hd_backends(hd_context *context, hd_backend_info *out_infos, size_t *count) {
@@ -85,7 +87,8 @@ static hd_status open_facts(hd_device *device, hd_error *error) {
         return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a device");
     }
     hdi_calibrate_assume(host, &device->found, assumed);
-    const hd_status status = hdi_store_open(host->allocator, host->log, host->cache_dir, assumed, &device->facts, error);
+    const hd_status status =
+        hdi_store_open(host->allocator, host->log, host->cache_dir, assumed, &device->facts, error);
     hdi_free(host->allocator, assumed, sizeof *assumed);
     if (status) hdi_mutex_free(&device->calibrating);
     return status;
@@ -98,7 +101,8 @@ static void close_facts(hd_device *device) {
 
 hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_foreign *foreign, const char *why,
                          hd_device **out_device, hd_error *error) {
-    hd_status status = hdi_device_open(&context->host, hdi_registry_backend(&context->registry, found), found, foreign, out_device, error);
+    hd_status status = hdi_device_open(&context->host, hdi_registry_backend(&context->registry, found), found, foreign,
+                                       out_device, error);
     if (status) return status;
     (*out_device)->context = context;
     status = open_facts(*out_device, error);
@@ -111,7 +115,8 @@ hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_
     (*out_device)->relieve = relieve;
     (*out_device)->relieve_user = *out_device;
     snprintf((*out_device)->selection, sizeof (*out_device)->selection, "%s", why);
-    hdi_log_line(&context->log, found->info.kind == HD_DEVICE_SOFTWARE ? HD_LOG_WARNING : HD_LOG_INFO, "device", "%s", why);
+    hdi_log_line(&context->log, found->info.kind == HD_DEVICE_SOFTWARE ? HD_LOG_WARNING : HD_LOG_INFO, "device", "%s",
+                 why);
     return HD_OK;
 }
 
@@ -124,18 +129,22 @@ hd_status hd_device_open(hd_context *context, const hd_device_desc *desc, hd_dev
     if (!out_device) return HD_STATUS_NULL_POINTER;
     *out_device = NULL;
     if (!desc) desc = &defaults;
-    const char *request = desc->id ? desc->id : context->device[0] ? context->device : desc->vulkan_device ? "vulkan" : NULL;
-    hdi_foreign foreign = { desc->vulkan_instance, desc->vulkan_physical_device, desc->vulkan_device, desc->vulkan_get_instance_proc_addr,
+    const char *request = desc->id ? desc->id : context->device[0] ? context->device : desc->vulkan_device ? "vulkan"
+                          : NULL;
+    hdi_foreign foreign = { desc->vulkan_instance,     desc->vulkan_physical_device,
+                            desc->vulkan_device,       desc->vulkan_get_instance_proc_addr,
                             desc->vulkan_queue_family, desc->vulkan_queue_index };
     hd_status status = hdi_context_probe(context, &error);
-    if (!status) status = hdi_registry_select(&context->registry, request, context->strict, &found, why, sizeof why, &error);
-    if (!status) status = hdi_front_open(context, found, desc->vulkan_device ? &foreign : NULL, why, out_device, &error);
+    if (!status)
+        status = hdi_registry_select(&context->registry, request, context->strict, &found, why, sizeof why, &error);
+    if (!status)
+        status = hdi_front_open(context, found, desc->vulkan_device ? &foreign : NULL, why, out_device, &error);
     /* A device that cannot be opened is passed over for the next best when none was named. */
     for (uint32_t i = 0; status && !request && !context->strict && i < context->registry.ranked_count; i++) {
         const hdi_found *next = context->registry.ranked[i];
         if (next == found || next->info.kind == HD_DEVICE_SOFTWARE || next->info.kind == HD_DEVICE_NULL) continue;
-        snprintf(why, sizeof why, "requested=best selected=%s because=\"%s could not be opened: %.200s\"", next->info.id,
-                 found->info.id, error.text);
+        snprintf(why, sizeof why, "requested=best selected=%s because=\"%s could not be opened: %.200s\"",
+                 next->info.id, found->info.id, error.text);
         status = hdi_front_open(context, next, NULL, why, out_device, NULL);
     }
     if (status) return hdi_context_keep(context, &error);
@@ -158,7 +167,9 @@ static bool is_plan_of(const hdi_link *link, const void *user) {
     return of;
 }
 
-static bool is_buffer_of(const hdi_link *link, const void *user) { return HDI_OBJECT(link, hd_buffer, held.link)->device == user; }
+static bool is_buffer_of(const hdi_link *link, const void *user) {
+    return HDI_OBJECT(link, hd_buffer, held.link)->device == user;
+}
 
 void hd_device_close(hd_device *device) {
     if (!HDI_FIND(device)) return;
@@ -167,7 +178,8 @@ void hd_device_close(hd_device *device) {
     if (!hdi_context_remove(context, &device->held)) return;
     while ((found = hdi_context_claim(context, &context->tickets, is_ticket_of, device)))
         hdi_ticket_end(HDI_OBJECT(found, hd_ticket, held));
-    while ((found = hdi_context_claim(context, &context->plans, is_plan_of, device))) hdi_plan_end(HDI_OBJECT(found, hd_plan, held));
+    while ((found = hdi_context_claim(context, &context->plans, is_plan_of, device)))
+        hdi_plan_end(HDI_OBJECT(found, hd_plan, held));
     hdi_idle_drop(&context->idle, device);
     while ((found = hdi_context_claim(context, &context->buffers, is_buffer_of, device)))
         hdi_buffer_end(HDI_OBJECT(found, hd_buffer, held));
@@ -175,7 +187,9 @@ void hd_device_close(hd_device *device) {
     hdi_device_close(device);
 }
 
-const hd_device_info *hd_device_get_info(const hd_device *device) { return HDI_FIND(device) ? &device->found.info : NULL; }
+const hd_device_info *hd_device_get_info(const hd_device *device) {
+    return HDI_FIND(device) ? &device->found.info : NULL;
+}
 const char *hd_device_selection(const hd_device *device) { return HDI_FIND(device) ? device->selection : ""; }
 hd_context *hd_device_context(const hd_device *device) { return HDI_FIND(device) ? device->context->handle : NULL; }
 
@@ -237,7 +251,8 @@ hd_status hd_device_facts(hd_device *device, hd_fact *out_facts, size_t *count) 
     return hdi_context_fail(device->context, HD_STATUS_LIMIT, "%zu facts and room for %zu", *count, room);
 }
 
-hd_status hd_device_predict(hd_device *device, const hd_program *program, uint64_t *out_run_ns, uint64_t *out_transfers_ns) {
+hd_status hd_device_predict(hd_device *device, const hd_program *program, uint64_t *out_run_ns,
+                            uint64_t *out_transfers_ns) {
     if (!HDI_FIND(device)) return HDI_REFUSE(device);
     if (!HDI_FIND(program)) return HDI_REFUSE(program);
     hd_error error = { 0 };

@@ -67,7 +67,8 @@ hd_status hd_plan_timings(hd_plan *plan, hd_timing *out_timings, size_t *count) 
     if (status) return hdi_context_keep(plan->context, &error);
     const hdi_loaded *ran = plan->outputs ? plan->outputs : plan->loaded;
     if (!plan->desc.timestamps || !ran->ran)
-        return hdi_context_fail(plan->context, HD_STATUS_WRONG_STATE, "times need a plan made with timestamps, and a run");
+        return hdi_context_fail(plan->context, HD_STATUS_WRONG_STATE,
+                                "times need a plan made with timestamps, and a run");
     const size_t room = *count;
     status = hdi_loaded_timings(ran, out_timings, room, count, &error);
     if (status) return hdi_context_keep(plan->context, &error);

@@ -1,5 +1,6 @@
-/* front.h: the public objects and how they hang together. Every object sits in a list of its context, so that ending the
- * context, or a device, ends all that was made from it. This room checks arguments, keeps objects and calls the others. */
+/* front.h: the public objects and how they hang together. Every object sits in a list of its context, so that ending
+ * the context, or a device, ends all that was made from it. This room checks arguments, keeps objects and calls the
+ * others. */
 #ifndef HDI_FRONT_H
 #define HDI_FRONT_H
 
@@ -52,7 +53,8 @@ struct hd_plan {
     hdi_loaded  *alternatives[HDI_MOST_ALTERNATIVES]; /* of a plan that follows the load; else one */
     uint32_t     alternative_count;
     hdi_follow   follow;
-    uint64_t     run_keys[HDI_MOST_ALTERNATIVES]; /* under which the next plan finds what runs of each took; 0: nobody asks */
+    /* under which the next plan finds what runs of each took; 0: nobody asks */
+    uint64_t     run_keys[HDI_MOST_ALTERNATIVES];
     hdi_shadows *shadows;       /* with fail-over; else NULL */
     hdi_link     streams;       /* of the plan */
     hd_plan_memory memory;
@@ -96,14 +98,16 @@ hd_status hdi_context_fail(hd_context *context, hd_status status, const char *fo
 /* Puts an object that has a handle into a list of its context. */
 void hdi_context_put(hd_context *context, hdi_link *list, hdi_held *held);
 /* The same, and makes its handle. OUT_OF_HOST_MEMORY: it is the caller's to end. */
-hd_status hdi_context_add(hd_context *context, hdi_link *list, hdi_held *held, const char *kind, void *object, hd_error *error);
+hd_status hdi_context_add(hd_context *context, hdi_link *list, hdi_held *held, const char *kind, void *object,
+                          hd_error *error);
 #define HDI_ADD(context, list, object, error) \
     hdi_context_add((context), (list), &(object)->held, HDI_KIND_OF(object), (object), (error))
 /* Takes an object out of its list, and its handle back; false: somebody else did, and ends it. */
 bool hdi_context_remove(hd_context *context, hdi_held *held);
 /* Takes the first object out of a list for which `matches` is true; NULL: there is none. It is the caller's to end:
  * another thread may end others meanwhile. */
-hdi_held *hdi_context_claim(hd_context *context, hdi_link *list, bool (*matches)(const hdi_link *link, const void *user), const void *user);
+hdi_held *hdi_context_claim(hd_context *context, hdi_link *list,
+                            bool (*matches)(const hdi_link *link, const void *user), const void *user);
 hd_status hdi_context_probe(hd_context *context, hd_error *error);
 /* ---- devices.c ---- */
 hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_foreign *foreign, const char *why,
@@ -130,13 +134,13 @@ hd_status hdi_watch_begin(hd_plan *plan, const hd_program *program, hd_program *
 hd_status hdi_watch_look(hd_plan *plan, hd_error *error);
 /* ---- plans.c ---- */
 /* As hd_plan_create; `saved`: it is that plan, and `desc` says what is not in it. */
-hd_status hdi_plan_new(hd_device *device, const hd_program *program, const hd_plan_desc *desc, const hdi_saved_plan *saved,
-                       hd_plan **out_plan);
+hd_status hdi_plan_new(hd_device *device, const hd_program *program, const hd_plan_desc *desc,
+                       const hdi_saved_plan *saved, hd_plan **out_plan);
 /* Ends a plan that is in no list any more. */
 void hdi_plan_end(hd_plan *plan);
 /* ---- borrow.c: operations that a device has no kernel for ---- */
-/* Puts the CPU beside the plan's device for what that one cannot compute, as a route. False: it is not allowed, not possible, or would
- * not help; the plan is as it was. */
+/* Puts the CPU beside the plan's device for what that one cannot compute, as a route. False: it is not allowed, not
+ * possible, or would not help; the plan is as it was. */
 bool hdi_borrow_cpu(hd_plan *plan, const hd_program *program);
 void hdi_borrow_end(hd_plan *plan);
 /* ---- lost.c: moving on when a device is lost ---- */

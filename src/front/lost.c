@@ -1,5 +1,5 @@
-/* lost.c: moving on when a device is lost. After a loss a plan is planned anew with other devices in place of the lost ones,
- * and goes on with its host copies (run/shadow.c). */
+/* lost.c: moving on when a device is lost. After a loss a plan is planned anew with other devices in place of the lost
+ * ones, and goes on with its host copies (run/shadow.c). */
 #include "front/front.h"
 
 /* Has the plan the device already? */
@@ -23,8 +23,8 @@ hd_device *hdi_device_open_already(hd_context *context, const char *id, bool *ou
     return open;
 }
 
-/* What takes a lost device's place: the best device that the plan has not and that was not lost, opened already or opened
- * now; else one that the plan has. */
+/* What takes a lost device's place: the best device that the plan has not and that was not lost, opened already or
+ * opened now; else one that the plan has. */
 static hd_status find_next(const hd_plan *plan, const hd_device *lost, hd_device **out_device, hd_error *error) {
     hd_context *context = plan->context;
     for (uint32_t i = 0; i < context->registry.ranked_count; i++) {
@@ -57,8 +57,8 @@ static hd_status replace_lost(hd_plan *plan, hd_error *error) {
         hdi_mutex_lock(&plan->context->lock); /* those who close devices look at the plan's */
         plan->devices[d] = next;
         hdi_mutex_unlock(&plan->context->lock);
-        hdi_log_line(&plan->context->log, HD_LOG_WARNING, "plan", "%s was lost: the plan goes on on %s", lost->found.info.id,
-                     next->found.info.id);
+        hdi_log_line(&plan->context->log, HD_LOG_WARNING, "plan", "%s was lost: the plan goes on on %s",
+                     lost->found.info.id, next->found.info.id);
     }
     return status;
 }

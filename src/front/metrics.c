@@ -1,4 +1,5 @@
-/* metrics.c: what a context counts, in the text format of Prometheus: https://prometheus.io/docs/instrumenting/exposition_formats/ */
+/* metrics.c: what a context counts, in the text format of Prometheus:
+ * https://prometheus.io/docs/instrumenting/exposition_formats/ */
 #include "front/front.h"
 
 /* The counters of a device: X(member of hd_device_stats, name, type, what it is). */
@@ -45,7 +46,8 @@ static void look(hd_device *device, seen *out) {
     out->stats = device->stats;
     out->lost = device->lost != HD_OK;
     for (uint32_t i = 0; i < device->holdings.capacity; i++)
-        if (device->holdings.of[i].memory) out->kinds[device->holdings.of[i].info.kind] += device->holdings.of[i].info.bytes;
+        if (device->holdings.of[i].memory)
+            out->kinds[device->holdings.of[i].info.kind] += device->holdings.of[i].info.bytes;
     hdi_mutex_unlock(&device->lock);
 }
 
@@ -112,7 +114,8 @@ hd_status hd_context_metrics(hd_context *context, char *out_text, size_t room, s
     one(&text, "objects", "gauge", "objects of the context alive", live);
     one(&text, "plans", "gauge", "plans alive", plans);
     one(&text, "failures_total", "counter", "calls that failed", atomic_load(&context->failures));
-    one(&text, "failovers_total", "counter", "times that a plan moved to another device", atomic_load(&context->failovers));
+    one(&text, "failovers_total", "counter", "times that a plan moved to another device",
+        atomic_load(&context->failovers));
     print_devices(&text, devices, at);
     hdi_mutex_unlock(&context->lock);
     hdi_free(&context->allocator, devices, count * sizeof *devices);

@@ -1,18 +1,24 @@
-/* planning.c: from a program and wishes to a loaded plan: the facts of the devices are asked, the plan room decides, and
- * what a plan would run that was never judged on its device is judged first. All of it happens when a plan is created. */
+/* planning.c: from a program and wishes to a loaded plan: the facts of the devices are asked, the plan room decides,
+ * and what a plan would run that was never judged on its device is judged first. All of it happens when a plan is
+ * created. */
 #include "front/front.h"
 #include <math.h>
 
 hdi_plan_options hdi_plan_options_of(const hd_plan_desc *desc) {
-    return (hdi_plan_options){ .math = desc->math == HD_MATH_EXACT ? HD_MATH_EXACT : HD_MATH_FAST, .budget_bytes = desc->budget_bytes,
-                               .no_fusion = desc->no_fusion != 0, .in_order = desc->in_order != 0, .slice_us = desc->slice_us };
+    return (hdi_plan_options){ .math = desc->math == HD_MATH_EXACT ? HD_MATH_EXACT : HD_MATH_FAST,
+                               .budget_bytes = desc->budget_bytes,
+                               .no_fusion = desc->no_fusion != 0, .in_order = desc->in_order != 0,
+                               .slice_us = desc->slice_us };
 }
 
-static bool is_auto(const hd_plan *plan) { return plan->device_count > 1 && plan->desc.route && strcmp(plan->desc.route, "auto") == 0; }
+static bool is_auto(const hd_plan *plan) {
+    return plan->device_count > 1 && plan->desc.route && strcmp(plan->desc.route, "auto") == 0;
+}
 
 hd_status hdi_planning_check(const hd_plan *plan, hd_error *error) {
     const hd_plan_desc *desc = &plan->desc;
-    if ((unsigned)desc->math > HD_MATH_EXACT) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "math %d does not exist", (int)desc->math);
+    if ((unsigned)desc->math > HD_MATH_EXACT)
+        return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "math %d does not exist", (int)desc->math);
     if (desc->beside_count >= HDI_MOST_DEVICES || (desc->beside_count && !desc->beside))
         return hdi_fail(error, HD_STATUS_LIMIT, "a plan has at most %d devices", HDI_MOST_DEVICES);
     for (uint32_t d = 1; d < plan->device_count; d++) {
@@ -21,16 +27,21 @@ hd_status hdi_planning_check(const hd_plan *plan, hd_error *error) {
                             plan->devices[d] ? "of another context" : "NULL or was closed");
         for (uint32_t e = 0; e < d; e++)
             if (plan->devices[d] == plan->devices[e])
-                return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "devices %u and %u of the plan are the same one", e, d);
+                return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "devices %u and %u of the plan are the same one", e,
+                                d);
     }
     if (desc->route && plan->device_count == 1 && strcmp(desc->route, "auto") != 0)
-        return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a route needs a second device to go to: hd_plan_desc.beside");
+        return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT,
+                        "a route needs a second device to go to: hd_plan_desc.beside");
     if (desc->follow && (desc->failover || !desc->route || strcmp(desc->route, "auto") != 0))
-        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a plan that follows the load has route \"auto\" and no fail-over");
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED,
+                        "a plan that follows the load has route \"auto\" and no fail-over");
     return HD_OK;
 }
 
-static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to plan"); }
+static hd_status no_memory(hd_error *error) {
+    return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to plan");
+}
 
 /* What a plan is made from; the facts are those of its devices as they are now. */
 typedef struct planning {
@@ -77,8 +88,9 @@ static hd_status choose(planning *p, const hd_program *program, hd_error *error)
     const hd_plan *plan = p->plan;
     bool *resident = hdi_alloc(&plan->context->allocator, program->node_count * sizeof *resident);
     const hdi_choose_wish wish = { wish_of(p, program, NULL), plan->device_count, p->figures, p->software, resident };
-    hd_status status = resident ? hdi_inputs_mark(program, plan->desc.resident, plan->desc.resident_count, resident, error)
-                                : no_memory(error);
+    hd_status status = resident
+                           ? hdi_inputs_mark(program, plan->desc.resident, plan->desc.resident_count, resident, error)
+                           : no_memory(error);
     if (!status) status = hdi_choose(&wish, &p->choice, error);
     hdi_free(&plan->context->allocator, resident, program->node_count * sizeof *resident);
     return status;
@@ -87,7 +99,8 @@ static hd_status choose(planning *p, const hd_program *program, hd_error *error)
 /* By a route in words; without one all is on the first device. */
 static hd_status place_by_words(planning *p, const hd_program *program, hd_error *error) {
     const hd_plan *plan = p->plan;
-    if (!plan->desc.route || plan->device_count == 1) return hdi_placement_new(program, plan->device_count, &p->placement, error);
+    if (!plan->desc.route || plan->device_count == 1)
+        return hdi_placement_new(program, plan->device_count, &p->placement, error);
     return hdi_placement_parse(program, plan->desc.route, p->ids, plan->device_count, &p->placement, error);
 }
 
@@ -95,8 +108,9 @@ static hd_status place_by_words(planning *p, const hd_program *program, hd_error
 
 /* The program, the wishes and the devices: with a placement's hash it is what earlier plans left their times under. */
 static uint64_t key_of(const hd_plan *plan) {
-    const uint64_t wishes[] = { plan->desc.math == HD_MATH_EXACT, plan->desc.budget_bytes, (uint64_t)(plan->desc.no_fusion != 0),
-                                (uint64_t)(plan->desc.in_order != 0), plan->desc.slice_us };
+    const uint64_t wishes[] = { plan->desc.math == HD_MATH_EXACT, plan->desc.budget_bytes,
+                                (uint64_t)(plan->desc.no_fusion != 0), (uint64_t)(plan->desc.in_order != 0),
+                                plan->desc.slice_us };
     uint64_t key = hdi_hash(HDI_HASH_START, plan->program_text.bytes, plan->program_text.count);
     key = hdi_hash(key, wishes, sizeof wishes);
     for (uint32_t d = 0; d < plan->device_count; d++) key = hdi_hash(key, &plan->devices[d], sizeof plan->devices[d]);
@@ -132,7 +146,8 @@ static void add_alternative(hd_plan *plan, hdi_loaded *loaded, double run_ns) {
 }
 
 /* One that waits for reuse, or a new one. */
-static hd_status load(planning *p, const hd_program *program, const hdi_placement *placement, double run_ns, hd_error *error) {
+static hd_status load(planning *p, const hd_program *program, const hdi_placement *placement, double run_ns,
+                      hd_error *error) {
     hd_plan *plan = p->plan;
     hdi_plan *made = NULL;
     hdi_loaded *loaded = hdi_idle_take(&plan->context->idle, plan_key_of(plan, placement));
@@ -231,7 +246,8 @@ hd_status hdi_planning_load(hd_plan *plan, const hd_program *program, const hdi_
     end(p);
     if (!status) status = hdi_calibrate_judge(plan->devices, made, &wrong, error);
     if (!status && wrong)
-        status = hdi_fail(error, HD_STATUS_UNSUPPORTED, "the saved plan has a kernel that is wrong on its device; plan anew");
+        status = hdi_fail(error, HD_STATUS_UNSUPPORTED,
+                          "the saved plan has a kernel that is wrong on its device; plan anew");
     if (status) {
         hdi_plan_free(made);
         return status;
@@ -243,8 +259,8 @@ hd_status hdi_planning_load(hd_plan *plan, const hd_program *program, const hdi_
     return HD_OK;
 }
 
-static hd_status estimate_once(hd_plan *plan, const hd_program *program, hd_plan_memory *out_memory, hd_plan_memory *out_each,
-                               hd_error *error) {
+static hd_status estimate_once(hd_plan *plan, const hd_program *program, hd_plan_memory *out_memory,
+                               hd_plan_memory *out_each, hd_error *error) {
     planning *p = begin(plan, error);
     hdi_plan *made = NULL;
     if (!p) return HD_STATUS_OUT_OF_HOST_MEMORY;
@@ -258,8 +274,8 @@ static hd_status estimate_once(hd_plan *plan, const hd_program *program, hd_plan
     return status;
 }
 
-hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_plan_memory *out_memory, hd_plan_memory *out_each,
-                                hd_error *error) {
+hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_plan_memory *out_memory,
+                                hd_plan_memory *out_each, hd_error *error) {
     hd_error first = { 0 };
     hd_status status = estimate_once(plan, program, out_memory, out_each, &first);
     if (lacks_kernels(status) && !out_each && hdi_borrow_cpu(plan, program)) {

@@ -49,7 +49,8 @@ static hd_status make(hd_plan *plan, const hd_program *program, const hdi_saved_
     hd_status status = hdi_planning_check(plan, error);
     if (status) return status;
     hdi_program_print(program, &plan->program_text);
-    if (plan->program_text.failed) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the program's text");
+    if (plan->program_text.failed)
+        return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the program's text");
     status = keep_route(plan, error);
     if (!status && saved) status = hdi_planning_load(plan, program, saved, error);
     else if (!status) status = hdi_planning_make(plan, program, error);
@@ -58,7 +59,8 @@ static hd_status make(hd_plan *plan, const hd_program *program, const hdi_saved_
     return status;
 }
 
-static hd_status watch_and_make(hd_plan *plan, const hd_program *program, const hdi_saved_plan *saved, hd_error *error) {
+static hd_status watch_and_make(hd_plan *plan, const hd_program *program, const hdi_saved_plan *saved,
+                                hd_error *error) {
     hd_program *watched = NULL;
     hd_status status = plan->context->find_nan && !saved ? hdi_watch_begin(plan, program, &watched, error) : HD_OK;
     if (!status) status = make(plan, watched ? watched : program, saved, error);
@@ -72,8 +74,8 @@ static hd_status check_program(const hd_device *device, const hd_program *progra
     return hdi_program_check(program, error);
 }
 
-hd_status hdi_plan_new(hd_device *device, const hd_program *program, const hd_plan_desc *desc, const hdi_saved_plan *saved,
-                       hd_plan **out_plan) {
+hd_status hdi_plan_new(hd_device *device, const hd_program *program, const hd_plan_desc *desc,
+                       const hdi_saved_plan *saved, hd_plan **out_plan) {
     const hd_plan_desc defaults = { 0 };
     hd_context *context = device->context;
     hd_error error = { 0 };
@@ -118,8 +120,8 @@ void hd_plan_destroy(hd_plan *plan) {
     if (HDI_FIND(plan) && hdi_context_remove(plan->context, &plan->held)) hdi_plan_end(plan);
 }
 
-static hd_status estimate(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan_memory *out_memory,
-                          hd_plan_memory *out_each) {
+static hd_status estimate(hd_device *device, const hd_program *program, const hd_plan_desc *desc,
+                          hd_plan_memory *out_memory, hd_plan_memory *out_each) {
     const hd_plan_desc defaults = { 0 };
     if (!HDI_FIND(device)) return HDI_REFUSE(device);
     if (!HDI_FIND(program)) return HDI_REFUSE(program);
@@ -134,11 +136,13 @@ static hd_status estimate(hd_device *device, const hd_program *program, const hd
     return hdi_context_done(device->context, status, &error);
 }
 
-hd_status hd_plan_estimate(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan_memory *out_memory) {
+hd_status hd_plan_estimate(hd_device *device, const hd_program *program, const hd_plan_desc *desc,
+                           hd_plan_memory *out_memory) {
     return estimate(device, program, desc, out_memory, NULL);
 }
 
-hd_status hd_plan_estimate_each(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan_memory *out_memories) {
+hd_status hd_plan_estimate_each(hd_device *device, const hd_program *program, const hd_plan_desc *desc,
+                                hd_plan_memory *out_memories) {
     return estimate(device, program, desc, NULL, out_memories);
 }
 
@@ -192,7 +196,8 @@ hd_status hd_plan_write(hd_plan *plan, const char *name, const void *data, uint6
     hd_error error = { 0 };
     hdi_loaded_port *port = hdi_port_find(plan->loaded, name, HDI_PORTS(INPUT) | HDI_PORTS(STATE), bytes, &error);
     hd_status status = error.status;
-    if (!status) status = hdi_drive(plan->loaded, true, 0, &error); /* segments that were not handed over yet may read it */
+    /* segments that were not handed over yet may read it */
+    if (!status) status = hdi_drive(plan->loaded, true, 0, &error);
     if (!status && plan->shadows) status = hdi_shadow_keep(plan->shadows, plan->loaded, port, data, &error);
     if (!status) status = hdi_port_write(plan->loaded, port, data, &error);
     if (!status) port->version = ++plan->writes;
@@ -207,12 +212,14 @@ hd_status hd_plan_read(hd_plan *plan, const char *name, void *out_data, uint64_t
     if (!HDI_FIND(plan)) return HDI_REFUSE(plan);
     if (!name || !out_data) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
-    const hdi_loaded_port *port = hdi_port_find(plan->loaded, name, HDI_PORTS(OUTPUT) | HDI_PORTS(STATE), bytes, &error);
+    const hdi_loaded_port *port =
+        hdi_port_find(plan->loaded, name, HDI_PORTS(OUTPUT) | HDI_PORTS(STATE), bytes, &error);
     hd_status status = error.status;
     if (!status) status = hdi_drive(plan->loaded, true, 0, &error);
     const bool output = !status && port->kind == HD_PORT_OUTPUT;
     hdi_loaded *from = output && plan->outputs ? plan->outputs : plan->loaded;
-    if (output && !from->ran) status = hdi_fail(&error, HD_STATUS_WRONG_STATE, "output \"%s\" is read before the first run", name);
+    if (output && !from->ran)
+        status = hdi_fail(&error, HD_STATUS_WRONG_STATE, "output \"%s\" is read before the first run", name);
     if (!status) status = hdi_port_read(from, &from->ports[port - plan->loaded->ports], out_data, &error);
     if (hdi_plan_may_move(plan, status)) { /* lost after the run was handed over: do the run again elsewhere */
         const bool ran = plan->loaded->ran;
@@ -234,7 +241,8 @@ hd_status hd_plan_bind(hd_plan *plan, const char *name, hd_buffer *buffer, uint6
     const hdi_loaded_port *port = hdi_port_named(plan->loaded, name, kinds, &error);
     hd_status status = error.status;
     if (!status && (plan->desc.failover || plan->alternative_count > 1))
-        status = hdi_fail(&error, HD_STATUS_UNSUPPORTED, "\"%s\": a plan with fail-over or alternatives keeps its own memory", name);
+        status = hdi_fail(&error, HD_STATUS_UNSUPPORTED,
+                          "\"%s\": a plan with fail-over or alternatives keeps its own memory", name);
     if (!status && offset % 256 != 0)
         status = hdi_fail(&error, HD_STATUS_INVALID_ARGUMENT, "\"%s\": offset %llu is no multiple of 256", name,
                           (unsigned long long)offset);

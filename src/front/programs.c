@@ -73,7 +73,8 @@ static bool find_kernel(void *user, uint64_t hash, hdi_custom *out_custom) {
     return found;
 }
 
-static hd_status read(hd_context *context, const char *text, size_t bytes, hdi_find_kernel find, void *user, hd_program **out_program) {
+static hd_status read(hd_context *context, const char *text, size_t bytes, hdi_find_kernel find, void *user,
+                      hd_program **out_program) {
     hd_program *program = new_program(context);
     if (!program) return HD_STATUS_OUT_OF_HOST_MEMORY;
     hd_error error = { 0 };
@@ -109,8 +110,9 @@ static bool find_launched(void *user, uint64_t hash, hdi_custom *out_custom) {
 hd_status hdi_program_copy(hd_context *context, const hd_program *program, hd_program **out_copy) {
     hdi_text text = { .allocator = &context->allocator };
     hdi_program_print(program, &text);
-    const hd_status status = text.failed ? hdi_context_fail(context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to copy a program")
-                                         : read(context, text.bytes, text.count, find_launched, (void *)(uintptr_t)program, out_copy);
+    const hd_status status =
+        text.failed ? hdi_context_fail(context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to copy a program")
+                    : read(context, text.bytes, text.count, find_launched, (void *)(uintptr_t)program, out_copy);
     hdi_text_free(&text);
     return status;
 }
@@ -133,12 +135,13 @@ static const hd_kernel_gradient *find_gradient(const hd_gradients_desc *desc, co
     return NULL;
 }
 
-hd_status hd_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count, const hd_gradients_desc *desc,
-                       hd_value *out_gradients) {
+hd_status hd_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count,
+                       const hd_gradients_desc *desc, hd_value *out_gradients) {
     const hd_gradients_desc defaults = { 0 };
     hd_program *const handle = program;
     if (!HDI_FIND(program)) return HDI_REFUSE(program);
-    const hd_status status = hdi_gradients(handle, loss, wanted, wanted_count, desc ? desc : &defaults, find_gradient, out_gradients);
+    const hd_status status =
+        hdi_gradients(handle, loss, wanted, wanted_count, desc ? desc : &defaults, find_gradient, out_gradients);
     return status && program->error.status ? hdi_context_keep(program->context, &program->error) : status;
 }
 
@@ -161,13 +164,16 @@ static hd_status new_kernel(hd_context *context, const hd_kernel_desc *desc, hd_
     enum { MOST_BYTES = 16 << 20 };
     hdi_file file = { 0 };
     hd_status status = HD_OK;
-    if (!desc->spirv && !desc->path) return hdi_fail(error, HD_STATUS_NULL_POINTER, "a kernel needs SPIR-V bytes or a path");
+    if (!desc->spirv && !desc->path)
+        return hdi_fail(error, HD_STATUS_NULL_POINTER, "a kernel needs SPIR-V bytes or a path");
     if (!desc->spirv) status = hdi_file_read(&context->allocator, desc->path, MOST_BYTES, &file, error);
-    if (!desc->spirv && !status && file.count == 0) status = hdi_fail(error, HD_STATUS_MODULE, "%s is empty", desc->path);
+    if (!desc->spirv && !status && file.count == 0)
+        status = hdi_fail(error, HD_STATUS_MODULE, "%s is empty", desc->path);
     if (status) return status;
     hd_kernel *kernel = hdi_alloc(&context->allocator, sizeof *kernel);
     if (!kernel) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a kernel");
-    const hdi_spirv_input input = { .module = desc->spirv ? desc->spirv : file.data, .bytes = desc->spirv ? desc->spirv_bytes : file.count,
+    const hdi_spirv_input input = { .module = desc->spirv ? desc->spirv : file.data,
+                                    .bytes = desc->spirv ? desc->spirv_bytes : file.count,
                                     .entry = desc->entry, .spec_ids = desc->spec_ids, .spec_values = desc->spec_values,
                                     .spec_count = desc->spec_count };
     if (kernel) kernel->user = hdi_user_kernel_new(&context->allocator, &input, error);
@@ -215,7 +221,8 @@ static bool find_launch(hd_program *program, hd_kernel *kernel, hdi_custom *out_
     if (!HDI_FIND(program)) return HDI_REFUSE(program), false;
     hd_error *error = &program->error;
     if (!kernel) hdi_fail(error, HD_STATUS_NULL_POINTER, "dispatch: the kernel is NULL");
-    else if (!HDI_FIND(kernel)) hdi_fail(error, HD_STATUS_STALE_HANDLE, "dispatch: the kernel was destroyed, or is none");
+    else if (!HDI_FIND(kernel))
+        hdi_fail(error, HD_STATUS_STALE_HANDLE, "dispatch: the kernel was destroyed, or is none");
     else if (program->context && kernel->context != program->context)
         hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "dispatch: the kernel is of another context than the program");
     else {

@@ -32,13 +32,16 @@ hd_status hd_stream_create(hd_plan *plan, const hd_stream_desc *desc, hd_stream 
     if (!desc) desc = &defaults;
     hd_context *context = plan->context;
     if (desc->depth > HDI_STREAM_MOST_DEPTH)
-        return hdi_context_fail(context, HD_STATUS_LIMIT, "a stream of depth %u; it is 1 to %d", desc->depth, HDI_STREAM_MOST_DEPTH);
+        return hdi_context_fail(context, HD_STATUS_LIMIT, "a stream of depth %u; it is 1 to %d", desc->depth,
+                                HDI_STREAM_MOST_DEPTH);
     if (plan->loaded->plan->segment_count > 1 || plan->alternative_count > 1 || plan->desc.failover)
-        return hdi_context_fail(context, HD_STATUS_UNSUPPORTED, "streams take plans on one device, without fail-over and alternatives");
+        return hdi_context_fail(context, HD_STATUS_UNSUPPORTED,
+                                "streams take plans on one device, without fail-over and alternatives");
     hd_error error = { 0 };
     hd_stream *stream = hdi_alloc(&context->allocator, sizeof *stream);
     if (!stream) return hdi_context_fail(context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a stream");
-    hd_status status = hdi_stream_make(plan->loaded, desc->depth ? desc->depth : HDI_STREAM_DEPTH, &stream->stream, &error);
+    hd_status status =
+        hdi_stream_make(plan->loaded, desc->depth ? desc->depth : HDI_STREAM_DEPTH, &stream->stream, &error);
     if (!status && (status = HDI_ADD(context, &plan->streams, stream, &error))) hdi_stream_end(stream->stream);
     if (status) {
         hdi_free(&context->allocator, stream, sizeof *stream);
@@ -58,8 +61,8 @@ static hdi_stream_item item_of_output(const hd_stream_output *out) {
     return (hdi_stream_item){ out->name, out->data, out->buffer, out->offset, out->bytes, false };
 }
 
-hd_status hd_stream_submit(hd_stream *stream, const hd_stream_input *inputs, size_t input_count, const hd_stream_output *outputs,
-                           size_t output_count, hd_ticket **out_ticket) {
+hd_status hd_stream_submit(hd_stream *stream, const hd_stream_input *inputs, size_t input_count,
+                           const hd_stream_output *outputs, size_t output_count, hd_ticket **out_ticket) {
     if (out_ticket) *out_ticket = NULL;
     if (!HDI_FIND(stream)) return HDI_REFUSE(stream);
     if ((!inputs && input_count) || (!outputs && output_count)) return HD_STATUS_NULL_POINTER;
@@ -74,7 +77,8 @@ hd_status hd_stream_submit(hd_stream *stream, const hd_stream_input *inputs, siz
     for (size_t i = 0; i < count && items && !status; i++) {
         items[i] = i < input_count ? item_of_input(&inputs[i]) : item_of_output(&outputs[i - input_count]);
         if (items[i].buffer && !HDI_FIND(items[i].buffer))
-            status = hdi_fail(&error, HD_STATUS_STALE_HANDLE, "\"%s\": the buffer was destroyed, or is none", items[i].name);
+            status =
+                hdi_fail(&error, HD_STATUS_STALE_HANDLE, "\"%s\": the buffer was destroyed, or is none", items[i].name);
     }
     if (!status) status = hdi_ticket_new(context, &ticket, &error);
     if (!status) status = hdi_stream_submit(stream->stream, items, count, &ticket->run, &ticket->number, &error);

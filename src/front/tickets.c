@@ -3,7 +3,8 @@
 
 /* ---- runs ---- */
 
-/* A plan that follows the load goes on where the rule says. Inputs and states go along before the next run; outputs stay. */
+/* A plan that follows the load goes on where the rule says. Inputs and states go along before the next run; outputs
+ * stay. */
 static void follow(hd_plan *plan, uint64_t took_ns) {
     hd_error error = { 0 };
     hdi_loaded *next = plan->alternatives[hdi_follow_next(&plan->follow, took_ns, hdi_now_ns())];
@@ -91,8 +92,9 @@ hd_status hd_plan_submit(hd_plan *plan, hd_ticket **out_ticket) {
 static hd_status carry_on(hd_ticket *ticket, bool wait, uint64_t timeout_ns, hd_error *error) {
     hd_status status = ticket->run.open ? hdi_drive(ticket->plan->loaded, wait, timeout_ns, error) : HD_OK;
     if (!status && ticket->run.failed)
-        status = hdi_fail(error, ticket->run.failed,
-                          "the run ended before its last segment or its outputs: it failed, or its plan or stream was ended");
+        status = hdi_fail(
+            error, ticket->run.failed,
+            "the run ended before its last segment or its outputs: it failed, or its plan or stream was ended");
     return status;
 }
 
@@ -173,11 +175,13 @@ hd_status hd_context_poll(hd_context *context, size_t *out_left) {
     if (!HDI_FIND(context)) return HDI_REFUSE(context);
     const size_t count = list_awaited(context, NULL, 0);
     hd_ticket **tickets = hdi_alloc(&context->allocator, count * sizeof(hd_ticket *));
-    if (count && !tickets) return hdi_context_fail(context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to look at %zu runs", count);
+    if (count && !tickets)
+        return hdi_context_fail(context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to look at %zu runs", count);
     const size_t all = list_awaited(context, tickets, count);
     for (size_t i = 0; i < HDI_MIN(all, count); i++) {
         bool done;
-        if (hd_handle_find(tickets[i], hdi_kind_ticket)) hd_ticket_poll(tickets[i], &done); /* else one that was told ended it */
+        /* else one that was told ended it */
+        if (hd_handle_find(tickets[i], hdi_kind_ticket)) hd_ticket_poll(tickets[i], &done);
     }
     hdi_free(&context->allocator, tickets, count * sizeof(hd_ticket *));
     if (out_left) *out_left = list_awaited(context, NULL, 0);

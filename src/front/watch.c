@@ -1,5 +1,5 @@
-/* watch.c: plans whose runs say where NaN come from: they are made from the watched program (program/watch.c), and what its
- * outputs tell is looked at after each run. */
+/* watch.c: plans whose runs say where NaN come from: they are made from the watched program (program/watch.c), and what
+ * its outputs tell is looked at after each run. */
 #include "front/front.h"
 #include <stdlib.h>
 
@@ -34,8 +34,10 @@ static hd_status tell(const hd_program *program, hd_value value, hdi_watched tol
     char shape[HDI_SHAPE_TEXT], place[HDI_SHAPE_TEXT];
     place_text(node->shape, told.first, place);
     const hd_status status = hdi_fail(error, HD_STATUS_NOT_FINITE,
-        "v%u, %s %s%s%s%s%s, is the first to hold a NaN or an infinity that its operands do not: %d NaN and %d infinities of %llu "
-        "elements, the first at %s; look at what it is made of", value, op, hd_dtype_name(node->dtype), hdi_shape_text(node->shape, shape),
+        "v%u, %s %s%s%s%s%s, is the first to hold a NaN or an infinity that its operands do not: %d NaN and %d "
+        "infinities of %llu "
+        "elements, the first at %s; look at what it is made of", value, op, hd_dtype_name(node->dtype),
+        hdi_shape_text(node->shape, shape),
         name ? " \"" : "", name ? name : "", name ? "\"" : "", told.nan, told.not_finite - told.nan,
         (unsigned long long)hd_shape_elements(node->shape), place);
     if (error && error->status == status) snprintf(error->op, sizeof error->op, "%s", op);
@@ -51,7 +53,8 @@ static hd_status read_all(hd_plan *plan, hdi_watched *told, bool *out_any, hd_er
         const hdi_loaded_port *port = &from->ports[p];
         if (port->kind != HD_PORT_OUTPUT || strncmp(port->name, HDI_WATCH_NAME, strlen(HDI_WATCH_NAME)) != 0) continue;
         const unsigned long value = strtoul(port->name + strlen(HDI_WATCH_NAME), NULL, 10);
-        if (value == 0 || value > plan->watched || port->bytes != sizeof *told) continue; /* an output of the caller's own */
+        /* an output of the caller's own */
+        if (value == 0 || value > plan->watched || port->bytes != sizeof *told) continue;
         status = hdi_port_read(from, port, &told[value - 1], error);
         *out_any |= told[value - 1].not_finite > 0;
     }
@@ -65,7 +68,8 @@ hd_status hdi_watch_look(hd_plan *plan, hd_error *error) {
     bool any = false;
     hd_status status = told ? read_all(plan, told, &any, error)
                             : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to look for NaN");
-    if (!status && any) status = hdi_program_read(plan->context, plan->program_text.bytes, plan->program_text.count, &program);
+    if (!status && any)
+        status = hdi_program_read(plan->context, plan->program_text.bytes, plan->program_text.count, &program);
     const hd_value first = program && !status ? hdi_watch_first(program, told, plan->context->find_nan > 1) : 0;
     if (first) status = tell(program, first, told[first - 1], error);
     hd_program_destroy(program);

@@ -650,8 +650,9 @@ EXACT_FN float exact_gelu_tanh(float x) {
 /* ---- numbers of 8 bits ------------------------------------------------------------------------------------------ */
 
 /* How a run of numbers, the bits of whose largest magnitude are `most`, becomes whole numbers from -127 to 127: times
- * `inverse`, to the nearest even integer; `scale` takes them back. Both within 2^-22. Below 2^-64 all are 0, so that no product
- * with a scale of f16 is subnormal. Where one is infinite or NaN the scale is NaN, whatever the codes are then. */
+ * `inverse`, to the nearest even integer; `scale` takes them back. Both within 2^-22. Below 2^-64 all are 0, so that no
+ * product with a scale of f16 is subnormal. Where one is infinite or NaN the scale is NaN, whatever the codes are
+ * then. */
 EXACT_STRUCT(exact_rounding) { float scale; float inverse; };
 EXACT_FN exact_rounding exact_int8_rounding(exact_uint most) {
     exact_real y = exact_rcp_guess(exact_from_bits(EXACT_ONE | (most & 0x007fffffu)));

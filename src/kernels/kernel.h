@@ -17,10 +17,12 @@ typedef enum hdi_module_id {
 } hdi_module_id;
 const hdi_module *hdi_module_get(uint32_t id); /* NULL outside of the table */
 
-/* ---- variants (variant.c): what is judged as one, and avoided as one where a known answer shows it to be wrong ---- */
+/* ---- variants (variant.c): what is judged as one, and avoided as one where a known answer shows it to be wrong
+ * ---- */
 
-/* A module in fast or exact arithmetic, with a bit for each of its forms that a kernel has: the steps of an element-wise
- * chain (steps.h); operation and type of a reduction or of rows; else the type of the weights, the keys or the table. */
+/* A module in fast or exact arithmetic, with a bit for each of its forms that a kernel has: the steps of an
+ * element-wise chain (steps.h); operation and type of a reduction or of rows; else the type of the weights, the keys or
+ * the table. */
 typedef struct hdi_variant {
     uint32_t module;
     bool     exact;
@@ -65,7 +67,8 @@ typedef struct hdi_chain {
     uint32_t   attr_count;
 } hdi_chain;
 
-/* An rms_norm that a matrix product does to A's rows on the way, instead of reading rows that are normalised already. */
+/* An rms_norm that a matrix product does to A's rows on the way, instead of reading rows that are normalised
+ * already. */
 typedef struct hdi_norm {
     bool       present, weighted;
     hdi_tensor weight; /* along A's last axis */
@@ -85,13 +88,14 @@ typedef struct hdi_request {
     hd_math           math;    /* fast or exact */
     const hdi_attrs  *norm;    /* HDI_OP_ROPE: of the rms_norm before it; its weight is inputs[2]. NULL: none */
 } hdi_request;
-/* HDI_OP_ROPE may also be the whole step of a head: inputs x, positions, the norm's weight, and position[B] and pages[B,P] of
- * the rows of `out`, a state of any float type, that the turned heads of each token become. Absent inputs have no type. */
+/* HDI_OP_ROPE may also be the whole step of a head: inputs x, positions, the norm's weight, and position[B] and
+ * pages[B,P] of the rows of `out`, a state of any float type, that the turned heads of each token become. Absent inputs
+ * have no type. */
 
 /* ---- options (option.c): several right ways of computing one request ---- */
 
-/* A kernel's rules choose a module and constants for a request. Where others compute it too, these are its options: rows of
- * one table. Which one is fastest differs from device to device; what was measured is a fact of the device
+/* A kernel's rules choose a module and constants for a request. Where others compute it too, these are its options:
+ * rows of one table. Which one is fastest differs from device to device; what was measured is a fact of the device
  * (hdi_caps.choices). In exact mode the rules alone decide, so that choices change no bit. A choice that does not fit a
  * request, or is known to be wrong, is passed over for what the rules choose. */
 typedef struct hdi_kernel_option {
@@ -128,8 +132,8 @@ typedef struct hdi_offer {
     hdi_class_options items[32];
 } hdi_offer;
 typedef bool (*hdi_kernel_option_fits)(const void *user, const hdi_kernel_option *option);
-/* The option to take: the one that is chosen for the class where it fits, else the rules' own (NULL: it is no row of the
- * table). Adds all that fit to `offer` (NULL: nobody asks). */
+/* The option to take: the one that is chosen for the class where it fits, else the rules' own (NULL: it is no row of
+ * the table). Adds all that fit to `offer` (NULL: nobody asks). */
 const hdi_kernel_option *hdi_kernel_option_choose(const hdi_request *request, hdi_class of,
                                                   const hdi_kernel_option *own, hdi_kernel_option_fits fits,
                                                   const void *user, hdi_offer *offer);
@@ -170,8 +174,8 @@ hdi_launch *hdi_lowering_add(hdi_lowering *lowering);
 /* A launch's bindings: appends a whole tensor, with its `first` left to the kernel's push words. */
 void hdi_launch_bind(hdi_launch *launch, const hdi_tensor *tensor, uint32_t access);
 /* Spec constants and attribute words of a chain: fills spec ids HDI_SPEC_CHAIN.., returns the number of attribute words
- * written to `push_at`. For an epilogue, set spec[HDI_SPEC_CHAIN_TYPE], the type of the value produced, before, and round
- * that value to it in the kernel; where there is no chain, spec[HDI_SPEC_OUT_TYPE] is the caller's too. */
+ * written to `push_at`. For an epilogue, set spec[HDI_SPEC_CHAIN_TYPE], the type of the value produced, before, and
+ * round that value to it in the kernel; where there is no chain, spec[HDI_SPEC_OUT_TYPE] is the caller's too. */
 uint32_t hdi_launch_chain(hdi_launch *launch, const hdi_chain *chain, uint32_t *push_at);
 /* May the chain be one launch of the element-wise kernel? It has at most HDI_CHAIN_STEPS steps, one costly step, and
  * views whose words the device's push constants hold. */
@@ -184,9 +188,9 @@ bool hdi_op_step(hdi_op op, const hdi_attrs *attrs, hdi_step *out_step, float *o
 /* A one-dimensional grid (abi.h). */
 void hdi_launch_grid(hdi_launch *launch, uint64_t groups);
 
-/* Lowers one request: the family's rules choose the table's row that fits caps, types, sizes and math, and leave out the
- * variants that are wrong on the device; where fast mode has none left, the exact form takes its place. UNSUPPORTED names
- * what the device lacks, or the last kernel that was left and is wrong. */
+/* Lowers one request: the family's rules choose the table's row that fits caps, types, sizes and math, and leave out
+ * the variants that are wrong on the device; where fast mode has none left, the exact form takes its place. UNSUPPORTED
+ * names what the device lacks, or the last kernel that was left and is wrong. */
 hd_status hdi_kernels_lower(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
 /* May this operand come as a view with any strides? Otherwise the planner copies it to a dense one first. */
 bool hdi_kernels_take_view(hdi_op op, uint32_t operand);
@@ -200,26 +204,29 @@ bool hdi_product_is_refused(const hdi_caps *caps, const uint64_t sizes[4]); /* M
 /* May a matrix product's chain read the view? Its strides along the batch axes must be those of one axis. */
 bool hdi_matmul_takes_source(const hdi_tensor *view);
 
-/* One function for each family (rules/), named in the operations' rows, called by hdi_kernels_lower. Operations that one of
- * them takes are said in its file. */
+/* One function for each family (rules/), named in the operations' rows, called by hdi_kernels_lower. Operations that
+ * one of them takes are said in its file. */
 #define HDI_OP(code, name, least, most, lack, kind, rows, work, rule, takes, builder, reference, lower, ...) \
     hd_status hdi_lower_##lower(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
 #include "program/op_table.inc"
 #undef HDI_OP
-/* What each pair turns a position, as 64-bit fractions of a turn (abi.h): dims / 2 pairs of words. The same bits on every
- * host. False where one is not finite, or more than 2^31 turns. 0 for theta and frequency_scale means their defaults. */
+/* What each pair turns a position, as 64-bit fractions of a turn (abi.h): dims / 2 pairs of words. The same bits on
+ * every host. False where one is not finite, or more than 2^31 turns. 0 for theta and frequency_scale means their
+ * defaults. */
 bool hdi_rope_frequencies(float theta, float frequency_scale, const float *factors, uint32_t dims, uint32_t *out_words);
 
 /* ---- CPU forms (kernels/cpu/), found through the table ---- */
-/* The level of the kernels that this process takes: 0 portable, 1 AVX2 + FMA, 2 AVX-512, 3 with VNNI and bf16. The files
- * cpu/<module>.c are built once for each level with HDCPU_LEVEL defined; HDCPU_KERNEL names and suffixes their entry; table.c
- * picks at run time. */
+/* The level of the kernels that this process takes: 0 portable, 1 AVX2 + FMA, 2 AVX-512, 3 with VNNI and bf16. The
+ * files cpu/<module>.c are built once for each level with HDCPU_LEVEL defined; HDCPU_KERNEL names and suffixes their
+ * entry; table.c picks at run time. */
 uint32_t hdcpu_level(void);
 #define HDCPU_JOIN2(a, b) a##b
 #define HDCPU_JOIN(a, b) HDCPU_JOIN2(a, b)
-#define HDCPU_KERNEL(file) \
-    void HDCPU_JOIN(hdcpu_##file##_l, HDCPU_LEVEL)(const hdi_cpu_call *call, uint32_t group_x, uint32_t group_y, uint32_t group_z); \
-    void HDCPU_JOIN(hdcpu_##file##_l, HDCPU_LEVEL)(const hdi_cpu_call *call, uint32_t group_x, uint32_t group_y, uint32_t group_z)
+#define HDCPU_KERNEL(file)                                                                                             \
+    void HDCPU_JOIN(hdcpu_##file##_l, HDCPU_LEVEL)(const hdi_cpu_call *call, uint32_t group_x, uint32_t group_y,       \
+                                                   uint32_t group_z);                                                  \
+    void HDCPU_JOIN(hdcpu_##file##_l, HDCPU_LEVEL)(const hdi_cpu_call *call, uint32_t group_x, uint32_t group_y,       \
+                                                   uint32_t group_z)
 
 /* ---- the reference (reference.c): op by op in plain C on dense tensors, slow and right ---- */
 typedef struct hdi_reference_tensor {
@@ -228,5 +235,6 @@ typedef struct hdi_reference_tensor {
     void    *data; /* dense, of hd_tensor_bytes */
 } hdi_reference_tensor;
 /* Computes one node from its operands in exact arithmetic, in the orders that abi.h states. */
-hd_status hdi_reference(const hdi_node *node, const hdi_reference_tensor *operands, hdi_reference_tensor *out, hd_error *error);
+hd_status hdi_reference(const hdi_node *node, const hdi_reference_tensor *operands, hdi_reference_tensor *out,
+                        hd_error *error);
 #endif

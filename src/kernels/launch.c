@@ -1,5 +1,5 @@
-/* launch.c: the small parts that every family's lowering is built from: dense tensors, launches, their bindings and grids.
- * Pure; allocates only through the lowering's allocator. */
+/* launch.c: the small parts that every family's lowering is built from: dense tensors, launches, their bindings and
+ * grids. Pure; allocates only through the lowering's allocator. */
 #include "kernels/kernel.h"
 
 hdi_tensor hdi_tensor_dense(uint32_t storage, hd_dtype dtype, hd_shape shape) {
@@ -22,7 +22,8 @@ bool hdi_tensor_is_dense(const hdi_tensor *tensor) {
 }
 
 hdi_launch *hdi_lowering_add(hdi_lowering *lowering) {
-    if (!hdi_grow(lowering->allocator, &lowering->launches, &lowering->capacity, (size_t)lowering->count + 1, sizeof *lowering->launches))
+    if (!hdi_grow(lowering->allocator, &lowering->launches, &lowering->capacity, (size_t)lowering->count + 1,
+                  sizeof *lowering->launches))
         return NULL;
     hdi_launch *launch = &lowering->launches[lowering->count++];
     memset(launch, 0, sizeof *launch);
@@ -33,7 +34,8 @@ void hdi_launch_bind(hdi_launch *launch, const hdi_tensor *tensor, uint32_t acce
     const hdi_dtype_facts facts = hdi_dtype(tensor->dtype);
     uint64_t last = tensor->first; /* the element furthest on */
     for (uint32_t axis = 0; axis < tensor->shape.rank; axis++)
-        if (tensor->strides[axis] > 0) last += (uint64_t)(tensor->shape.dims[axis] - 1) * (uint64_t)tensor->strides[axis];
+        if (tensor->strides[axis] > 0)
+            last += (uint64_t)(tensor->shape.dims[axis] - 1) * (uint64_t)tensor->strides[axis];
     const uint64_t bytes = (last / facts.block_elements + 1) * facts.block_bytes;
     launch->uses[launch->kernel.binding_count++] = (hdi_use){ tensor->storage, 0, (bytes + 3) & ~UINT64_C(3), access };
 }

@@ -10,7 +10,8 @@ hd_status hdi_lower_none(const hdi_request *request, hdi_lowering *lowering, hd_
 static hd_status lower(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
     static hd_status (*const rules[HDI_OP_COUNT])(const hdi_request *, hdi_lowering *, hd_error *) = {
         hdi_lower_none,
-#define HDI_OP(code, name, least, most, lack, kind, rows, work, rule, takes, builder, reference, lower, ...) hdi_lower_##lower,
+#define HDI_OP(code, name, least, most, lack, kind, rows, work, rule, takes, builder, reference, lower, ...)           \
+    hdi_lower_##lower,
 #include "program/op_table.inc"
 #undef HDI_OP
     };
@@ -20,7 +21,8 @@ static hd_status lower(const hdi_request *request, hdi_lowering *lowering, hd_er
 /* The first kernel from launch `first` on that is wrong on the device, or NULL. */
 static const hdi_kernel *find_wrong(const hdi_lowering *lowering, uint32_t first, const hdi_caps *caps) {
     for (uint32_t i = first; i < lowering->count; i++)
-        if (hdi_variant_is_wrong(caps, hdi_variant_of(&lowering->launches[i].kernel))) return &lowering->launches[i].kernel;
+        if (hdi_variant_is_wrong(caps, hdi_variant_of(&lowering->launches[i].kernel)))
+            return &lowering->launches[i].kernel;
     return NULL;
 }
 
@@ -39,10 +41,11 @@ hd_status hdi_kernels_lower(const hdi_request *request, hdi_lowering *lowering, 
     const hdi_variant variant = hdi_variant_of(wrong);
     char text[HDI_VARIANT_TEXT];
     const uint64_t found = variant.forms & request->caps->wrong[variant.module % HDI_CAPS_MODULES][variant.exact];
-    return hdi_fail(error, HD_STATUS_UNSUPPORTED,
-                    "the kernel %s gives wrong results on %s, as a known answer showed, and no other computes this; run "
-                    "`heddle verify`", hdi_variant_text((hdi_variant){ variant.module, variant.exact, found }, text),
-                    request->caps->name);
+    return hdi_fail(
+        error, HD_STATUS_UNSUPPORTED,
+        "the kernel %s gives wrong results on %s, as a known answer showed, and no other computes this; run "
+        "`heddle verify`",
+        hdi_variant_text((hdi_variant){ variant.module, variant.exact, found }, text), request->caps->name);
 }
 
 bool hdi_kernels_take_view(hdi_op op, uint32_t operand) {

@@ -5,8 +5,8 @@
 
 /* ---- the table ---- */
 
-/* An id is never used again for something else; files that hold ids say of which table they are (its digest). Of a module's
- * rows that are equally good by its rules, these take the first. */
+/* An id is never used again for something else; files that hold ids say of which table they are (its digest). Of a
+ * module's rows that are equally good by its rules, these take the first. */
 #define OPTION(number, code, ...) { .id = (number), .module = HDI_MODULE_##code, __VA_ARGS__ }
 #define DOT(id, s, c, k) OPTION(id, MATVEC_DOT, .subgroups = (s), .tile_n = (c), .keys = (k))
 #define DOTS(id, s) \
@@ -65,7 +65,8 @@ static const hdi_kernel_option table[] = {
     NATIVE_TILE(217, 48, 128, 0), NATIVE_TILE(218, 48, 64, 1), NATIVE_TILE(219, 24, 128, 0),
     NATIVE_TILE(220, 24, 64, 0),
     /* tile of a workgroup, of an invocation; width of the workgroup */
-    CODES(231, 128, 64, 8, 4, 256), CODES(233, 64, 64, 4, 4, 256), CODES(235, 32, 32, 2, 4, 128), CODES(237, 16, 16, 2, 2, 64),
+    CODES(231, 128, 64, 8, 4, 256), CODES(233, 64, 64, 4, 4, 256), CODES(235, 32, 32, 2, 4, 128),
+        CODES(237, 16, 16, 2, 2, 64),
     CODES(239, 8, 32, 2, 2, 64),
     NATIVE_CODES(241, 256), NATIVE_CODES(242, 128), NATIVE_CODES(243, 64), NATIVE_CODES(244, 32),
     OPTION(301, ATTENTION_MATRIX, .native = 0),
@@ -106,9 +107,11 @@ char *hdi_kernel_option_text(const hdi_kernel_option *o, char out[HDI_KERNEL_OPT
     static const char *const names[HDI_MODULE_COUNT] = {
         [HDI_MODULE_MATVEC_DOT] = "dot", [HDI_MODULE_MATVEC_SUBGROUP] = "subgroup", [HDI_MODULE_MATVEC] = "vector",
         [HDI_MODULE_MATMUL_LIBRARY] = "library", [HDI_MODULE_MATMUL_MATRIX] = "matrix",
-        [HDI_MODULE_MATMUL_TENSOR] = "tensor", [HDI_MODULE_MATMUL_CODES] = "codes", [HDI_MODULE_MATMUL_CODES_DOT] = "codes_dot",
+        [HDI_MODULE_MATMUL_TENSOR] = "tensor", [HDI_MODULE_MATMUL_CODES] = "codes",
+        [HDI_MODULE_MATMUL_CODES_DOT] = "codes_dot",
         [HDI_MODULE_MATMUL_AMX] = "amx", [HDI_MODULE_MATMUL_INT8] = "int8", [HDI_MODULE_MATMUL_TILED] = "tiled",
-        [HDI_MODULE_ATTENTION_MATRIX] = "matrix", [HDI_MODULE_ATTENTION_SUBGROUP] = "parts", [HDI_MODULE_ATTENTION] = "rows" };
+        [HDI_MODULE_ATTENTION_MATRIX] = "matrix", [HDI_MODULE_ATTENTION_SUBGROUP] = "parts",
+        [HDI_MODULE_ATTENTION] = "rows" };
     snprintf(out, HDI_KERNEL_OPTION_TEXT, "%s", names[o->module] ? names[o->module] : "");
     add_number(out, "_s", o->subgroups);
     if (o->tile_m == 0) add_number(out, "_w", o->workgroup);

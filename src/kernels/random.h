@@ -1,8 +1,8 @@
 /* The random numbers of hd_random: one text, included behind exact.h by C11 and by GLSL (#version 450), same bits from
- * both. Philox4x32-10 (J. Salmon, M. Moraes, R. Dror, D. Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011): four
- * words are a function of a counter of four words and a key of two, so no element waits for another one, and no grid
- * changes one. Element i of a stream is word i % 4 of the counter (i / 4, stream, step's low and high word), with the
- * seed's low and high word as the key. */
+ * both. Philox4x32-10 (J. Salmon, M. Moraes, R. Dror, D. Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011):
+ * four words are a function of a counter of four words and a key of two, so no element waits for another one, and no
+ * grid changes one. Element i of a stream is word i % 4 of the counter (i / 4, stream, step's low and high word), with
+ * the seed's low and high word as the key. */
 #ifndef RANDOM_H
 #define RANDOM_H
 

@@ -21,9 +21,11 @@ hd_status hdi_rows_copy(const hdi_request *request, const hdi_tensor *from, cons
     return hdi_rows_chain(request, &chain, to, lowering, error);
 }
 
-hd_status hdi_rows_temporary(hdi_lowering *lowering, hd_dtype dtype, hd_shape shape, hdi_tensor *out_tensor, hd_error *error) {
+hd_status hdi_rows_temporary(hdi_lowering *lowering, hd_dtype dtype, hd_shape shape, hdi_tensor *out_tensor,
+                             hd_error *error) {
     const uint32_t storage = lowering->temporary(lowering->user, hd_tensor_bytes(dtype, shape));
-    if (storage == HDI_NO_INDEX) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a temporary tensor");
+    if (storage == HDI_NO_INDEX)
+        return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a temporary tensor");
     *out_tensor = hdi_tensor_dense(storage, dtype, shape);
     return HD_OK;
 }
@@ -73,9 +75,11 @@ void hdi_rows_choose(const hdi_request *request, hdi_class_kind kind, const hdi_
     launch->option = option ? option->id : 0;
 }
 
-static hd_status bind(const hdi_request *request, hdi_launch *launch, const hdi_tensor *tensor, uint32_t access, hd_error *error) {
+static hd_status bind(const hdi_request *request, hdi_launch *launch, const hdi_tensor *tensor, uint32_t access,
+                      hd_error *error) {
     uint64_t offset;
-    if (hd_shape_elements(tensor->shape) > UINT32_MAX) return hdi_fail(error, HD_STATUS_LIMIT, "a tensor of more than 2^32 - 1 elements");
+    if (hd_shape_elements(tensor->shape) > UINT32_MAX)
+        return hdi_fail(error, HD_STATUS_LIMIT, "a tensor of more than 2^32 - 1 elements");
     if (!hdi_tensor_is_dense(tensor) || !bind_offset(request, tensor, &offset))
         return hdi_fail(error, HD_STATUS_INTERNAL, "a row kernel was given a view that it cannot bind");
     hdi_tensor whole = *tensor;
@@ -99,7 +103,8 @@ static uint64_t operand_bytes(const hdi_rows_launch *launch) {
     return bytes;
 }
 
-hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *from, hdi_lowering *lowering, hd_error *error) {
+hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *from, hdi_lowering *lowering,
+                       hd_error *error) {
     hdi_launch *launch = hdi_lowering_add(lowering);
     if (launch == NULL) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
     if (from->groups > UINT32_MAX) return hdi_fail(error, HD_STATUS_LIMIT, "more than 2^32 - 1 workgroups");
@@ -119,7 +124,8 @@ hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *from, 
         const bool written = from->written_from != 0 && i >= from->written_from;
         status = bind(request, launch, from->inputs[i], written ? HDI_READ | HDI_WRITE : HDI_READ, error);
     }
-    if (status == HD_OK) status = bind(request, launch, from->out, from->out_access != 0 ? from->out_access : HDI_WRITE, error);
+    if (status == HD_OK)
+        status = bind(request, launch, from->out, from->out_access != 0 ? from->out_access : HDI_WRITE, error);
     hdi_launch_grid(launch, from->groups);
     launch->flops = from->flops;
     launch->bytes = from->bytes > 0 ? from->bytes : operand_bytes(from);

@@ -10,9 +10,11 @@ bool hdi_rows_has(const hdi_request *request, uint32_t operand);
 hd_status hdi_rows_chain(const hdi_request *request, const hdi_chain *chain, const hdi_tensor *to,
                          hdi_lowering *lowering, hd_error *error);
 /* Appends a copy of `from` to `to`, of equal shape and type; both may have any strides. */
-hd_status hdi_rows_copy(const hdi_request *request, const hdi_tensor *from, const hdi_tensor *to, hdi_lowering *lowering, hd_error *error);
+hd_status hdi_rows_copy(const hdi_request *request, const hdi_tensor *from, const hdi_tensor *to,
+                        hdi_lowering *lowering, hd_error *error);
 /* A dense tensor in a temporary storage of its own. */
-hd_status hdi_rows_temporary(hdi_lowering *lowering, hd_dtype dtype, hd_shape shape, hdi_tensor *out_tensor, hd_error *error);
+hd_status hdi_rows_temporary(hdi_lowering *lowering, hd_dtype dtype, hd_shape shape, hdi_tensor *out_tensor,
+                             hd_error *error);
 /* `from` itself where a kernel can be given it as it is (dense, at an offset that the device can bind), else a copy. */
 hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
                          hdi_tensor *out_tensor, hd_error *error);
@@ -35,11 +37,12 @@ typedef struct hdi_rows_launch {
     uint32_t          scratch_bytes;
     const char       *because;
 } hdi_rows_launch;
-hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *launch, hdi_lowering *lowering, hd_error *error);
+hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *launch, hdi_lowering *lowering,
+                       hd_error *error);
 /* The workgroup that hdi_rows_add takes for 0. */
 uint32_t hdi_rows_workgroup(const hdi_caps *caps);
-/* Chooses among the widths of a workgroup of a GPU's row kernel, none of which changes a bit of the result: sets the launch's
- * workgroup, and its option where one was chosen by what was measured. */
+/* Chooses among the widths of a workgroup of a GPU's row kernel, none of which changes a bit of the result: sets the
+ * launch's workgroup, and its option where one was chosen by what was measured. */
 void hdi_rows_choose(const hdi_request *request, hdi_class_kind kind, const hdi_tensor *x, uint64_t rows, uint64_t n,
                      hdi_offer *offer, hdi_rows_launch *launch);
 
@@ -49,7 +52,9 @@ static inline uint32_t hdi_rows_page(const hdi_tensor *pool) {
     while (pool->shape.dims[1] >> page > 1) page++;
     return page;
 }
-static inline uint32_t hdi_rows_dim(const hdi_tensor *tensor, uint32_t axis) { return (uint32_t)tensor->shape.dims[axis]; }
+static inline uint32_t hdi_rows_dim(const hdi_tensor *tensor, uint32_t axis) {
+    return (uint32_t)tensor->shape.dims[axis];
+}
 static inline uint32_t hdi_rows_float_bits(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);

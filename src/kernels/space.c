@@ -1,5 +1,5 @@
-/* space.c: the index space of an element-wise chain: axes that all operands walk alike become one, and where each operand lies
- * in it. Pure. */
+/* space.c: the index space of an element-wise chain: axes that all operands walk alike become one, and where each
+ * operand lies in it. Pure. */
 #include "kernels/space.h"
 
 /* Axis `axis` goes on where the space's last axis ends, for every operand. */
@@ -43,7 +43,8 @@ hdi_place hdi_space_place(const hdi_space *s, uint32_t index, const hdi_caps *ca
     int64_t stride = 1;
     bool dense = true;
     for (uint32_t axis = s->rank; axis-- > 0;) {
-        const uint64_t way = (s->lengths[axis] - 1) * (uint64_t)(o->strides[axis] < 0 ? -o->strides[axis] : o->strides[axis]);
+        const uint64_t way =
+            (s->lengths[axis] - 1) * (uint64_t)(o->strides[axis] < 0 ? -o->strides[axis] : o->strides[axis]);
         if (o->strides[axis] < 0) low -= way; else high += way;
         dense = dense && (s->lengths[axis] == 1 || o->strides[axis] == stride);
         stride *= (int64_t)s->lengths[axis];

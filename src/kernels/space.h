@@ -31,8 +31,9 @@ hdi_space hdi_space_of(const hdi_chain *chain, const hdi_tensor *out);
 uint64_t  hdi_space_elements(const hdi_space *space);
 hdi_place hdi_space_place(const hdi_space *space, uint32_t operand, const hdi_caps *caps);
 
-/* transpose.c: appends the launch of a copy whose input lies along another axis than its output: tiles are turned on the way, so
- * that both are walked in their own order. `out_taken` is false where it is another chain, or the kernel does not take it. */
+/* transpose.c: appends the launch of a copy whose input lies along another axis than its output: tiles are turned on
+ * the way, so that both are walked in their own order. `out_taken` is false where it is another chain, or the kernel
+ * does not take it. */
 hd_status hdi_lower_transpose(const hdi_request *request, const hdi_chain *chain, const hdi_space *space,
                               hdi_lowering *lowering, bool *out_taken,
                               hd_error *error);

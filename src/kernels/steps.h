@@ -23,7 +23,8 @@ EXACT_FN exact_uint step_round_f16(exact_uint f) {
     exact_real lined = exact_from_bits(a) + 0.5f; /* below 2^-14 the sum rounds to f16's unit there, 2^-24 */
     lined = lined - 0.5f;
     exact_uint normal = (a + 0xfffu + ((a >> 13) & 1u)) & ~0x1fffu;
-    exact_uint r = a < 0x38800000u ? exact_bits(lined) : a < 0x477ff000u ? normal : a > EXACT_INF ? EXACT_NAN : EXACT_INF;
+    exact_uint r = a < 0x38800000u ? exact_bits(lined) : a < 0x477ff000u ? normal : a > EXACT_INF ? EXACT_NAN
+                   : EXACT_INF;
     return r | (f & EXACT_SIGN);
 }
 EXACT_FN exact_uint step_round_bf16(exact_uint f) {

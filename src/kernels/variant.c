@@ -1,17 +1,19 @@
-/* variant.c: what a kernel's code paths hang on, as far as they are judged apart; of a library's product, its shape. Pure: all is in
- * the kernel's constants. */
+/* variant.c: what a kernel's code paths hang on, as far as they are judged apart; of a library's product, its shape.
+ * Pure: all is in the kernel's constants. */
 #include "cmds/library.h"
 #include "kernels/kernel.h"
 #include "kernels/steps.h"
 #include <stdio.h>
 
 _Static_assert((int)HDI_MODULE_COUNT <= HDI_CAPS_MODULES, "caps have room for every module");
-_Static_assert(HDI_FORM_COUNT <= 64 && HDI_ROW_LAYER_NORM * 8 + 7 < 64 && (int)HD_DTYPE_COUNT <= 64, "a form is a bit of 64");
+_Static_assert(HDI_FORM_COUNT <= 64 && HDI_ROW_LAYER_NORM * 8 + 7 < 64 && (int)HD_DTYPE_COUNT <= 64,
+               "a form is a bit of 64");
 
 enum { OPERATION = 8 }; /* forms of reductions and rows: operation * 8 + type */
 
 static bool has_operations(uint32_t module) {
-    return module == HDI_MODULE_REDUCE || module == HDI_MODULE_SOFTMAX || module == HDI_MODULE_NORM || module == HDI_MODULE_SCATTER;
+    return module == HDI_MODULE_REDUCE || module == HDI_MODULE_SOFTMAX || module == HDI_MODULE_NORM ||
+           module == HDI_MODULE_SCATTER;
 }
 
 hdi_variant hdi_variant_of(const hdi_kernel *kernel) {
@@ -54,7 +56,8 @@ static const char *name_of_code(uint32_t code) {
         hdi_step step;
         float attrs[2];
         uint32_t attr_count;
-        if (hdi_op_step((hdi_op)op, &none, &step, attrs, &attr_count) && step.code == code) return hdi_op_get((hdi_op)op).name;
+        if (hdi_op_step((hdi_op)op, &none, &step, attrs, &attr_count) && step.code == code)
+            return hdi_op_get((hdi_op)op).name;
     }
     return NULL;
 }
@@ -73,7 +76,9 @@ static const char *form_name(hdi_variant variant) {
     const uint32_t form = first_form(variant);
     if (variant.module == HDI_MODULE_ELEMENTWISE) return step_name(form);
     if (!has_operations(variant.module)) return "";
-    const char *const *names = variant.module == HDI_MODULE_REDUCE ? reductions : variant.module == HDI_MODULE_SCATTER ? scatters : rows;
+    const char *const *names = variant.module == HDI_MODULE_REDUCE    ? reductions
+                               : variant.module == HDI_MODULE_SCATTER ? scatters
+                                                                      : rows;
     const size_t count = variant.module == HDI_MODULE_REDUCE ? HDI_COUNT(reductions) :
                          variant.module == HDI_MODULE_SCATTER ? HDI_COUNT(scatters) : HDI_COUNT(rows);
     return form / OPERATION < count ? names[form / OPERATION] : "?";
@@ -99,7 +104,8 @@ static uint64_t shape_number(const uint64_t sizes[4]) {
 
 uint64_t hdi_product_shape(const hdi_kernel *kernel) {
     const uint32_t *spec = kernel->spec;
-    return shape_number((const uint64_t[4]){ spec[HDI_PRODUCT_M], spec[HDI_PRODUCT_N], spec[HDI_PRODUCT_K], spec[HDI_PRODUCT_BATCH] });
+    return shape_number(
+        (const uint64_t[4]){ spec[HDI_PRODUCT_M], spec[HDI_PRODUCT_N], spec[HDI_PRODUCT_K], spec[HDI_PRODUCT_BATCH] });
 }
 
 bool hdi_product_is_refused(const hdi_caps *caps, const uint64_t sizes[4]) {

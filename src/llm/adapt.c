@@ -1,16 +1,18 @@
-/* adapt.c: adapters on a model. What they add becomes weights of the model's layers, so that these lie, travel and are counted as all
- * others do. Several adapters of a weight are one of their ranks together: A one below the other, B side by side. */
+/* adapt.c: adapters on a model. What they add becomes weights of the model's layers, so that these lie, travel and are
+ * counted as all others do. Several adapters of a weight are one of their ranks together: A one below the other, B side
+ * by side. */
 #include "llm/adapter.h"
 #include "llm/arch/arch.h"
 #include <math.h>
 #include <stdio.h>
 
-hd_status hdl_adapters_take(hd_context *context, const hd_adapter *const *adapters, const float *strengths, size_t count,
-                            const hd_adapter ***out_adapters) {
+hd_status hdl_adapters_take(hd_context *context, const hd_adapter *const *adapters, const float *strengths,
+                            size_t count, const hd_adapter ***out_adapters) {
     const hd_allocator allocator = hd_context_allocator(context);
     hd_error error = { 0 };
     *out_adapters = hdl_alloc(&allocator, count * sizeof **out_adapters);
-    hd_status status = *out_adapters ? HD_OK : hdl_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %zu adapters", count);
+    hd_status status =
+        *out_adapters ? HD_OK : hdl_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %zu adapters", count);
     for (size_t i = 0; i < count && !status; i++) {
         (*out_adapters)[i] = adapters[i];
         status = hdl_adapter_find(&(*out_adapters)[i]);
@@ -22,23 +24,27 @@ hd_status hdl_adapters_take(hd_context *context, const hd_adapter *const *adapte
 
 hd_status hdl_adapter_check(const hd_model *model, const hd_adapter *adapter, hd_error *error) {
     if (adapter->architecture[0] && strcmp(adapter->architecture, model->arch_name) != 0)
-        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "the adapter is for %s, and the model is a %s", adapter->architecture,
-                        model->arch_name);
+        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "the adapter is for %s, and the model is a %s",
+                        adapter->architecture, model->arch_name);
     if (adapter->count > model->weight_count)
-        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "the adapter has %zu weights, more than the model", adapter->count);
+        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "the adapter has %zu weights, more than the model",
+                        adapter->count);
     for (size_t i = 0; i < adapter->count; i++) {
         const hd_adapter_pair *pair = &adapter->pairs[i];
         hd_model_weight weight;
         bool found = false;
-        for (size_t k = 0; !found && hd_model_get_weight(model, k, &weight); k++) found = strcmp(weight.name, pair->weight) == 0;
+        for (size_t k = 0; !found && hd_model_get_weight(model, k, &weight); k++)
+            found = strcmp(weight.name, pair->weight) == 0;
         if (!found || !weight.product)
             return hdl_fail(error, HD_STATUS_UNSUPPORTED,
                             "the adapter has '%s', which is no weight of a layer that this model multiplies with",
                             pair->weight);
         if (weight.shape.dims[0] != pair->rows || weight.shape.dims[1] != pair->columns)
-            return hdl_fail(error, HD_STATUS_SHAPE,
-                            "the adapter is for '%s' of [%u,%u], and the model has [%lld,%lld]: it belongs to another one",
-                            pair->weight, pair->rows, pair->columns, (long long)weight.shape.dims[0], (long long)weight.shape.dims[1]);
+            return hdl_fail(
+                error, HD_STATUS_SHAPE,
+                "the adapter is for '%s' of [%u,%u], and the model has [%lld,%lld]: it belongs to another one",
+                pair->weight, pair->rows, pair->columns, (long long)weight.shape.dims[0],
+                (long long)weight.shape.dims[1]);
     }
     return HD_OK;
 }
@@ -89,7 +95,8 @@ static hd_status fill(work *w, uint32_t layer, const hdl_weight *base, hdl_weigh
         rank += pair ? pair->rank : 0;
     }
     if (rank == 0) return HD_OK;
-    const hd_shape shapes[2] = { HD_SHAPE((int64_t)rank, base->shape.dims[1]), HD_SHAPE(base->shape.dims[0], (int64_t)rank) };
+    const hd_shape shapes[2] = { HD_SHAPE((int64_t)rank, base->shape.dims[1]),
+                                 HD_SHAPE(base->shape.dims[0], (int64_t)rank) };
     float *data[2] = { NULL, NULL };
     for (int half = 0; half < 2; half++) {
         const uint64_t bytes = hd_tensor_bytes(HD_F32, shapes[half]);
@@ -100,7 +107,9 @@ static hd_status fill(work *w, uint32_t layer, const hdl_weight *base, hdl_weigh
         }
     }
     for (int half = 0; half < 2; half++) {
-        down[half].tensor = (hdl_gguf_tensor){ .name = hdl_text(down[half].row->name), .type = HDL_GGUF_TYPE_F32, .shape = shapes[half],
+        down[half].tensor = (hdl_gguf_tensor){ .name = hdl_text(down[half].row->name),
+                                               .type = HDL_GGUF_TYPE_F32,
+                                               .shape = shapes[half],
                                                .bytes = hd_tensor_bytes(HD_F32, shapes[half]) };
         down[half].data = data[half];
         down[half].dtype = HD_F32;
@@ -127,13 +136,16 @@ static hd_status extend(work *w) {
         return hdl_fail(&w->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a model's adapters");
     const uint32_t outside = m->figures.layers * old;
     for (uint32_t i = 0; i < m->weight_count; i++)
-        w->weights[i < outside ? i / old * w->layer_weights + i % old : i - outside + m->figures.layers * w->layer_weights] = m->weights[i];
+        w->weights[i < outside ? i / old * w->layer_weights + i % old
+                               : i - outside + m->figures.layers * w->layer_weights] = m->weights[i];
     uint32_t row = 0;
     for (uint32_t i = 0; i < old; i++) {
         if (!is_adapted(w, i)) continue;
         for (int half = 0; half < 2; half++, row++) {
-            snprintf(w->adapted.names[row], sizeof *w->adapted.names, "%s%s", m->weights[i].row->name, half ? HDL_LORA_B : HDL_LORA_A);
-            w->adapted.rows[row] = (hdl_tensor_row){ .name = w->adapted.names[row], .optional = true, .where = HDL_LAYER };
+            snprintf(w->adapted.names[row], sizeof *w->adapted.names, "%s%s", m->weights[i].row->name,
+                     half ? HDL_LORA_B : HDL_LORA_A);
+            w->adapted.rows[row] =
+                (hdl_tensor_row){ .name = w->adapted.names[row], .optional = true, .where = HDL_LAYER };
         }
         for (uint32_t layer = 0; layer < m->figures.layers; layer++) {
             hdl_weight *down = &w->weights[layer * w->layer_weights + old + row - 2];
@@ -147,7 +159,8 @@ static hd_status extend(work *w) {
 }
 
 static void free_weights(const hd_allocator *allocator, hdl_weight *weights, uint32_t count) {
-    for (uint32_t i = 0; i < count && weights; i++) hdl_free(allocator, (void *)(uintptr_t)weights[i].data, weights[i].tensor.bytes);
+    for (uint32_t i = 0; i < count && weights; i++)
+        hdl_free(allocator, (void *)(uintptr_t)weights[i].data, weights[i].tensor.bytes);
     hdl_free(allocator, weights, count * sizeof *weights);
 }
 static void free_adapted(const hd_allocator *allocator, hdl_adapted *adapted) {
@@ -166,7 +179,8 @@ hd_status hd_model_adapt(hd_model *model, const hd_adapter *const *adapters, con
     work w = { .model = model, .strengths = strengths, .count = count };
     status = hdl_adapters_take(model->context, adapters, strengths, count, &w.adapters);
     if (!status && (model->adapted.rows || atomic_load(&model->holders) > 1))
-        status = hdl_fail(&w.error, HD_STATUS_WRONG_STATE, "adapters are put onto a model once, and before its first session");
+        status = hdl_fail(&w.error, HD_STATUS_WRONG_STATE,
+                          "adapters are put onto a model once, and before its first session");
     for (size_t i = 0; i < count && !status; i++) status = hdl_adapter_check(model, w.adapters[i], &w.error);
     if (!status) status = extend(&w);
     if (!status) {

@@ -25,8 +25,9 @@ const hd_adapter_pair *hdl_adapter_pair_of(const hd_adapter *adapter, hdl_span w
 float hdl_adapter_scale(const hd_adapter *adapter, const hd_adapter_pair *pair, float strength);
 /* Every pair has a weight of the model's that rows are multiplied with, and its shape. */
 hd_status hdl_adapter_check(const hd_model *model, const hd_adapter *adapter, hd_error *error);
-/* Puts adapters in the place of their handles, into an array that the caller frees (of `count` pointers), and checks their strengths. */
-hd_status hdl_adapters_take(hd_context *context, const hd_adapter *const *adapters, const float *strengths, size_t count,
-                            const hd_adapter ***out_adapters);
+/* Puts adapters in the place of their handles, into an array that the caller frees (of `count` pointers), and checks
+ * their strengths. */
+hd_status hdl_adapters_take(hd_context *context, const hd_adapter *const *adapters, const float *strengths,
+                            size_t count, const hd_adapter ***out_adapters);
 
 #endif

@@ -28,12 +28,14 @@ hd_status hd_model_build(const hd_model *model, hd_program *p, const hd_model_gr
     if (status || !p || !desc || !out_scores) return status ? status : HD_STATUS_NULL_POINTER;
     *out_scores = 0;
     if (desc->sequences < 1 || desc->sequences > MOST_SEQUENCES || desc->length < 1)
-        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "%u sequences of %u tokens cannot be built", desc->sequences,
-                              desc->length);
+        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "%u sequences of %u tokens cannot be built",
+                              desc->sequences, desc->length);
     if (desc->length > model->figures.context)
-        return hdl_model_fail(model, HD_STATUS_LIMIT, "sequences of %u tokens are longer than the model's context of %u", desc->length,
+        return hdl_model_fail(model, HD_STATUS_LIMIT,
+                              "sequences of %u tokens are longer than the model's context of %u", desc->length,
                               model->figures.context);
-    hdl_graph g = { .model = model, .program = p, .desc = desc, .positions = desc->positions, .ports = hd_program_port_count(p),
+    hdl_graph g = { .model = model, .program = p, .desc = desc, .positions = desc->positions,
+                    .ports = hd_program_port_count(p),
                     .size = { .sequences = desc->sequences, .tokens = desc->length, .context = desc->length } };
     hd_value x = hdl_embed(&g, desc->tokens);
     if (out_layers) out_layers[0] = x;

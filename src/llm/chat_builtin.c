@@ -1,55 +1,52 @@
-/* chat_builtin.c: heddle's own templates, for models whose file has none and for those whose own cannot run. Each writes
- * the form that models of this family were trained on, for the roles system, user and assistant. */
+/* chat_builtin.c: heddle's own templates, for models whose file has none and for those whose own cannot run. Each
+ * writes the form that models of this family were trained on, for the roles system, user and assistant. */
 #include "llm/chat.h"
 
-static const struct { const char *name, *text; } templates[] = {
-    { "bitnet",
-      "{{ bos_token }}"
-      "{% for message in messages %}"
-      "{{ message.role | capitalize ~ ': ' ~ message.content | trim ~ '<|eot_id|>' }}"
-      "{% endfor %}"
-      "{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}" },
-    { "chatml",
-      "{% for message in messages %}"
-      "{{ '<|im_start|>' ~ message.role ~ '\\n' ~ message.content ~ '<|im_end|>\\n' }}"
-      "{% endfor %}"
-      "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}" },
-    { "gemma",
-      "{{ bos_token }}{% set first = '' %}"
-      "{% if messages and messages[0].role == 'system' %}"
-      "{% set first = messages[0].content | trim ~ '\\n\\n' %}{% set messages = messages[1:] %}{% endif %}"
-      "{% for message in messages %}"
-      "{{ '<start_of_turn>' ~ ('model' if message.role == 'assistant' else message.role) ~ '\\n' }}"
-      "{{ (first if loop.first else '') ~ message.content | trim ~ '<end_of_turn>\\n' }}"
-      "{% endfor %}"
-      "{% if add_generation_prompt %}{{ '<start_of_turn>model\\n' }}{% endif %}" },
-    { "llama2",
-      "{% set first = '' %}"
-      "{% if messages and messages[0].role == 'system' %}"
-      "{% set first = '<<SYS>>\\n' ~ messages[0].content ~ '\\n<</SYS>>\\n\\n' %}{% set messages = messages[1:] %}{% endif %}"
-      "{% for message in messages %}"
-      "{% if message.role == 'assistant' %}{{ ' ' ~ message.content | trim ~ ' ' ~ eos_token }}"
-      "{% else %}{{ bos_token ~ '[INST] ' ~ (first if loop.first else '') ~ message.content | trim ~ ' [/INST]' }}{% endif %}"
-      "{% endfor %}" },
+static const struct { const char *name, *text;
+} templates[] = {
+    { "bitnet", "{{ bos_token }}"
+                "{% for message in messages %}"
+                "{{ message.role | capitalize ~ ': ' ~ message.content | trim ~ '<|eot_id|>' }}"
+                "{% endfor %}"
+                "{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}" },
+    { "chatml", "{% for message in messages %}"
+                "{{ '<|im_start|>' ~ message.role ~ '\\n' ~ message.content ~ '<|im_end|>\\n' }}"
+                "{% endfor %}"
+                "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}" },
+    { "gemma", "{{ bos_token }}{% set first = '' %}"
+               "{% if messages and messages[0].role == 'system' %}"
+               "{% set first = messages[0].content | trim ~ '\\n\\n' %}{% set messages = messages[1:] %}{% endif %}"
+               "{% for message in messages %}"
+               "{{ '<start_of_turn>' ~ ('model' if message.role == 'assistant' else message.role) ~ '\\n' }}"
+               "{{ (first if loop.first else '') ~ message.content | trim ~ '<end_of_turn>\\n' }}"
+               "{% endfor %}"
+               "{% if add_generation_prompt %}{{ '<start_of_turn>model\\n' }}{% endif %}" },
+    { "llama2", "{% set first = '' %}"
+                "{% if messages and messages[0].role == 'system' %}"
+                "{% set first = '<<SYS>>\\n' ~ messages[0].content ~ '\\n<</SYS>>\\n\\n' %}{% set messages = "
+                "messages[1:] %}{% endif %}"
+                "{% for message in messages %}"
+                "{% if message.role == 'assistant' %}{{ ' ' ~ message.content | trim ~ ' ' ~ eos_token }}"
+                "{% else %}{{ bos_token ~ '[INST] ' ~ (first if loop.first else '') ~ message.content | trim ~ ' "
+                "[/INST]' }}{% endif %}"
+                "{% endfor %}" },
     { "llama3",
       "{{ bos_token }}"
       "{% for message in messages %}"
       "{{ '<|start_header_id|>' ~ message.role ~ '<|end_header_id|>\\n\\n' ~ message.content | trim ~ '<|eot_id|>' }}"
       "{% endfor %}"
       "{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}" },
-    { "mistral",
-      "{{ bos_token }}{% set first = '' %}"
-      "{% if messages and messages[0].role == 'system' %}"
-      "{% set first = messages[0].content ~ '\\n\\n' %}{% set messages = messages[1:] %}{% endif %}"
-      "{% for message in messages %}"
-      "{% if message.role == 'assistant' %}{{ ' ' ~ message.content | trim ~ eos_token }}"
-      "{% else %}{{ '[INST] ' ~ (first if loop.first else '') ~ message.content ~ ' [/INST]' }}{% endif %}"
-      "{% endfor %}" },
-    { "phi3",
-      "{% for message in messages %}"
-      "{{ '<|' ~ message.role ~ '|>\\n' ~ message.content ~ '<|end|>\\n' }}"
-      "{% endfor %}"
-      "{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}" },
+    { "mistral", "{{ bos_token }}{% set first = '' %}"
+                 "{% if messages and messages[0].role == 'system' %}"
+                 "{% set first = messages[0].content ~ '\\n\\n' %}{% set messages = messages[1:] %}{% endif %}"
+                 "{% for message in messages %}"
+                 "{% if message.role == 'assistant' %}{{ ' ' ~ message.content | trim ~ eos_token }}"
+                 "{% else %}{{ '[INST] ' ~ (first if loop.first else '') ~ message.content ~ ' [/INST]' }}{% endif %}"
+                 "{% endfor %}" },
+    { "phi3", "{% for message in messages %}"
+              "{{ '<|' ~ message.role ~ '|>\\n' ~ message.content ~ '<|end|>\\n' }}"
+              "{% endfor %}"
+              "{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}" },
     { "qwen", /* as chatml, without the thoughts behind earlier answers */
       "{% for message in messages %}"
       "{% set content = message.content %}"
@@ -58,7 +55,8 @@ static const struct { const char *name, *text; } templates[] = {
       "{{ '<|im_start|>' ~ message.role ~ '\\n' ~ content ~ '<|im_end|>\\n' }}"
       "{% endfor %}"
       "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}"
-      "{% if enable_thinking is defined and not enable_thinking %}{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}{% endif %}" },
+      "{% if enable_thinking is defined and not enable_thinking %}{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}{% "
+      "endif %}" },
 };
 
 const char *hdl_chat_template(const char *name) {
@@ -67,4 +65,6 @@ const char *hdl_chat_template(const char *name) {
     return NULL;
 }
 
-const char *hdl_chat_template_name(size_t index) { return index < sizeof templates / sizeof templates[0] ? templates[index].name : NULL; }
+const char *hdl_chat_template_name(size_t index) {
+    return index < sizeof templates / sizeof templates[0] ? templates[index].name : NULL;
+}

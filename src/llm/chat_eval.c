@@ -22,13 +22,16 @@ static hdl_value repeated(hdl_chat_run *run, hdl_value v, int64_t times) {
     uint64_t count = times > 0 ? (uint64_t)times : 0;
     if (!hdl_mul(count, v.as.list->count, &count)) count = UINT64_MAX;
     const hdl_value list = hdl_list_value(run, v.kind, (size_t)count);
-    for (uint64_t i = 0; i < count && !hdl_chat_stopped(run); i++) list.as.list->items[i] = v.as.list->items[i % v.as.list->count];
+    for (uint64_t i = 0; i < count && !hdl_chat_stopped(run); i++)
+        list.as.list->items[i] = v.as.list->items[i % v.as.list->count];
     return list;
 }
 
 /* `text` as what filter safe gave takes it in: as HTML. */
 static hdl_span escaped(hdl_chat_run *run, hdl_span text) {
-    static const char *const signs[][2] = { { "&", "&amp;" }, { "<", "&lt;" }, { ">", "&gt;" }, { "'", "&#39;" }, { "\"", "&#34;" } };
+    static const char *const signs[][2] = {
+        { "&", "&amp;" }, { "<", "&lt;" }, { ">", "&gt;" }, { "'", "&#39;" }, { "\"", "&#34;" }
+    };
     for (size_t i = 0; i < 5; i++) text = hdl_replace(run, text, hdl_text(signs[i][0]), hdl_text(signs[i][1]), -1);
     return text;
 }
@@ -77,11 +80,15 @@ static hdl_value eval_binary(hdl_chat_run *run, const hdl_node *node) {
         return hdl_text_value(hdl_sunk(&sink));
     }
     if (hdl_is_number(a) && hdl_is_number(b)) return calculated(run, node, a.as.number, b.as.number);
-    if (node->op == HDL_OP_ADD && a.kind == b.kind && (hdl_is(a, HDL_IS_TEXT) || hdl_is_list(a))) return added(run, a, b);
-    if (node->op == HDL_OP_MUL && (hdl_is(a, HDL_IS_TEXT) || hdl_is_list(a)) && hdl_is_number(b)) return repeated(run, a, b.as.number);
-    if (node->op == HDL_OP_MUL && (hdl_is(b, HDL_IS_TEXT) || hdl_is_list(b)) && hdl_is_number(a)) return repeated(run, b, a.as.number);
+    if (node->op == HDL_OP_ADD && a.kind == b.kind && (hdl_is(a, HDL_IS_TEXT) || hdl_is_list(a)))
+        return added(run, a, b);
+    if (node->op == HDL_OP_MUL && (hdl_is(a, HDL_IS_TEXT) || hdl_is_list(a)) && hdl_is_number(b))
+        return repeated(run, a, b.as.number);
+    if (node->op == HDL_OP_MUL && (hdl_is(b, HDL_IS_TEXT) || hdl_is_list(b)) && hdl_is_number(a))
+        return repeated(run, b, a.as.number);
     static const char *const words[] = { "+", "-", "*", "//", "%" };
-    if (node->op == HDL_OP_MOD && hdl_is(a, HDL_IS_TEXT)) hdl_chat_unsupported(run, node->at, "formatting by", hdl_text("%"));
+    if (node->op == HDL_OP_MOD && hdl_is(a, HDL_IS_TEXT))
+        hdl_chat_unsupported(run, node->at, "formatting by", hdl_text("%"));
     char shown[HDL_QUOTE];
     const hdl_value *undefined = hdl_is(a, HDL_IS_UNDEFINED) ? &a : hdl_is(b, HDL_IS_UNDEFINED) ? &b : NULL;
     if (undefined)
@@ -126,7 +133,8 @@ static hdl_value eval_slice(hdl_chat_run *run, const hdl_node *node) {
         if (!parts[i]) continue;
         const hdl_value part = hdl_eval(run, parts[i]);
         if (hdl_is(part, HDL_IS_NONE)) continue;
-        if (!hdl_is_number(part)) hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "a slice with %s,", hdl_kind_name(part));
+        if (!hdl_is_number(part))
+            hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "a slice with %s,", hdl_kind_name(part));
         numbers[i] = part.as.number;
         given[i] = &numbers[i];
     }
@@ -147,7 +155,8 @@ static hdl_value eval_map(hdl_chat_run *run, const hdl_node *node) {
     const hdl_value map = hdl_map_value(run, HDL_IS_MAP);
     for (const hdl_node *pair = node->list; pair && !hdl_chat_stopped(run); pair = pair->next) {
         const hdl_value key = hdl_eval(run, pair->a), value = hdl_eval(run, pair->b);
-        if (!hdl_hashable(run, key)) hdl_chat_fail(run, HD_STATUS_PARSE, pair->at, "%s cannot be a key,", hdl_kind_name(key));
+        if (!hdl_hashable(run, key))
+            hdl_chat_fail(run, HD_STATUS_PARSE, pair->at, "%s cannot be a key,", hdl_kind_name(key));
         if (!hdl_chat_stopped(run)) hdl_map_set(run, map.as.map, key, value);
     }
     return map;
@@ -164,11 +173,13 @@ static hdl_args eval_args(hdl_chat_run *run, const hdl_node *list, const hdl_val
         if (arg->kind == HDL_NODE_SPREAD) spread = hdl_items(run, arg->at, hdl_eval(run, arg->a));
         count += arg->kind == HDL_NODE_SPREAD ? spread.count : 1;
     }
-    if (count > HDL_MAX_CHAT_ARGS) hdl_chat_fail(run, HD_STATUS_LIMIT, run->at, "more than %u arguments", HDL_MAX_CHAT_ARGS);
+    if (count > HDL_MAX_CHAT_ARGS)
+        hdl_chat_fail(run, HD_STATUS_LIMIT, run->at, "more than %u arguments", HDL_MAX_CHAT_ARGS);
     args.values = hdl_chat_take(run, count, sizeof *args.values);
     args.names = hdl_chat_take(run, count, sizeof *args.names);
     for (const hdl_node *arg = list; arg && !hdl_chat_stopped(run); arg = arg->next) {
-        for (size_t i = 0; arg->kind == HDL_NODE_SPREAD && i < spread.count; i++) args.values[args.count++] = spread.items[i];
+        for (size_t i = 0; arg->kind == HDL_NODE_SPREAD && i < spread.count; i++)
+            args.values[args.count++] = spread.items[i];
         if (arg->kind == HDL_NODE_SPREAD) continue;
         if (arg->text.count) args.names[args.count] = arg->text;
         args.values[args.count++] = hdl_eval(run, arg->a);
@@ -188,13 +199,16 @@ static const hdl_value *find_arg(hdl_args *args, size_t place, hdl_span name) {
     }
     return NULL;
 }
-const hdl_value *hdl_arg(hdl_args *args, size_t place, const char *name) { return find_arg(args, place, hdl_text(name)); }
+const hdl_value *hdl_arg(hdl_args *args, size_t place, const char *name) {
+    return find_arg(args, place, hdl_text(name));
+}
 
 hdl_span hdl_text_arg(const hdl_use *u, size_t place, const char *name, hdl_span fallback) {
     const hdl_value *given = hdl_arg(u->args, place, name);
     if (!given || (hdl_is(*given, HDL_IS_NONE) && !fallback.bytes)) return fallback;
     if (hdl_is(*given, HDL_IS_TEXT)) return given->as.text;
-    hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "the argument %s is %s and must be a text,", name, hdl_kind_name(*given));
+    hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "the argument %s is %s and must be a text,", name,
+                  hdl_kind_name(*given));
     return fallback;
 }
 
@@ -202,7 +216,8 @@ int64_t hdl_number_arg(const hdl_use *u, size_t place, const char *name, int64_t
     const hdl_value *given = hdl_arg(u->args, place, name);
     if (!given) return fallback;
     if (hdl_is_number(*given)) return given->as.number;
-    hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "the argument %s is %s and must be a number,", name, hdl_kind_name(*given));
+    hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "the argument %s is %s and must be a number,", name,
+                  hdl_kind_name(*given));
     return fallback;
 }
 
@@ -213,7 +228,8 @@ bool hdl_truth_arg(hdl_args *args, size_t place, const char *name, bool fallback
 
 void hdl_check_args(hdl_chat_run *run, uint32_t at, const hdl_args *args) {
     for (size_t i = 0; i < args->count && !hdl_chat_stopped(run); i++)
-        if (!(args->used >> i & 1)) hdl_chat_unsupported(run, at, "argument", args->names[i].bytes ? args->names[i] : hdl_text("too many"));
+        if (!(args->used >> i & 1))
+            hdl_chat_unsupported(run, at, "argument", args->names[i].bytes ? args->names[i] : hdl_text("too many"));
 }
 
 /* What the macro's text asks for besides its parameters: the arguments that nobody took. */
@@ -230,7 +246,8 @@ static void bind_others(hdl_chat_run *run, hdl_scope *scope, int64_t takes, hdl_
     }
     if (hdl_chat_stopped(run)) return;
     varargs.as.list->count = count;
-    if (takes & HDL_TAKES_CALLER) hdl_bind(run, scope, hdl_text("caller"), caller ? *caller : hdl_undefined(hdl_text("caller")));
+    if (takes & HDL_TAKES_CALLER)
+        hdl_bind(run, scope, hdl_text("caller"), caller ? *caller : hdl_undefined(hdl_text("caller")));
     if (takes & HDL_TAKES_KWARGS) hdl_bind(run, scope, hdl_text("kwargs"), kwargs);
     if (takes & HDL_TAKES_VARARGS) hdl_bind(run, scope, hdl_text("varargs"), varargs);
 }
@@ -259,7 +276,8 @@ static hdl_value call_macro(hdl_chat_run *run, const hdl_macro *macro, hdl_args 
 static hdl_value call_loop(hdl_chat_run *run, uint32_t at, const hdl_loop *loop, hdl_args *args) {
     const hdl_value *source = hdl_arg(args, 0, "iterable");
     hdl_sink sink = { .limit = HDL_MAX_CHAT_BYTES }, *outer = run->out;
-    if (!source || !loop->node->number) hdl_chat_fail(run, HD_STATUS_PARSE, at, "a loop is called that is not recursive,");
+    if (!source || !loop->node->number)
+        hdl_chat_fail(run, HD_STATUS_PARSE, at, "a loop is called that is not recursive,");
     if (hdl_chat_stopped(run) || !hdl_chat_enter(run)) return hdl_none();
     run->out = &sink;
     hdl_run_loop(run, loop->node, *source, loop->outer, loop->depth + 1);
@@ -291,15 +309,18 @@ static hdl_value eval_call(hdl_chat_run *run, const hdl_node *node, const hdl_va
     return result;
 }
 
-hdl_value hdl_eval_call_block(hdl_chat_run *run, const hdl_node *call, hdl_value caller) { return eval_call(run, call, &caller); }
+hdl_value hdl_eval_call_block(hdl_chat_run *run, const hdl_node *call, hdl_value caller) {
+    return eval_call(run, call, &caller);
+}
 
 /* A filter or a test of a value. */
 static hdl_value eval_filter(hdl_chat_run *run, const hdl_node *node) {
     const hdl_value v = hdl_eval(run, node->a);
     hdl_args args = eval_args(run, node->list, NULL);
     if (hdl_chat_stopped(run)) return v;
-    const hdl_value result = node->kind == HDL_NODE_FILTER ? hdl_filter(&(hdl_use){ run, node->at, v, &args }, node->text)
-                                                           : hdl_bool(hdl_test(run, node->at, node->text, v, &args));
+    const hdl_value result = node->kind == HDL_NODE_FILTER
+                                 ? hdl_filter(&(hdl_use){ run, node->at, v, &args }, node->text)
+                                 : hdl_bool(hdl_test(run, node->at, node->text, v, &args));
     hdl_check_args(run, node->at, &args);
     return result;
 }
@@ -320,7 +341,8 @@ static hdl_value eval_node(hdl_chat_run *run, const hdl_node *node) {
     case HDL_NODE_FALSE: return hdl_bool(false);
     case HDL_NODE_NAME: return hdl_lookup(run, node->text);
     case HDL_NODE_ATTR: return hdl_attribute(run, node->at, hdl_eval(run, node->a), node->text);
-    case HDL_NODE_ITEM: a = hdl_eval(run, node->a); return hdl_safe_like(hdl_item(run, node->at, a, hdl_eval(run, node->b)), a);
+    case HDL_NODE_ITEM:
+        a = hdl_eval(run, node->a); return hdl_safe_like(hdl_item(run, node->at, a, hdl_eval(run, node->b)), a);
     case HDL_NODE_SLICE: return eval_slice(run, node);
     case HDL_NODE_CALL: return eval_call(run, node, NULL);
     case HDL_NODE_FILTER: case HDL_NODE_TEST: return eval_filter(run, node);

@@ -34,7 +34,8 @@ static hdl_node *binary(hdl_parser *p, uint32_t at, hdl_op op, hdl_node *a, hdl_
 static hdl_node *parse_chain(hdl_parser *p, const operator *list, uint32_t count, hdl_node *(*next)(hdl_parser *p)) {
     hdl_node *a = next(p);
     hdl_op op;
-    for (uint32_t at = p->word.at; take_operator(p, list, count, &op); at = p->word.at) a = binary(p, at, op, a, next(p));
+    for (uint32_t at = p->word.at; take_operator(p, list, count, &op); at = p->word.at)
+        a = binary(p, at, op, a, next(p));
     return a;
 }
 
@@ -98,7 +99,8 @@ hdl_node *hdl_parse_expression(hdl_parser *p) {
     if (!hdl_parse_enter(p)) return hdl_parse_node(p, HDL_NODE_NONE, p->word.at, NULL, NULL);
     hdl_node *node = hdl_parse_or(p);
     for (uint32_t at = p->word.at; hdl_parse_skip(p, HDL_WORD_NAME, "if"); at = p->word.at) {
-        hdl_node *condition = hdl_parse_or(p), *choice = hdl_parse_node(p, HDL_NODE_CHOICE, at, condition, node), **other = &choice->c;
+        hdl_node *condition = hdl_parse_or(p), *choice = hdl_parse_node(p, HDL_NODE_CHOICE, at, condition, node),
+                 **other = &choice->c;
         if (hdl_parse_skip(p, HDL_WORD_NAME, "else")) hdl_parse_add(p, choice, &other, hdl_parse_expression(p));
         node = choice;
     }
@@ -289,7 +291,8 @@ static hdl_node *parse_test(hdl_parser *p, hdl_node *a) {
     hdl_node *test = hdl_parse_node(p, HDL_NODE_TEST, p->word.at, a, NULL), **tail = &test->list;
     test->text = p->word.text;
     hdl_parse_expect(p, HDL_WORD_NAME, NULL);
-    if (is_sign(p, ".") || (!p->in_if && !hdl_has_test(test->text))) hdl_chat_unsupported(p->run, test->at, "test", test->text);
+    if (is_sign(p, ".") || (!p->in_if && !hdl_has_test(test->text)))
+        hdl_chat_unsupported(p->run, test->at, "test", test->text);
     if (hdl_parse_skip(p, HDL_WORD_SIGN, "(")) {
         parse_args(p, test);
     } else if (begins_test_argument(p)) {
@@ -305,7 +308,8 @@ hdl_node *hdl_parse_filters(hdl_parser *p, hdl_node *node, bool begun) {
         node = hdl_parse_node(p, HDL_NODE_FILTER, p->word.at, node, NULL);
         node->text = p->word.text;
         hdl_parse_expect(p, HDL_WORD_NAME, NULL);
-        if (is_sign(p, ".") || (!p->in_if && !hdl_has_filter(node->text))) hdl_chat_unsupported(p->run, node->at, "filter", node->text);
+        if (is_sign(p, ".") || (!p->in_if && !hdl_has_filter(node->text)))
+            hdl_chat_unsupported(p->run, node->at, "filter", node->text);
         if (hdl_parse_skip(p, HDL_WORD_SIGN, "(")) parse_args(p, node);
     }
     return node;
@@ -333,8 +337,10 @@ static hdl_node *parse_unary(hdl_parser *p, bool with_filters) {
     const uint32_t at = p->word.at;
     if (!hdl_parse_enter(p)) return hdl_parse_node(p, HDL_NODE_NONE, at, NULL, NULL);
     hdl_node *node;
-    if (hdl_parse_skip(p, HDL_WORD_SIGN, "-")) node = hdl_parse_node(p, HDL_NODE_NEGATE, at, parse_unary(p, false), NULL);
-    else if (hdl_parse_skip(p, HDL_WORD_SIGN, "+")) node = hdl_parse_node(p, HDL_NODE_PLUS, at, parse_unary(p, false), NULL);
+    if (hdl_parse_skip(p, HDL_WORD_SIGN, "-"))
+        node = hdl_parse_node(p, HDL_NODE_NEGATE, at, parse_unary(p, false), NULL);
+    else if (hdl_parse_skip(p, HDL_WORD_SIGN, "+"))
+        node = hdl_parse_node(p, HDL_NODE_PLUS, at, parse_unary(p, false), NULL);
     else node = parse_primary(p);
     node = parse_postfix(p, node);
     if (with_filters) node = parse_uses(p, node);

@@ -44,7 +44,8 @@ static hdl_value tojson(const hdl_use *u) {
     if (indent && !hdl_is(*indent, HDL_IS_NONE)) {
         const bool text = hdl_is(*indent, HDL_IS_TEXT);
         const int64_t width = text ? 0 : hdl_number_arg(u, 1, "indent", 0);
-        if (width > 16) hdl_chat_fail(u->run, HD_STATUS_LIMIT, u->at, "JSON with %lld blanks a level", (long long)width);
+        if (width > 16)
+            hdl_chat_fail(u->run, HD_STATUS_LIMIT, u->at, "JSON with %lld blanks a level", (long long)width);
         form.indent = text ? indent->as.text : (hdl_span){ (const uint8_t *)blanks, width > 0 ? (uint64_t)width : 0 };
         form.between = hdl_text(",");
     }
@@ -75,12 +76,14 @@ static hdl_value indent(const hdl_use *u) {
     else
         for (int64_t i = hdl_number_arg(u, 0, "width", 4); i > 0 && !hdl_chat_stopped(u->run); i--)
             hdl_put(u->run, &margin, hdl_text(" "));
-    if (!hdl_is(u->v, HDL_IS_TEXT)) hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "%s to be indented,", hdl_kind_name(u->v));
+    if (!hdl_is(u->v, HDL_IS_TEXT))
+        hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "%s to be indented,", hdl_kind_name(u->v));
     if (hdl_chat_stopped(u->run)) return u->v;
     const hdl_span newline = hdl_text("\n");
     hdl_put(u->run, &sink, u->v.as.text);
     hdl_put(u->run, &sink, newline); /* a last line without text is one, too */
-    const hdl_value lines = hdl_method(&(hdl_use){ u->run, u->at, hdl_text_value(hdl_sunk(&sink)), &none }, hdl_text("splitlines"));
+    const hdl_value lines =
+        hdl_method(&(hdl_use){ u->run, u->at, hdl_text_value(hdl_sunk(&sink)), &none }, hdl_text("splitlines"));
     sink = (hdl_sink){ .limit = HDL_MAX_CHAT_BYTES };
     for (size_t i = 0; !hdl_chat_stopped(u->run) && i < lines.as.list->count; i++) {
         const hdl_span line = lines.as.list->items[i].as.text;
@@ -109,12 +112,14 @@ static hdl_value last(const hdl_use *u) {
 /* Items as a list of their own. */
 static hdl_value listed(const hdl_use *u, hdl_value_kind kind, hdl_list items) {
     const hdl_value result = hdl_list_value(u->run, kind, items.count);
-    if (!hdl_chat_stopped(u->run) && items.count) memcpy(result.as.list->items, items.items, items.count * sizeof result);
+    if (!hdl_chat_stopped(u->run) && items.count)
+        memcpy(result.as.list->items, items.items, items.count * sizeof result);
     return result;
 }
 static hdl_value list(const hdl_use *u) { return listed(u, HDL_IS_LIST, hdl_items(u->run, u->at, u->v)); }
 static hdl_value reverse(const hdl_use *u) {
-    const hdl_value result = listed(u, hdl_is(u->v, HDL_IS_LAZY) ? HDL_IS_LIST : HDL_IS_LAZY, hdl_items(u->run, u->at, u->v));
+    const hdl_value result =
+        listed(u, hdl_is(u->v, HDL_IS_LAZY) ? HDL_IS_LIST : HDL_IS_LAZY, hdl_items(u->run, u->at, u->v));
     for (size_t i = 0; !hdl_chat_stopped(u->run) && i < result.as.list->count / 2; i++) {
         hdl_value *end = &result.as.list->items[result.as.list->count - 1 - i], item = *end;
         *end = result.as.list->items[i];
@@ -144,7 +149,8 @@ static hdl_value part_of(const hdl_use *u, hdl_value item, const hdl_value *name
         size_t digits = 0;
         for (; digits < step.count && digits < 18 && step.bytes[digits] >= '0' && step.bytes[digits] <= '9'; digits++)
             number = number * 10 + (step.bytes[digits] - '0');
-        item = hdl_item(u->run, u->at, item, digits && digits == step.count ? hdl_number(number) : hdl_text_value(step));
+        item =
+            hdl_item(u->run, u->at, item, digits && digits == step.count ? hdl_number(number) : hdl_text_value(step));
         if (other && hdl_is(item, HDL_IS_UNDEFINED)) item = *other;
     }
     return item;
@@ -168,7 +174,8 @@ static hdl_list parts_of(const hdl_use *u, hdl_list items, const hdl_value *attr
 
 static hdl_value join(const hdl_use *u) {
     const hdl_value *between = hdl_arg(u->args, 0, "d"), *attribute = hdl_arg(u->args, 1, "attribute");
-    const hdl_list parts = attribute ? parts_of(u, hdl_items(u->run, u->at, u->v), attribute, false) : hdl_items(u->run, u->at, u->v);
+    const hdl_list parts =
+        attribute ? parts_of(u, hdl_items(u->run, u->at, u->v), attribute, false) : hdl_items(u->run, u->at, u->v);
     return hdl_text_value(hdl_joined(u->run, between ? hdl_printed(u->run, *between) : hdl_text(""), &parts));
 }
 
@@ -177,7 +184,8 @@ static hdl_value sort(const hdl_use *u) {
     const hdl_value *attribute = hdl_arg(u->args, 2, "attribute"), result = list(u);
     if (hdl_chat_stopped(u->run)) return u->v;
     const hdl_list keys = parts_of(u, *result.as.list, attribute, !exact);
-    for (size_t i = 0; i < keys.count && !hdl_chat_stopped(u->run); i++) { /* as Jinja: lists, in which equal ones need no order */
+    /* as Jinja: lists, in which equal ones need no order */
+    for (size_t i = 0; i < keys.count && !hdl_chat_stopped(u->run); i++) {
         const hdl_value key = hdl_list_value(u->run, HDL_IS_LIST, 1);
         if (!hdl_chat_stopped(u->run)) key.as.list->items[0] = keys.items[i];
         keys.items[i] = key;
@@ -191,8 +199,10 @@ static hdl_value dictsort(const hdl_use *u) {
     const bool exact = hdl_truth_arg(u->args, 0, "case_sensitive", false), down = hdl_number_arg(u, 2, "reverse", 0);
     const hdl_span by = hdl_text_arg(u, 1, "by", hdl_text("key"));
     const bool by_value = hdl_same(by, hdl_text("value"));
-    if (!by_value && !hdl_same(by, hdl_text("key"))) hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "sorted by neither key nor value");
-    if (hdl_is(u->v, HDL_IS_UNDEFINED)) hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "an undefined value to be sorted");
+    if (!by_value && !hdl_same(by, hdl_text("key")))
+        hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "sorted by neither key nor value");
+    if (hdl_is(u->v, HDL_IS_UNDEFINED))
+        hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "an undefined value to be sorted");
     const hdl_use pairs = { u->run, u->at, items(u), u->args };
     if (hdl_chat_stopped(u->run)) return u->v;
     const hdl_value result = list(&pairs), part = hdl_number(by_value);
@@ -217,8 +227,8 @@ static hdl_value max(const hdl_use *u) { return end_of(u, 1); }
 
 /* ---- numbers ---- */
 
-/* Moves *at past digits, with a single _ between two of them, and counts them. *value becomes 10 times itself less each digit: of
- * the two sides of 0 this one reaches further. */
+/* Moves *at past digits, with a single _ between two of them, and counts them. *value becomes 10 times itself less each
+ * digit: of the two sides of 0 this one reaches further. */
 static int64_t take_digits(hdl_span text, uint64_t *at, int64_t *value, bool *over) {
     int64_t count = 0;
     for (; *at < text.count; ++*at) {
@@ -241,7 +251,8 @@ static bool read_number(const hdl_use *u, hdl_span text, int64_t *out_number) {
     uint64_t at = is_sign(byte_at(text, 0));
     const int64_t sign = byte_at(text, 0) == '-' ? 1 : -1, whole = take_digits(text, &at, &digits, &over);
     if (whole && at == text.count) {
-        if (over || __builtin_mul_overflow(digits, sign, out_number)) hdl_chat_fail(u->run, HD_STATUS_LIMIT, u->at, "a number above 2^63");
+        if (over || __builtin_mul_overflow(digits, sign, out_number))
+            hdl_chat_fail(u->run, HD_STATUS_LIMIT, u->at, "a number above 2^63");
         return true;
     }
     if (byte_at(text, at) == '.') {
@@ -272,7 +283,8 @@ static hdl_value whole_number(const hdl_use *u) {
     int64_t number = 0;
     if (hdl_is_number(u->v)) return hdl_number(u->v.as.number);
     if (hdl_is(u->v, HDL_IS_UNDEFINED)) hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "an undefined value as a number");
-    hdl_span text = hdl_is(u->v, HDL_IS_TEXT) ? hdl_strip(u->run, u->v.as.text, (hdl_span){ 0 }, true, true) : hdl_text("");
+    hdl_span text =
+        hdl_is(u->v, HDL_IS_TEXT) ? hdl_strip(u->run, u->v.as.text, (hdl_span){ 0 }, true, true) : hdl_text("");
     for (uint64_t i = 0; i < text.count && hdl_chat_work(u->run, 1); i++)
         if (text.bytes[i] >= 0x80) hdl_chat_unsupported(u->run, u->at, "a number such as", text);
     if (!hdl_chat_stopped(u->run) && read_number(u, text, &number)) return hdl_number(number);
@@ -280,7 +292,8 @@ static hdl_value whole_number(const hdl_use *u) {
 }
 
 static hdl_value absolute(const hdl_use *u) {
-    if (hdl_is_number(u->v) && u->v.as.number != INT64_MIN) return hdl_number(u->v.as.number < 0 ? -u->v.as.number : u->v.as.number);
+    if (hdl_is_number(u->v) && u->v.as.number != INT64_MIN)
+        return hdl_number(u->v.as.number < 0 ? -u->v.as.number : u->v.as.number);
     hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "%s has no sign,", hdl_kind_name(u->v));
     return u->v;
 }
@@ -314,17 +327,21 @@ bool hdl_pick_item(hdl_chat_run *run, struct hdl_pick *pick, hdl_value *item) {
     pick->rest.used = 0;
     if (pick->how >= DIFFERS) {
         const hdl_value key = pick->how == DIFFERS_IN_LETTERS ? without_case(&u, part) : part;
-        if (!hdl_hashable(run, key)) hdl_chat_fail(run, HD_STATUS_PARSE, pick->at, "%s cannot be told from others,", hdl_kind_name(key));
+        if (!hdl_hashable(run, key))
+            hdl_chat_fail(run, HD_STATUS_PARSE, pick->at, "%s cannot be told from others,", hdl_kind_name(key));
         passes = !hdl_contains(run, pick->at, (hdl_value){ .kind = HDL_IS_LIST, .as.list = &pick->seen }, key);
         if (passes) hdl_list_add(run, &pick->seen, &pick->capacity, key);
-    } else if (pick->how == MAPS) *item = named ? hdl_filter(&(hdl_use){ run, pick->at, part, &pick->rest }, pick->name.as.text) : part;
-    else passes = (named ? hdl_test(run, pick->at, pick->name.as.text, part, &pick->rest) : hdl_true(part)) == (pick->how == SELECTS);
+    } else if (pick->how == MAPS)
+        *item = named ? hdl_filter(&(hdl_use){ run, pick->at, part, &pick->rest }, pick->name.as.text) : part;
+    else
+        passes = (named ? hdl_test(run, pick->at, pick->name.as.text, part, &pick->rest) : hdl_true(part)) ==
+                 (pick->how == SELECTS);
     hdl_check_args(run, pick->at, &pick->rest);
     return passes;
 }
 
-/* A lazy list of the items, of which what is false has none. `pick` has its `how`; its attribute, if any, is argument 0 when the
- * name of a test or filter is argument 1, else the name is argument 0. */
+/* A lazy list of the items, of which what is false has none. `pick` has its `how`; its attribute, if any, is argument 0
+ * when the name of a test or filter is argument 1, else the name is argument 0. */
 static hdl_value lazy(const hdl_use *u, struct hdl_pick pick, size_t name_place) {
     const hdl_value result = hdl_list_value(u->run, HDL_IS_LAZY, 0);
     struct hdl_pick *kept = hdl_chat_take(u->run, 1, sizeof *kept);
@@ -335,7 +352,8 @@ static hdl_value lazy(const hdl_use *u, struct hdl_pick pick, size_t name_place)
     pick.name = name_place < args->count ? args->values[name_place] : hdl_none();
     if (name_place + 1 < args->count) {
         const size_t taken = name_place + 1;
-        pick.rest = (hdl_args){ .values = args->values + taken, .names = args->names + taken, .count = args->count - taken };
+        pick.rest =
+            (hdl_args){ .values = args->values + taken, .names = args->names + taken, .count = args->count - taken };
     }
     *kept = pick;
     u->args->used = UINT64_MAX;

@@ -1,7 +1,7 @@
 /* chat_inside.h: what the files of the chat template share. A template's text is read (chat_lex.c) into a tree
- * (chat_parse.c, chat_expression.c) that is then walked (chat_run.c, chat_eval.c); filters, tests and methods are tables of functions.
- * All memory of a rendering is one arena that ends with it. The first failure stays in `run`: everything that may fail
- * returns something harmless then, and whoever loops looks at hdl_chat_stopped. */
+ * (chat_parse.c, chat_expression.c) that is then walked (chat_run.c, chat_eval.c); filters, tests and methods are
+ * tables of functions. All memory of a rendering is one arena that ends with it. The first failure stays in `run`:
+ * everything that may fail returns something harmless then, and whoever loops looks at hdl_chat_stopped. */
 #ifndef HDL_CHAT_INSIDE_H
 #define HDL_CHAT_INSIDE_H
 
@@ -31,7 +31,8 @@ void hdl_chat_fail(hdl_chat_run *run, hd_status status, uint32_t at, const char 
 void hdl_chat_unsupported(hdl_chat_run *run, uint32_t at, const char *what, hdl_span name);
 /* Counts work (HDL_MAX_CHAT_WORK); false when it is used up, or after a failure. */
 bool hdl_chat_work(hdl_chat_run *run, uint64_t bytes);
-/* What goes into itself calls these around it: false when it is nested too deep, or after a failure; leave only after true. */
+/* What goes into itself calls these around it: false when it is nested too deep, or after a failure; leave only after
+ * true. */
 bool hdl_chat_enter(hdl_chat_run *run);
 static inline void hdl_chat_leave(hdl_chat_run *run) { run->depth--; }
 /* Zeroed memory until the end of the rendering, or NULL after a failure. Its bytes are work. */
@@ -235,7 +236,8 @@ hdl_list hdl_items(hdl_chat_run *run, uint32_t at, hdl_value v);
 /* v.name and v[key]: a method goes before a map's key, or the key before the method. */
 hdl_value hdl_attribute(hdl_chat_run *run, uint32_t at, hdl_value v, hdl_span name);
 hdl_value hdl_item(hdl_chat_run *run, uint32_t at, hdl_value v, hdl_value key);
-hdl_value hdl_slice(hdl_chat_run *run, uint32_t at, hdl_value v, const int64_t *start, const int64_t *stop, const int64_t *step);
+hdl_value hdl_slice(hdl_chat_run *run, uint32_t at, hdl_value v, const int64_t *start, const int64_t *stop,
+                    const int64_t *step);
 
 /* ---- text (chat_text.c) ---- */
 
@@ -279,7 +281,8 @@ hdl_span hdl_joined(hdl_chat_run *run, hdl_span between, const hdl_list *items);
 
 /* ---- running (chat_eval.c, chat_run.c) ---- */
 
-/* Variables of a place. All of a macro, of a loop's turns or of a capture share one; macros keep the one they were made in. */
+/* Variables of a place. All of a macro, of a loop's turns or of a capture share one; macros keep the one they were made
+ * in. */
 typedef struct hdl_binding hdl_binding;
 typedef struct hdl_scope {
     struct hdl_scope *outer;
@@ -289,7 +292,8 @@ typedef struct hdl_macro {
     const hdl_node *node;
     hdl_scope      *scope;
 } hdl_macro;
-/* A loop that runs. What its condition lets through is found as it is needed, since the loop may change what the condition sees. */
+/* A loop that runs. What its condition lets through is found as it is needed, since the loop may change what the
+ * condition sees. */
 typedef struct hdl_loop {
     const hdl_node *node;
     hdl_scope      *outer;

@@ -1,6 +1,6 @@
-/* chat_lex.c: a template's text to words. Between tags all is one word of data; white space around tags goes as "-", "+",
- * trim_blocks (a line's end after a block or comment) and lstrip_blocks (blanks before one, from the line's start) say.
- * Newlines are single by now (chat_parse.c). */
+/* chat_lex.c: a template's text to words. Between tags all is one word of data; white space around tags goes as "-",
+ * "+", trim_blocks (a line's end after a block or comment) and lstrip_blocks (blanks before one, from the line's start)
+ * say. Newlines are single by now (chat_parse.c). */
 #include "llm/chat_inside.h"
 
 hdl_lexer hdl_lex_begin(hdl_chat_run *run, hdl_span source) {
@@ -9,7 +9,9 @@ hdl_lexer hdl_lex_begin(hdl_chat_run *run, hdl_span source) {
 
 static uint8_t byte_at(const hdl_lexer *l, size_t at) { return at < l->source.count ? l->source.bytes[at] : 0; }
 static hdl_span rest(const hdl_lexer *l) { return hdl_cut(l->source, l->at, l->source.count); }
-static hdl_word word(hdl_word_kind kind, size_t at, hdl_span text) { return (hdl_word){ .kind = kind, .at = (uint32_t)at, .text = text }; }
+static hdl_word word(hdl_word_kind kind, size_t at, hdl_span text) {
+    return (hdl_word){ .kind = kind, .at = (uint32_t)at, .text = text };
+}
 
 static bool is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 static bool begins_name(uint8_t c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -55,8 +57,9 @@ static hdl_span cut_data(hdl_lexer *l, hdl_span data, uint8_t sign, bool lstrips
 /* The data up to the next tag; moves to the tag. */
 static hdl_span take_data(hdl_lexer *l) {
     const size_t from = l->at;
-    while (l->at < l->source.count && !(byte_at(l, l->at) == '{' && (byte_at(l, l->at + 1) == '{' || byte_at(l, l->at + 1) == '%' ||
-                                                                     byte_at(l, l->at + 1) == '#')))
+    while (l->at < l->source.count &&
+           !(byte_at(l, l->at) == '{' &&
+             (byte_at(l, l->at + 1) == '{' || byte_at(l, l->at + 1) == '%' || byte_at(l, l->at + 1) == '#')))
         l->at++;
     const hdl_span data = hdl_cut(l->source, from, l->at);
     return l->at < l->source.count ? cut_data(l, data, byte_at(l, l->at + 2), byte_at(l, l->at + 1) != '{') : data;
@@ -158,7 +161,8 @@ static hdl_span unescaped(hdl_lexer *l, hdl_span text, size_t position) {
         const size_t wanted = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
         const size_t octal = wanted ? 0 : read_digits(text, i + 1, 3, 8, &code);
         if (c == 'N') hdl_chat_unsupported(l->run, (uint32_t)(position + i), "the escape", hdl_cut(text, i, i + 2));
-        if (wanted && (read_digits(text, i + 2, wanted, 16, &code) < wanted || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))) {
+        if (wanted && (read_digits(text, i + 2, wanted, 16, &code) < wanted || code > 0x10ffff ||
+                       (code >= 0xd800 && code < 0xe000))) {
             hdl_chat_fail(l->run, HD_STATUS_PARSE, (uint32_t)(position + i), "a text's escape that is no character");
         } else if (wanted || octal) {
             put_code(l->run, &sink, code);
@@ -188,7 +192,8 @@ static hdl_word lex_number(hdl_lexer *l) {
     hdl_word w = word(HDL_WORD_NUMBER, l->at, rest(l));
     for (; is_digit(byte_at(l, l->at)) || (byte_at(l, l->at) == '_' && is_digit(byte_at(l, l->at + 1))); l->at++) {
         if (byte_at(l, l->at) == '_') continue;
-        if (__builtin_mul_overflow(w.number, 10, &w.number) || __builtin_add_overflow(w.number, byte_at(l, l->at) - '0', &w.number))
+        if (__builtin_mul_overflow(w.number, 10, &w.number) ||
+            __builtin_add_overflow(w.number, byte_at(l, l->at) - '0', &w.number))
             hdl_chat_fail(l->run, HD_STATUS_LIMIT, w.at, "a number above 2^63");
     }
     w.text.count = l->at - w.at;

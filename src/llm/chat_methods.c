@@ -24,7 +24,8 @@ static hdl_value fits(const hdl_use *u, bool (*fit)(hdl_chat_run *run, hdl_span 
     bool found = false;
     for (size_t i = 0; i < with->as.list->count && !found && !hdl_chat_stopped(u->run); i++) {
         const hdl_value part = with->as.list->items[i];
-        if (!hdl_is(part, HDL_IS_TEXT)) hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "%s in place of a text,", hdl_kind_name(part));
+        if (!hdl_is(part, HDL_IS_TEXT))
+            hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "%s in place of a text,", hdl_kind_name(part));
         else found = fit(u->run, u->v.as.text, part.as.text);
     }
     return hdl_bool(found);
@@ -50,14 +51,18 @@ static bool take_part(const hdl_use *u, hdl_span *rest, hdl_span by, bool from_e
     if (by.bytes) {
         found = hdl_find(u->run, all, by, from_end);
     } else {
-        for (hdl_span left = all, character; found < 0 && (character = hdl_take_character(u->run, &left, from_end)).count > 0;)
+        for (hdl_span left = all, character;
+             found < 0 && (character = hdl_take_character(u->run, &left, from_end)).count > 0;)
             if (hdl_is_space(character)) {
                 found = character.bytes - all.bytes;
                 bytes = character.count;
             }
     }
-    *out_part = found < 0 ? all : from_end ? hdl_cut(all, (uint64_t)found + bytes, all.count) : hdl_cut(all, 0, (uint64_t)found);
-    if (found >= 0) *rest = from_end ? hdl_cut(all, 0, (uint64_t)found) : hdl_cut(all, (uint64_t)found + bytes, all.count);
+    *out_part = found < 0  ? all
+                : from_end ? hdl_cut(all, (uint64_t)found + bytes, all.count)
+                           : hdl_cut(all, 0, (uint64_t)found);
+    if (found >= 0)
+        *rest = from_end ? hdl_cut(all, 0, (uint64_t)found) : hdl_cut(all, (uint64_t)found + bytes, all.count);
     return found >= 0;
 }
 
@@ -91,13 +96,15 @@ static hdl_value splitlines(const hdl_use *u) {
     hdl_span rest = u->v.as.text, line = rest, character;
     size_t capacity = 0;
     while ((character = hdl_take_character(u->run, &rest, false)).count > 0) {
-        static const char *const ends[] = { "\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9" };
+        static const char *const ends[] = { "\n",   "\r",   "\v",       "\f",           "\x1c",
+                                            "\x1d", "\x1e", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9" };
         bool end = false;
         for (size_t i = 0; i < 10 && (character.bytes[0] < 0x20 || character.bytes[0] >= 0x80); i++)
             end = end || hdl_same(character, hdl_text(ends[i]));
         if (!end && rest.count) continue;
         const uint64_t bytes = line.count - rest.count;
-        if (hdl_same(character, hdl_text("\r")) && rest.count && rest.bytes[0] == '\n') hdl_take_character(u->run, &rest, false);
+        if (hdl_same(character, hdl_text("\r")) && rest.count && rest.bytes[0] == '\n')
+            hdl_take_character(u->run, &rest, false);
         const uint64_t kept = !end ? bytes : keeps ? line.count - rest.count : bytes - character.count;
         hdl_list_add(u->run, result.as.list, &capacity, hdl_text_value(hdl_cut(line, 0, kept)));
         line = rest;
@@ -105,7 +112,9 @@ static hdl_value splitlines(const hdl_use *u) {
     return result;
 }
 
-static hdl_value cased(const hdl_use *u, hdl_case form) { return hdl_text_value(hdl_cased(u->run, u->at, u->v.as.text, form)); }
+static hdl_value cased(const hdl_use *u, hdl_case form) {
+    return hdl_text_value(hdl_cased(u->run, u->at, u->v.as.text, form));
+}
 static hdl_value upper(const hdl_use *u) { return cased(u, HDL_CASE_UPPER); }
 static hdl_value lower(const hdl_use *u) { return cased(u, HDL_CASE_LOWER); }
 static hdl_value capitalize(const hdl_use *u) { return cased(u, HDL_CASE_CAPITALIZE); }
@@ -139,7 +148,8 @@ static hdl_value count(const hdl_use *u) {
 
 static hdl_value is_digits(const hdl_use *u) {
     bool all = u->v.as.text.count > 0;
-    for (hdl_span rest = u->v.as.text, character; all && (character = hdl_take_character(u->run, &rest, false)).count > 0;) {
+    for (hdl_span rest = u->v.as.text, character;
+         all && (character = hdl_take_character(u->run, &rest, false)).count > 0;) {
         if (character.bytes[0] >= 0x80) hdl_chat_unsupported(u->run, u->at, "the digits of", character);
         all = character.bytes[0] >= '0' && character.bytes[0] <= '9';
     }
@@ -162,7 +172,8 @@ static hdl_value join(const hdl_use *u) {
 static hdl_value get(const hdl_use *u) {
     const hdl_value *key = hdl_arg(u->args, 0, ""), *other = hdl_arg(u->args, 1, ""), *value = NULL;
     if (!key) hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "an argument is missing");
-    else if (!hdl_hashable(u->run, *key)) hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "%s cannot be a key,", hdl_kind_name(*key));
+    else if (!hdl_hashable(u->run, *key))
+        hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "%s cannot be a key,", hdl_kind_name(*key));
     else value = hdl_map_get(u->run, u->v.as.map, *key);
     return value ? *value : other ? *other : hdl_none();
 }
@@ -202,10 +213,11 @@ static hdl_value changed(const hdl_use *u) {
 
 bool hdl_has_method(hdl_value v, hdl_span name) {
     static const char *const methods[] = {
-        [HDL_IS_TEXT] = "capitalize casefold center count encode endswith expandtabs find format format_map index isalnum isalpha "
-                        "isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper join ljust "
-                        "lower lstrip maketrans partition removeprefix removesuffix replace rfind rindex rjust rpartition rsplit "
-                        "rstrip split splitlines startswith strip swapcase title translate upper zfill",
+        [HDL_IS_TEXT] =
+            "capitalize casefold center count encode endswith expandtabs find format format_map index isalnum isalpha "
+            "isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper join ljust "
+            "lower lstrip maketrans partition removeprefix removesuffix replace rfind rindex rjust rpartition rsplit "
+            "rstrip split splitlines startswith strip swapcase title translate upper zfill",
         [HDL_IS_LIST] = "append clear copy count extend index insert pop remove reverse sort",
         [HDL_IS_TUPLE] = "count index",
         [HDL_IS_MAP] = "clear copy fromkeys get items keys pop popitem setdefault update values",
@@ -222,23 +234,29 @@ bool hdl_has_method(hdl_value v, hdl_span name) {
 
 hdl_value hdl_method(const hdl_use *u, hdl_span name) {
     static const struct { hdl_value_kind kind; const char *name; hdl_value (*call)(const hdl_use *u); } table[] = {
-        { HDL_IS_TEXT, "capitalize", capitalize }, { HDL_IS_TEXT, "count", count },   { HDL_IS_TEXT, "endswith", endswith },
-        { HDL_IS_TEXT, "find", find },             { HDL_IS_TEXT, "index", index_of }, { HDL_IS_TEXT, "isdigit", is_digits },
+        { HDL_IS_TEXT, "capitalize", capitalize }, { HDL_IS_TEXT, "count", count },
+        { HDL_IS_TEXT, "endswith", endswith },
+        { HDL_IS_TEXT, "find", find },             { HDL_IS_TEXT, "index", index_of },
+        { HDL_IS_TEXT, "isdigit", is_digits },
         { HDL_IS_TEXT, "join", join },             { HDL_IS_TEXT, "lower", lower },   { HDL_IS_TEXT, "lstrip", lstrip },
         { HDL_IS_TEXT, "removeprefix", removeprefix }, { HDL_IS_TEXT, "removesuffix", removesuffix },
         { HDL_IS_TEXT, "replace", replace },       { HDL_IS_TEXT, "rfind", rfind },   { HDL_IS_TEXT, "rsplit", rsplit },
-        { HDL_IS_TEXT, "rstrip", rstrip },         { HDL_IS_TEXT, "split", split },   { HDL_IS_TEXT, "splitlines", splitlines },
+        { HDL_IS_TEXT, "rstrip", rstrip },         { HDL_IS_TEXT, "split", split },
+        { HDL_IS_TEXT, "splitlines", splitlines },
         { HDL_IS_TEXT, "startswith", startswith }, { HDL_IS_TEXT, "strip", strip },   { HDL_IS_TEXT, "title", title },
         { HDL_IS_TEXT, "upper", upper },           { HDL_IS_MAP, "get", get },        { HDL_IS_MAP, "items", items },
-        { HDL_IS_MAP, "keys", keys },              { HDL_IS_MAP, "values", values },  { HDL_IS_LOOP, "changed", changed },
+        { HDL_IS_MAP, "keys", keys },              { HDL_IS_MAP, "values", values },
+        { HDL_IS_LOOP, "changed", changed },
         { HDL_IS_LOOP, "cycle", cycle },
     };
     /* What Python's Markup would make of arguments, and the lists of Markup that it gives, are left out. */
-    const bool splits = hdl_same(name, hdl_text("split")) || hdl_same(name, hdl_text("rsplit")) || hdl_same(name, hdl_text("splitlines"));
+    const bool splits = hdl_same(name, hdl_text("split")) || hdl_same(name, hdl_text("rsplit")) ||
+                        hdl_same(name, hdl_text("splitlines"));
     if (u->v.safe && (u->args->count || splits))
         hdl_chat_unsupported(u->run, u->at, "a method of what safe gave,", name);
     for (size_t i = 0; i < sizeof table / sizeof table[0] && !hdl_chat_stopped(u->run); i++)
-        if (table[i].kind == u->v.kind && hdl_same(name, hdl_text(table[i].name))) return hdl_safe_like(table[i].call(u), u->v);
+        if (table[i].kind == u->v.kind && hdl_same(name, hdl_text(table[i].name)))
+            return hdl_safe_like(table[i].call(u), u->v);
     hdl_chat_unsupported(u->run, u->at, "method", name);
     return hdl_none();
 }
@@ -246,7 +264,8 @@ hdl_value hdl_method(const hdl_use *u, hdl_span name) {
 /* ---- functions ---- */
 
 enum { NAMESPACE, DICT, RANGE, RAISE, CYCLER, JOINER, LIPSUM, DATE };
-static const char *const functions[] = { "namespace", "dict", "range", "raise_exception", "cycler", "joiner", "lipsum", "strftime_now" };
+static const char *const functions[] = { "namespace", "dict",   "range",  "raise_exception",
+                                         "cycler",    "joiner", "lipsum", "strftime_now" };
 
 void hdl_bind_functions(hdl_chat_run *run) {
     for (int i = 0; i <= DATE; i++)
@@ -259,9 +278,11 @@ static hdl_value make_map(const hdl_use *u, hdl_value_kind kind) {
     for (size_t i = 0; i < u->args->count && !hdl_chat_stopped(u->run); i++) {
         const hdl_value v = u->args->values[i];
         if (u->args->names[i].bytes) hdl_map_set(u->run, map.as.map, hdl_text_value(u->args->names[i]), v);
-        else if (i > 0 || !hdl_is(v, HDL_IS_MAP)) hdl_chat_unsupported(u->run, u->at, "argument", hdl_text("without a name"));
+        else if (i > 0 || !hdl_is(v, HDL_IS_MAP))
+            hdl_chat_unsupported(u->run, u->at, "argument", hdl_text("without a name"));
         else
-            for (size_t k = 0; k < v.as.map->count; k++) hdl_map_set(u->run, map.as.map, v.as.map->keys[k], v.as.map->values[k]);
+            for (size_t k = 0; k < v.as.map->count; k++)
+                hdl_map_set(u->run, map.as.map, v.as.map->keys[k], v.as.map->values[k]);
     }
     u->args->used = UINT64_MAX;
     return map;
@@ -304,7 +325,8 @@ static hdl_value make_date(const hdl_use *u) {
     static const char *const days[] = { "Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday" };
     const int64_t most = INT64_C(1) << 37; /* year 6325 */
     const hdl_span format = hdl_text_arg(u, 0, "format", hdl_text(""));
-    const int64_t now = u->run->desc->now > most ? most : u->run->desc->now < 0 ? 0 : u->run->desc->now, second = now % 86400;
+    const int64_t now = u->run->desc->now > most ? most : u->run->desc->now < 0 ? 0 : u->run->desc->now,
+        second = now % 86400;
     int64_t year;
     int month, day;
     to_date(now / 86400, &year, &month, &day);
@@ -332,8 +354,9 @@ static hdl_value make_date(const hdl_use *u) {
 static hdl_value refuse(const hdl_use *u) {
     const hdl_span words = hdl_text_arg(u, 0, "message", hdl_text(""));
     if (!hdl_chat_stopped(u->run))
-        u->run->status = hdl_fail(u->run->error, HD_STATUS_INVALID_ARGUMENT, "chat template: it refuses the messages: %.*s",
-                               words.count < 300 ? (int)words.count : 300, (const char *)words.bytes);
+        u->run->status =
+            hdl_fail(u->run->error, HD_STATUS_INVALID_ARGUMENT, "chat template: it refuses the messages: %.*s",
+                     words.count < 300 ? (int)words.count : 300, (const char *)words.bytes);
     return hdl_none();
 }
 

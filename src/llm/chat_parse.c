@@ -22,7 +22,9 @@ void hdl_parse_wrong(hdl_parser *p, const char *wanted) {
     char shown[HDL_QUOTE];
     if (p->word.kind == HDL_WORD_END)
         hdl_chat_fail(p->run, HD_STATUS_PARSE, p->word.at, "the template ends where %s should stand,", wanted);
-    else hdl_chat_fail(p->run, HD_STATUS_PARSE, p->word.at, "%s where %s should stand,", hdl_quote(p->word.text, shown), wanted);
+    else
+        hdl_chat_fail(p->run, HD_STATUS_PARSE, p->word.at, "%s where %s should stand,", hdl_quote(p->word.text, shown),
+                      wanted);
     p->word.kind = HDL_WORD_END;
 }
 
@@ -64,7 +66,8 @@ static hdl_span take_name(hdl_parser *p) {
 static void end_block(hdl_parser *p) { hdl_parse_expect(p, HDL_WORD_BLOCK_END, "%}"); }
 
 static bool at_block(const hdl_parser *p, const char *name) {
-    return p->word.kind == HDL_WORD_BLOCK_BEGIN && p->peek.kind == HDL_WORD_NAME && hdl_same(p->peek.text, hdl_text(name));
+    return p->word.kind == HDL_WORD_BLOCK_BEGIN && p->peek.kind == HDL_WORD_NAME &&
+           hdl_same(p->peek.text, hdl_text(name));
 }
 
 /* Skips "{% name %}" if it stands here. */
@@ -148,7 +151,8 @@ static hdl_node *parse_target(hdl_parser *p, bool members) {
     if (!hdl_parse_is(p, HDL_WORD_SIGN, ",")) return first;
     hdl_node *tuple = hdl_parse_node(p, HDL_NODE_TUPLE, first->at, NULL, NULL), **tail = &tuple->list;
     hdl_parse_add(p, tuple, &tail, first);
-    while (hdl_parse_skip(p, HDL_WORD_SIGN, ",") && !hdl_parse_is(p, HDL_WORD_NAME, "in") && !hdl_parse_is(p, HDL_WORD_SIGN, ")"))
+    while (hdl_parse_skip(p, HDL_WORD_SIGN, ",") && !hdl_parse_is(p, HDL_WORD_NAME, "in") &&
+           !hdl_parse_is(p, HDL_WORD_SIGN, ")"))
         hdl_parse_add(p, tuple, &tail, parse_target_part(p, members));
     return tuple;
 }
@@ -264,7 +268,8 @@ static hdl_node *parse_continue(hdl_parser *p, uint32_t at) { return parse_leap(
 static hdl_node *parse_block(hdl_parser *p) {
     static const struct { const char *name; hdl_node *(*parse)(hdl_parser *p, uint32_t at); } table[] = {
         { "if", parse_if },       { "for", parse_for },   { "set", parse_set },           { "macro", parse_macro },
-        { "break", parse_break }, { "continue", parse_continue }, { "filter", parse_filter_block }, { "call", parse_call_block },
+        { "break", parse_break }, { "continue", parse_continue }, { "filter", parse_filter_block },
+        { "call", parse_call_block },
         { "generation", parse_generation },
     };
     const uint32_t at = p->word.at;

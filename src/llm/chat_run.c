@@ -34,7 +34,8 @@ bool hdl_chat_work(hdl_chat_run *run, uint64_t bytes) {
 }
 
 bool hdl_chat_enter(hdl_chat_run *run) {
-    if (run->depth >= HDL_MAX_CHAT_NESTING) hdl_chat_fail(run, HD_STATUS_LIMIT, run->at, "nested more than %u deep", HDL_MAX_CHAT_NESTING);
+    if (run->depth >= HDL_MAX_CHAT_NESTING)
+        hdl_chat_fail(run, HD_STATUS_LIMIT, run->at, "nested more than %u deep", HDL_MAX_CHAT_NESTING);
     if (!hdl_chat_work(run, HDL_PART_WORK)) return false;
     run->depth++;
     return true;
@@ -64,7 +65,8 @@ void *hdl_chat_take(hdl_chat_run *run, uint64_t count, uint64_t item_bytes) {
         }
         chunk = hdl_alloc(&run->allocator, chunk_bytes);
         if (!chunk) {
-            hdl_chat_fail(run, HD_STATUS_OUT_OF_HOST_MEMORY, run->at, "no memory for %llu bytes", (unsigned long long)chunk_bytes);
+            hdl_chat_fail(run, HD_STATUS_OUT_OF_HOST_MEMORY, run->at, "no memory for %llu bytes",
+                          (unsigned long long)chunk_bytes);
             return NULL;
         }
         *chunk = (hdl_chunk){ .older = run->chunks, .bytes = chunk_bytes, .used = head };
@@ -137,7 +139,8 @@ static void assign(hdl_chat_run *run, hdl_scope *scope, const hdl_node *target, 
         size_t i = 0;
         for (const hdl_node *part = target->list; part && !hdl_chat_stopped(run); part = part->next, i++)
             if (i < parts.count) assign(run, scope, part, parts.items[i]);
-        if (i != parts.count) hdl_chat_fail(run, HD_STATUS_PARSE, target->at, "%zu values for %zu names", parts.count, i);
+        if (i != parts.count)
+            hdl_chat_fail(run, HD_STATUS_PARSE, target->at, "%zu values for %zu names", parts.count, i);
     }
 }
 
@@ -180,9 +183,11 @@ void hdl_run_loop(hdl_chat_run *run, const hdl_node *node, hdl_value source, hdl
     if (!hdl_is(source, HDL_IS_LAZY)) *all = hdl_items(run, node->at, source);
     *loop = (hdl_loop){ .node = node, .outer = outer, .source = all, .depth = depth };
     bool ended_a_turn = false; /* as in Jinja, else also runs where each turn ended by break or continue */
-    for (; run->flow != HDL_FLOW_BREAK && !hdl_chat_stopped(run) && hdl_loop_reaches(run, loop, loop->index); loop->index++) {
+    for (; run->flow != HDL_FLOW_BREAK && !hdl_chat_stopped(run) && hdl_loop_reaches(run, loop, loop->index);
+         loop->index++) {
         run->flow = HDL_FLOW_ON;
-        for (hdl_binding *binding = scope->bindings; binding && hdl_chat_work(run, 1); binding = binding->next) binding->set = false;
+        for (hdl_binding *binding = scope->bindings; binding && hdl_chat_work(run, 1); binding = binding->next)
+            binding->set = false;
         hdl_bind(run, scope, hdl_text("loop"), (hdl_value){ .kind = HDL_IS_LOOP, .as.loop = loop });
         assign(run, scope, node->b, loop->items.items[loop->index]);
         run->scope = scope;
@@ -207,8 +212,9 @@ static hdl_value macro_value(hdl_chat_run *run, const hdl_node *node) {
 
 /* Puts or sets a value, unless a break or continue came in between. */
 static void run_value(hdl_chat_run *run, const hdl_node *node) {
-    const hdl_value value = node->kind == HDL_NODE_CALL_BLOCK ? hdl_eval_call_block(run, node->a, macro_value(run, node->b))
-                                                              : hdl_eval(run, node->a);
+    const hdl_value value = node->kind == HDL_NODE_CALL_BLOCK
+                                ? hdl_eval_call_block(run, node->a, macro_value(run, node->b))
+                                : hdl_eval(run, node->a);
     if (hdl_chat_stopped(run) || run->flow != HDL_FLOW_ON) return;
     if (node->kind == HDL_NODE_SET) assign(run, run->scope, node->b, value);
     else hdl_put_value(run, run->out, value, false);
@@ -228,7 +234,8 @@ static void run_statement(hdl_chat_run *run, const hdl_node *node) {
 
 static void run_list(hdl_chat_run *run, const hdl_node *list) {
     if (!hdl_chat_enter(run)) return;
-    for (const hdl_node *node = list; node && run->flow == HDL_FLOW_ON && hdl_chat_work(run, HDL_PART_WORK); node = node->next) {
+    for (const hdl_node *node = list; node && run->flow == HDL_FLOW_ON && hdl_chat_work(run, HDL_PART_WORK);
+         node = node->next) {
         run->at = node->at;
         run_statement(run, node);
     }
@@ -244,7 +251,8 @@ static void bind_messages(hdl_chat_run *run) {
         const hdl_value message = hdl_map_value(run, HDL_IS_MAP);
         if (hdl_chat_stopped(run)) return;
         hdl_map_set(run, message.as.map, hdl_text_value(hdl_text("role")), hdl_text_value(desc->messages[i].role));
-        hdl_map_set(run, message.as.map, hdl_text_value(hdl_text("content")), hdl_text_value(desc->messages[i].content));
+        hdl_map_set(run, message.as.map, hdl_text_value(hdl_text("content")),
+                    hdl_text_value(desc->messages[i].content));
         list.as.list->items[i] = message;
     }
     hdl_bind(run, run->globals, hdl_text("messages"), list);
@@ -259,7 +267,8 @@ static void bind_globals(hdl_chat_run *run) {
     hdl_bind(run, run->globals, hdl_text("add_generation_prompt"), hdl_bool(desc->add_generation_prompt));
     if (desc->bos.bytes) hdl_bind(run, run->globals, hdl_text("bos_token"), hdl_text_value(desc->bos));
     if (desc->eos.bytes) hdl_bind(run, run->globals, hdl_text("eos_token"), hdl_text_value(desc->eos));
-    if (desc->thinking) hdl_bind(run, run->globals, hdl_text("enable_thinking"), hdl_bool(desc->thinking == HDL_THINKING_ON));
+    if (desc->thinking)
+        hdl_bind(run, run->globals, hdl_text("enable_thinking"), hdl_bool(desc->thinking == HDL_THINKING_ON));
     bind_messages(run);
 }
 
@@ -270,18 +279,21 @@ static hd_status check(const hdl_chat_desc *desc, hd_error *error) {
         return hdl_fail(error, HD_STATUS_LIMIT, "chat template: it has %llu bytes; the limit is %u",
                         (unsigned long long)desc->source.count, HDL_MAX_TEMPLATE_BYTES);
     if (desc->message_count > HDL_MAX_CHAT_MESSAGES)
-        return hdl_fail(error, HD_STATUS_LIMIT, "chat template: %zu messages; the limit is %u", desc->message_count, HDL_MAX_CHAT_MESSAGES);
+        return hdl_fail(error, HD_STATUS_LIMIT, "chat template: %zu messages; the limit is %u", desc->message_count,
+                        HDL_MAX_CHAT_MESSAGES);
     for (size_t i = 0; i < desc->message_count; i++) {
         const hdl_chat_message *m = &desc->messages[i];
         if ((m->role.count && !m->role.bytes) || (m->content.count && !m->content.bytes))
             return hdl_fail(error, HD_STATUS_NULL_POINTER, "chat template: message %zu has NULL texts", i);
         if (m->role.count > HDL_MAX_CHAT_BYTES || m->content.count > HDL_MAX_CHAT_BYTES)
-            return hdl_fail(error, HD_STATUS_LIMIT, "chat template: message %zu has more than %u bytes", i, HDL_MAX_CHAT_BYTES);
+            return hdl_fail(error, HD_STATUS_LIMIT, "chat template: message %zu has more than %u bytes", i,
+                            HDL_MAX_CHAT_BYTES);
     }
     return HD_OK;
 }
 
-hd_status hdl_chat_render(const hd_allocator *allocator, const hdl_chat_desc *desc, char **out_text, size_t *out_bytes, hd_error *error) {
+hd_status hdl_chat_render(const hd_allocator *allocator, const hdl_chat_desc *desc, char **out_text, size_t *out_bytes,
+                          hd_error *error) {
     if (!desc || !out_text || !out_bytes)
         return hdl_fail(error, HD_STATUS_NULL_POINTER, "chat template: no description or no place for the text");
     *out_text = NULL;
@@ -296,7 +308,9 @@ hd_status hdl_chat_render(const hd_allocator *allocator, const hdl_chat_desc *de
     bind_globals(&run);
     run_list(&run, list);
     char *text = hdl_chat_stopped(&run) ? NULL : hdl_alloc(&run.allocator, out.count + 1);
-    if (!text) hdl_chat_fail(&run, HD_STATUS_OUT_OF_HOST_MEMORY, run.at, "no memory for %llu bytes", (unsigned long long)out.count);
+    if (!text)
+        hdl_chat_fail(&run, HD_STATUS_OUT_OF_HOST_MEMORY, run.at, "no memory for %llu bytes",
+                      (unsigned long long)out.count);
     if (text) {
         if (out.count) memcpy(text, out.bytes, (size_t)out.count);
         *out_text = text;

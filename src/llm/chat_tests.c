@@ -9,7 +9,8 @@ typedef enum question {
 
 /* An undefined value has all that Python looks for here. */
 static bool is_sequence(hdl_value v) {
-    return hdl_is(v, HDL_IS_UNDEFINED) || hdl_is(v, HDL_IS_TEXT) || hdl_is_list(v) || hdl_is(v, HDL_IS_RANGE) || hdl_is(v, HDL_IS_MAP);
+    return hdl_is(v, HDL_IS_UNDEFINED) || hdl_is(v, HDL_IS_TEXT) || hdl_is_list(v) || hdl_is(v, HDL_IS_RANGE) ||
+           hdl_is(v, HDL_IS_MAP);
 }
 
 static int64_t number(hdl_chat_run *run, uint32_t at, hdl_value v) {
@@ -49,7 +50,8 @@ static bool answers(hdl_chat_run *run, uint32_t at, question what, hdl_value v) 
     case IS_INTEGER: return hdl_is(v, HDL_IS_NUMBER);
     case IS_STRING: return hdl_is(v, HDL_IS_TEXT);
     case IS_MAPPING: return hdl_is(v, HDL_IS_MAP);
-    case IS_ITERABLE: return is_sequence(v) || hdl_is(v, HDL_IS_VIEW) || hdl_is(v, HDL_IS_LAZY) || hdl_is(v, HDL_IS_LOOP);
+    case IS_ITERABLE:
+        return is_sequence(v) || hdl_is(v, HDL_IS_VIEW) || hdl_is(v, HDL_IS_LAZY) || hdl_is(v, HDL_IS_LOOP);
     case IS_SEQUENCE: return is_sequence(v);
     case IS_CALLABLE: return hdl_is(v, HDL_IS_UNDEFINED) || v.kind >= HDL_IS_LOOP;
     case IS_ODD: return number(run, at, v) % 2 != 0;
@@ -61,11 +63,14 @@ static bool answers(hdl_chat_run *run, uint32_t at, question what, hdl_value v) 
 static bool find_test(hdl_span name, question *out_what) {
     static const struct { const char *name; question what; } table[] = {
         { "defined", IS_DEFINED },   { "undefined", IS_UNDEFINED }, { "none", IS_NONE },         { "true", IS_TRUE },
-        { "false", IS_FALSE },       { "boolean", IS_BOOLEAN },     { "number", IS_NUMBER },     { "integer", IS_INTEGER },
-        { "float", IS_FLOAT },       { "string", IS_STRING },       { "mapping", IS_MAPPING },   { "iterable", IS_ITERABLE },
+        { "false", IS_FALSE },       { "boolean", IS_BOOLEAN },     { "number", IS_NUMBER },
+        { "integer", IS_INTEGER },
+        { "float", IS_FLOAT },       { "string", IS_STRING },       { "mapping", IS_MAPPING },
+        { "iterable", IS_ITERABLE },
         { "sequence", IS_SEQUENCE }, { "callable", IS_CALLABLE },   { "odd", IS_ODD },           { "even", IS_EVEN },
         { "divisibleby", IS_DIVISIBLE }, { "eq", IS_EQUAL },        { "equalto", IS_EQUAL },     { "==", IS_EQUAL },
-        { "ne", IS_OTHER },          { "!=", IS_OTHER },            { "lt", IS_LESS },           { "lessthan", IS_LESS },
+        { "ne", IS_OTHER },          { "!=", IS_OTHER },            { "lt", IS_LESS },
+        { "lessthan", IS_LESS },
         { "<", IS_LESS },            { "le", IS_AT_MOST },          { "<=", IS_AT_MOST },        { "gt", IS_GREATER },
         { "greaterthan", IS_GREATER }, { ">", IS_GREATER },         { "ge", IS_AT_LEAST },       { ">=", IS_AT_LEAST },
         { "in", IS_IN },

@@ -31,14 +31,16 @@ bool hdl_text_same(hdl_chat_run *run, hdl_span a, hdl_span b) {
 int hdl_text_order(hdl_chat_run *run, hdl_span a, hdl_span b) {
     const uint64_t shared = a.count < b.count ? a.count : b.count;
     if (!hdl_chat_work(run, 1 + shared)) return 0;
-    const int order = shared ? memcmp(a.bytes, b.bytes, (size_t)shared) : 0; /* UTF-8's bytes have the order of the characters */
+    /* UTF-8's bytes have the order of the characters */
+    const int order = shared ? memcmp(a.bytes, b.bytes, (size_t)shared) : 0;
     return order ? (order > 0) - (order < 0) : (a.count > b.count) - (a.count < b.count);
 }
 
 hdl_span hdl_take_character(hdl_chat_run *run, hdl_span *rest, bool from_end) {
     uint32_t code;
     uint64_t bytes = 1;
-    if (rest->count == 0 || !hdl_chat_work(run, 4)) return hdl_text(""); /* which takes longer than to compare 4 bytes */
+    /* which takes longer than to compare 4 bytes */
+    if (rest->count == 0 || !hdl_chat_work(run, 4)) return hdl_text("");
     if (!from_end) bytes = hdl_utf8_read(rest->bytes, (size_t)rest->count, &code);
     for (uint64_t back = 2; from_end && back <= 4 && back <= rest->count; back++)
         if (hdl_utf8_read(rest->bytes + rest->count - back, (size_t)back, &code) == back) bytes = back;
@@ -90,13 +92,15 @@ bool hdl_is_space(hdl_span character) {
     uint32_t code;
     if (character.count == 0) return false;
     hdl_utf8_read(character.bytes, (size_t)character.count, &code);
-    return (code >= 9 && code <= 13) || (code >= 0x1c && code <= 0x20) || code == 0x85 || code == 0xa0 || code == 0x1680 ||
-           (code >= 0x2000 && code <= 0x200a) || code == 0x2028 || code == 0x2029 || code == 0x202f || code == 0x205f || code == 0x3000;
+    return (code >= 9 && code <= 13) || (code >= 0x1c && code <= 0x20) || code == 0x85 || code == 0xa0 ||
+           code == 0x1680 || (code >= 0x2000 && code <= 0x200a) || code == 0x2028 || code == 0x2029 || code == 0x202f ||
+           code == 0x205f || code == 0x3000;
 }
 
 hdl_span hdl_strip(hdl_chat_run *run, hdl_span text, hdl_span set, bool front, bool end) {
     for (int from_end = !front; from_end <= (int)end; from_end++)
-        for (hdl_span rest = text, character; (character = hdl_take_character(run, &rest, from_end)).count > 0; text = rest)
+        for (hdl_span rest = text, character; (character = hdl_take_character(run, &rest, from_end)).count > 0;
+             text = rest)
             if (set.bytes ? hdl_find(run, set, character, false) < 0 : !hdl_is_space(character)) break;
     return text;
 }
@@ -110,7 +114,8 @@ hdl_span hdl_replace(hdl_chat_run *run, hdl_span text, hdl_span old, hdl_span wi
         hdl_put(run, &sink, with);
         text = rest = hdl_cut(rest, (uint64_t)found + old.count, rest.count);
         if (old.count) continue;
-        const hdl_span character = hdl_take_character(run, &rest, false); /* nothing is before every character and after the last */
+        /* nothing is before every character and after the last */
+        const hdl_span character = hdl_take_character(run, &rest, false);
         if (character.count == 0) break;
         if (most != 1) hdl_put(run, &sink, character);
         if (most != 1) text = rest;
@@ -168,7 +173,8 @@ static bool is_hidden(uint32_t code) {
     return false;
 }
 
-/* The escape of a character in a quoted text, "" where it stands as it is. JSON knows \b \f \u0001, Python \x01 \u2028. */
+/* The escape of a character in a quoted text, "" where it stands as it is. JSON knows \b \f \u0001, Python \x01
+ * \u2028. */
 static void write_escape(uint32_t code, char quote, const hdl_json *json, char out[16]) {
     static const char plain[] = "\nn\rr\tt\bb\ff";
     const char *known = code && code < 0x80 ? memchr(plain, (int)code, json ? 10 : 6) : NULL;
@@ -179,7 +185,8 @@ static void write_escape(uint32_t code, char quote, const hdl_json *json, char o
         snprintf(out, 16, "\\%c", known && code < 0x20 ? known[1] : (char)code);
     else if (number && json && code > 0xffff)
         snprintf(out, 16, "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10), 0xdc00 + ((code - 0x10000) & 0x3ff));
-    else if (number) snprintf(out, 16, json || (code > 0xff && code <= 0xffff) ? "\\u%04x" : code <= 0xff ? "\\x%02x" : "\\U%08x", code);
+    else if (number) snprintf(out, 16, json ||
+                              (code > 0xff && code <= 0xffff) ? "\\u%04x" : code <= 0xff ? "\\x%02x" : "\\U%08x", code);
 }
 
 static void put_quoted(hdl_chat_run *run, hdl_sink *sink, hdl_span text, char quote, const hdl_json *json) {
@@ -203,7 +210,8 @@ static void put_quoted(hdl_chat_run *run, hdl_sink *sink, hdl_span text, char qu
 
 /* As Python's repr: in double quotes where only single ones stand in it. */
 static void put_repr(hdl_chat_run *run, hdl_sink *sink, hdl_span text) {
-    const bool single = hdl_find(run, text, hdl_text("'"), false) >= 0 && hdl_find(run, text, hdl_text("\""), false) < 0;
+    const bool single =
+        hdl_find(run, text, hdl_text("'"), false) >= 0 && hdl_find(run, text, hdl_text("\""), false) < 0;
     put_quoted(run, sink, text, single ? '"' : '\'', NULL);
 }
 

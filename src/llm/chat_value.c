@@ -5,7 +5,9 @@ hdl_value hdl_undefined(hdl_span name) { return (hdl_value){ .kind = HDL_IS_UNDE
 hdl_value hdl_none(void) { return (hdl_value){ .kind = HDL_IS_NONE }; }
 hdl_value hdl_bool(bool value) { return (hdl_value){ .kind = HDL_IS_BOOL, .as.number = value }; }
 hdl_value hdl_number(int64_t value) { return (hdl_value){ .kind = HDL_IS_NUMBER, .as.number = value }; }
-hdl_value hdl_text_value(hdl_span text) { return (hdl_value){ .kind = HDL_IS_TEXT, .as.text = text.bytes ? text : hdl_text("") }; }
+hdl_value hdl_text_value(hdl_span text) {
+    return (hdl_value){ .kind = HDL_IS_TEXT, .as.text = text.bytes ? text : hdl_text("") };
+}
 
 hdl_value hdl_list_value(hdl_chat_run *run, hdl_value_kind kind, size_t count) {
     hdl_list *list = hdl_chat_take(run, 1, sizeof *list);
@@ -111,8 +113,10 @@ const hdl_map *hdl_sorted_map(hdl_chat_run *run, const hdl_map *map) {
 }
 
 const char *hdl_kind_name(hdl_value v) {
-    static const char *const names[] = { "an undefined value", "none", "a truth value", "a number", "a text", "a list", "a tuple",
-                                         "a range", "a view of a map", "a lazy list", "a map", "a namespace", "the loop", "a macro",
+    static const char *const names[] = { "an undefined value", "none", "a truth value", "a number", "a text", "a list",
+                                         "a tuple",
+                                         "a range", "a view of a map", "a lazy list", "a map", "a namespace",
+                                         "the loop", "a macro",
                                          "a function", "a method" };
     return names[v.kind];
 }
@@ -154,7 +158,8 @@ bool hdl_equal(hdl_chat_run *run, hdl_value a, hdl_value b) {
     else if (a.kind == b.kind) switch (a.kind) {
     case HDL_IS_TEXT: same = hdl_text_same(run, a.as.text, b.as.text); break;
     case HDL_IS_LIST: case HDL_IS_TUPLE:
-    case HDL_IS_RANGE: same = a.as.list->count == b.as.list->count && same_items(run, a.as.list, b.as.list) == a.as.list->count; break;
+    case HDL_IS_RANGE:
+        same = a.as.list->count == b.as.list->count && same_items(run, a.as.list, b.as.list) == a.as.list->count; break;
     case HDL_IS_MAP: same = equal_maps(run, a.as.map, b.as.map); break;
     case HDL_IS_VIEW:
     case HDL_IS_METHOD: hdl_chat_unsupported(run, run->at, "comparing", hdl_text(hdl_kind_name(a))); break;
@@ -179,7 +184,8 @@ int hdl_order(hdl_chat_run *run, uint32_t at, hdl_value a, hdl_value b) {
     } else if (a.kind == b.kind && hdl_is_list(a)) {
         const hdl_list *x = a.as.list, *y = b.as.list;
         const size_t i = same_items(run, x, y);
-        order = i < x->count && i < y->count ? hdl_order(run, at, x->items[i], y->items[i]) : (i < x->count) - (i < y->count);
+        order = i < x->count && i < y->count ? hdl_order(run, at, x->items[i], y->items[i])
+                                             : (i < x->count) - (i < y->count);
     } else {
         hdl_chat_fail(run, HD_STATUS_PARSE, at, "%s and %s have no order,", hdl_kind_name(a), hdl_kind_name(b));
     }
@@ -207,7 +213,8 @@ bool hdl_contains(hdl_chat_run *run, uint32_t at, hdl_value whole, hdl_value par
     }
     if (hdl_is(whole, HDL_IS_MAP) && hdl_hashable(run, part))
         return hdl_map_get(run, whole.as.map, part) != NULL;
-    if (hdl_is(whole, HDL_IS_TEXT) && hdl_is(part, HDL_IS_TEXT)) return hdl_find(run, whole.as.text, part.as.text, false) >= 0;
+    if (hdl_is(whole, HDL_IS_TEXT) && hdl_is(part, HDL_IS_TEXT))
+        return hdl_find(run, whole.as.text, part.as.text, false) >= 0;
     hdl_chat_fail(run, HD_STATUS_PARSE, at, "%s cannot be in %s,", hdl_kind_name(part), hdl_kind_name(whole));
     return false;
 }
@@ -226,7 +233,8 @@ int64_t hdl_length(hdl_chat_run *run, uint32_t at, hdl_value v) {
 bool hdl_next(hdl_chat_run *run, hdl_list *list, hdl_value *out_item) {
     bool found = false;
     if (!hdl_chat_enter(run)) return false;
-    while (!found && !hdl_chat_stopped(run) && (list->from ? hdl_next(run, list->from, out_item) : list->taken < list->count)) {
+    while (!found && !hdl_chat_stopped(run) &&
+           (list->from ? hdl_next(run, list->from, out_item) : list->taken < list->count)) {
         if (!list->from) *out_item = list->items[list->taken++];
         found = !list->pick || hdl_pick_item(run, list->pick, out_item);
     }
@@ -285,10 +293,12 @@ static hdl_value loop_attribute(hdl_chat_run *run, hdl_loop *loop, hdl_span name
 
 hdl_value hdl_attribute(hdl_chat_run *run, uint32_t at, hdl_value v, hdl_span name) {
     char shown[HDL_QUOTE];
-    if (hdl_is(v, HDL_IS_UNDEFINED)) hdl_chat_fail(run, HD_STATUS_PARSE, at, "%s is undefined,", hdl_quote(v.as.text, shown));
+    if (hdl_is(v, HDL_IS_UNDEFINED))
+        hdl_chat_fail(run, HD_STATUS_PARSE, at, "%s is undefined,", hdl_quote(v.as.text, shown));
     if (hdl_has_method(v, name)) return (hdl_value){ .kind = HDL_IS_METHOD, .as.text = name };
     if (hdl_is(v, HDL_IS_LOOP)) return loop_attribute(run, v.as.loop, name);
-    const hdl_value *found = hdl_is(v, HDL_IS_MAP) || hdl_is(v, HDL_IS_NAMESPACE) ? hdl_map_get(run, v.as.map, hdl_text_value(name)) : NULL;
+    const hdl_value *found =
+        hdl_is(v, HDL_IS_MAP) || hdl_is(v, HDL_IS_NAMESPACE) ? hdl_map_get(run, v.as.map, hdl_text_value(name)) : NULL;
     return found ? *found : hdl_undefined(name);
 }
 
@@ -317,7 +327,8 @@ static int64_t border(const int64_t *given, int64_t fallback, int64_t length, bo
     return at;
 }
 
-hdl_value hdl_slice(hdl_chat_run *run, uint32_t at, hdl_value v, const int64_t *start, const int64_t *stop, const int64_t *step) {
+hdl_value hdl_slice(hdl_chat_run *run, uint32_t at, hdl_value v, const int64_t *start, const int64_t *stop,
+                    const int64_t *step) {
     const int64_t by = step ? *step : 1;
     if (by == 0) hdl_chat_fail(run, HD_STATUS_PARSE, at, "a slice with step 0");
     if (hdl_is(v, HDL_IS_UNDEFINED)) hdl_attribute(run, at, v, v.as.text);
@@ -325,7 +336,8 @@ hdl_value hdl_slice(hdl_chat_run *run, uint32_t at, hdl_value v, const int64_t *
         hdl_chat_unsupported(run, at, "a slice of", hdl_text(hdl_kind_name(v)));
     if (hdl_chat_stopped(run)) return hdl_none();
     const int64_t length = hdl_length(run, at, v);
-    const int64_t from = border(start, by > 0 ? 0 : length - 1, length, by < 0), to = border(stop, by > 0 ? length : -1, length, by < 0);
+    const int64_t from = border(start, by > 0 ? 0 : length - 1, length, by < 0),
+                  to = border(stop, by > 0 ? length : -1, length, by < 0);
     if (hdl_is(v, HDL_IS_TEXT) && by == 1) {
         hdl_span text = v.as.text;
         skip(run, &text, from);

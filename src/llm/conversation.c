@@ -1,5 +1,6 @@
-/* conversation.c: messages as the text, and as the tokens, that a model was trained to continue. What people write is guarded: it
- * can spell a control token, but it cannot become one. The model's own words go in as they are, since templates look into them. */
+/* conversation.c: messages as the text, and as the tokens, that a model was trained to continue. What people write is
+ * guarded: it can spell a control token, but it cannot become one. The model's own words go in as they are, since
+ * templates look into them. */
 #include "llm/chat.h"
 #include "llm/model.h"
 #include <time.h>
@@ -42,7 +43,8 @@ static hd_status take(conversation *c, const hd_message *messages, bool guard) {
 
 static void forget(conversation *c) {
     const hd_allocator *allocator = &c->model->allocator;
-    for (size_t i = 0; i < c->count && c->guarded && c->messages; i++) hdl_free(allocator, c->guarded[i], c->messages[i].content.count);
+    for (size_t i = 0; i < c->count && c->guarded && c->messages; i++)
+        hdl_free(allocator, c->guarded[i], c->messages[i].content.count);
     hdl_free(allocator, c->guarded, c->count * sizeof *c->guarded);
     hdl_free(allocator, c->messages, c->count * sizeof *c->messages);
     if (c->text) hdl_chat_free(allocator, c->text, c->bytes);
@@ -68,7 +70,8 @@ static hd_status render(conversation *c, const char *template_name, const hd_mes
                                  .now = (int64_t)time(NULL) };
     const hd_status rendered = hdl_chat_render(&model->allocator, &desc, &c->text, &c->bytes, &c->error);
     if (rendered || c->bytes) return rendered;
-    return hdl_fail(&c->error, HD_STATUS_UNSUPPORTED, "the chat template makes no text of these messages; name one of " TEMPLATE_NAMES);
+    return hdl_fail(&c->error, HD_STATUS_UNSUPPORTED,
+                    "the chat template makes no text of these messages; name one of " TEMPLATE_NAMES);
 }
 
 hd_status hd_model_render_chat(const hd_model *model, const char *template_name, const hd_message *messages,
@@ -105,7 +108,8 @@ typedef struct whole {
 static hd_status tokens_of(whole *w, size_t count, bool turn, hdl_id_list *list) {
     conversation c = { .model = w->model, .count = count };
     hd_status status = render(&c, w->template_name, w->messages, true, turn);
-    if (!status) status = hdl_tokenize(w->model->tokenizer, c.text, c.bytes, HDL_PARSE_SPECIAL | HDL_GUARDED, list, &c.error);
+    if (!status)
+        status = hdl_tokenize(w->model->tokenizer, c.text, c.bytes, HDL_PARSE_SPECIAL | HDL_GUARDED, list, &c.error);
     forget(&c);
     if (status) w->error = c.error;
     return status;
@@ -150,8 +154,8 @@ static hd_status mark_said(whole *w, size_t count, const hdl_id_list *all, uint8
     return status;
 }
 
-hd_status hd_model_chat_said(const hd_model *model, const char *template_name, const hd_message *messages, size_t message_count,
-                             int32_t *out_tokens, uint8_t *out_said, size_t *count) {
+hd_status hd_model_chat_said(const hd_model *model, const char *template_name, const hd_message *messages,
+                             size_t message_count, int32_t *out_tokens, uint8_t *out_said, size_t *count) {
     hd_status status = hdl_model_find(&model);
     if (status || !count || !messages || (out_tokens && !out_said)) return status ? status : HD_STATUS_NULL_POINTER;
     whole w = { model, template_name, messages, { 0 } };

@@ -37,7 +37,8 @@ static void describe(const hdl_gguf *gguf, hd_model_info *out) {
         { "attention.head_count_kv", &out->kv_heads }, { "attention.key_length", &out->head_size },
         { "feed_forward_length", &out->feed_forward }, { "context_length", &out->context },
     };
-    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) *figures[i].number = figure(gguf, out->architecture, figures[i].rest);
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
+        *figures[i].number = figure(gguf, out->architecture, figures[i].rest);
     out->has_chat_template = hdl_gguf_find(gguf, "tokenizer.chat_template", &tokens);
     if (hdl_gguf_find(gguf, "tokenizer.ggml.tokens", &tokens)) out->vocabulary = (uint32_t)tokens.count;
 }
@@ -49,7 +50,8 @@ hd_status hd_model_describe(hd_context *context, const char *path, hd_model_info
     hdl_gguf *gguf = NULL;
     const hd_allocator allocator = hd_context_allocator(context);
     *out_info = (hd_model_info){ 0 };
-    if (hdl_gguf_open(path, &(hdl_gguf_desc){ .allocator = &allocator }, &gguf, &error)) return hd_context_put_error(context, &error);
+    if (hdl_gguf_open(path, &(hdl_gguf_desc){ .allocator = &allocator }, &gguf, &error))
+        return hd_context_put_error(context, &error);
     describe(gguf, out_info);
     hdl_gguf_close(gguf);
     return HD_OK;

@@ -6,11 +6,12 @@
 static hd_status read_arch(hd_model *model, hd_error *error) {
     char quoted[HDL_QUOTE], known[400];
     hdl_span name, type;
-    if (!hdl_gguf_get_text(model->gguf, "general.type", hdl_text("model"), &type, NULL) && !hdl_same(type, hdl_text("model")))
-      return hdl_fail(error, HD_STATUS_UNSUPPORTED,
-                      "general.type is %s: the file holds no whole model; give "
-                      "the model that it belongs to",
-                      hdl_quote(type, quoted));
+    if (!hdl_gguf_get_text(model->gguf, "general.type", hdl_text("model"), &type, NULL) &&
+        !hdl_same(type, hdl_text("model")))
+        return hdl_fail(error, HD_STATUS_UNSUPPORTED,
+                        "general.type is %s: the file holds no whole model; give "
+                        "the model that it belongs to",
+                        hdl_quote(type, quoted));
     hd_status status = hdl_gguf_need(model->gguf, "general.architecture", error);
     if (!status) status = hdl_gguf_get_text(model->gguf, "general.architecture", hdl_text(""), &name, error);
     if (status) return status;
@@ -82,10 +83,12 @@ static void read_experts(hdl_keys *k) {
     const bool shares = hdl_gguf_find_tensor(k->model->gguf, "blk.0.ffn_down_shexp.weight", &(hdl_gguf_tensor){ 0 });
     f->shared_forward = hdl_key_u32(k, "expert_shared_feed_forward_length", 0, 1u << 22, shares ? f->feed_forward : 0);
     if (k->status) return;
-    if (f->experts == 0 ? f->experts_used != 0 || !k->model->arch->tensors : f->experts_used == 0 || f->experts_used > f->experts)
-        k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED,
-                             "%s.expert_count is %u, and %s.expert_used_count is %u: no mixture that can be run; convert the model anew",
-                             k->model->arch_name, f->experts, k->model->arch_name, f->experts_used);
+    if (f->experts == 0 ? f->experts_used != 0 || !k->model->arch->tensors
+                        : f->experts_used == 0 || f->experts_used > f->experts)
+        k->status = hdl_fail(
+            k->error, HD_STATUS_UNSUPPORTED,
+            "%s.expert_count is %u, and %s.expert_used_count is %u: no mixture that can be run; convert the model anew",
+            k->model->arch_name, f->experts, k->model->arch_name, f->experts_used);
 }
 
 /* The vocabulary has as many tokens as the table has rows. */

@@ -20,7 +20,8 @@ static const char *kind_of(mode_t mode) {
 }
 
 static hd_status refuse(hd_error *error, const char *path, const char *what, int code) {
-    const char *why = code == ENOENT ? "there is no such file" : code == EACCES ? "no permission" : code == EMFILE ? "too many open files"
+    const char *why = code == ENOENT ? "there is no such file" : code == EACCES ? "no permission" : code == EMFILE
+                      ? "too many open files"
                     : code == ELOOP ? "its links run in a circle" : "the system refuses";
     hd_status status = hdl_fail(error, HD_STATUS_IO, "%.160s: %s: %s (errno %d)", path, what, why, code);
     if (error) error->native_code = code;
@@ -86,11 +87,13 @@ static void system_close(void *user, hdl_file file) {
 static void system_rest(void *user, const uint8_t *bytes, uint64_t count) {
     (void)user;
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)bytes + page - 1) / page * page;
-    const uintptr_t end = ((uintptr_t)bytes + (uintptr_t)count) / page * page; /* whole pages only: the others are shared with neighbours */
+    /* whole pages only: the others are shared with neighbours */
+    const uintptr_t end = ((uintptr_t)bytes + (uintptr_t)count) / page * page;
     if (end > first) madvise((void *)first, end - first, MADV_DONTNEED);
 }
 
-const hdl_files hdl_system_files = { NULL, system_open, system_size, system_read, system_map, system_unmap, system_close, system_rest };
+const hdl_files hdl_system_files = { NULL,       system_open,  system_size,  system_read,
+                                     system_map, system_unmap, system_close, system_rest };
 
 bool hdl_files_read_all(const hdl_files *files, hdl_file file, uint64_t offset, void *out, uint64_t bytes) {
     uint8_t *at = out;
@@ -105,9 +108,12 @@ bool hdl_files_read_all(const hdl_files *files, hdl_file file, uint64_t offset, 
     return true;
 }
 
-static bool to_file(void *user, const void *from, uint64_t count) { return fwrite(from, 1, (size_t)count, user) == count; }
+static bool to_file(void *user, const void *from, uint64_t count) {
+    return fwrite(from, 1, (size_t)count, user) == count;
+}
 
-hd_status hdl_write_file(const hd_allocator *allocator, const char *path, hdl_write write, void *user, hd_error *error) {
+hd_status hdl_write_file(const hd_allocator *allocator, const char *path, hdl_write write, void *user,
+                         hd_error *error) {
     const size_t room = strlen(path) + sizeof ".part";
     char *beside = hdl_alloc(allocator, room);
     if (!beside) return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "%.160s: no memory to write it", path);

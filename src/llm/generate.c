@@ -73,7 +73,8 @@ static hd_status begin(answer *a) {
     if (!status) status = make_stream(a);
     if (!status && (a->grammar || desc->bias_count || desc->on_scores || needs_scores(&desc->sampling)))
         status = hdl_sampler_create(allocator, &desc->sampling, vocabulary, &a->sampler, &a->error);
-    if (!status && (desc->bias_count || desc->on_scores)) a->scores = hdl_alloc(allocator, vocabulary * sizeof *a->scores);
+    if (!status && (desc->bias_count || desc->on_scores))
+        a->scores = hdl_alloc(allocator, vocabulary * sizeof *a->scores);
     if (!status && desc->on_token && desc->likeliest) a->likeliest = hdl_alloc(allocator, sizeof *a->likeliest);
     if (!status &&
         (((desc->bias_count || desc->on_scores) && !a->scores) || (desc->on_token && desc->likeliest && !a->likeliest)))
@@ -154,7 +155,8 @@ static hd_status choose(answer *a, int32_t *out_token) {
 /* Feeds the token; the device picks candidates where the next one can be drawn from them. */
 static hd_status feed(answer *a, int32_t token) {
     const uint32_t candidates = hdl_candidates(a->session->model);
-    a->session->candidates = a->sampler && !a->scores && hdl_sampler_needs_only(a->sampler, candidates) ? candidates : 0;
+    a->session->candidates =
+        a->sampler && !a->scores && hdl_sampler_needs_only(a->sampler, candidates) ? candidates : 0;
     const hd_status status = hd_session_feed(a->session, a->desc->sequence, &token, 1);
     a->session->candidates = 0;
     return status;
@@ -233,7 +235,8 @@ static hd_status run(answer *a, int32_t *out_tokens, hd_generated *result) {
     return tell_last(a);
 }
 
-hd_status hd_generate(hd_session *session, const hd_generate_desc *desc, int32_t *out_tokens, hd_generated *out_result) {
+hd_status hd_generate(hd_session *session, const hd_generate_desc *desc, int32_t *out_tokens,
+                      hd_generated *out_result) {
     hd_status status = hdl_session_find(&session);
     if (status) return status;
     if (!desc || (desc->token_count && !desc->tokens) || (desc->stop_count && !desc->stop_texts) ||

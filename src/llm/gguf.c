@@ -1,6 +1,7 @@
 /* gguf.c: a model from its file or its parts: opening, closing, finding tensors and handing out their data. Relies on
- * gguf_read.c for each header. The names of the parts follow from the path that the caller gave, never from text in a file.
- * A mapped file's size is compared anew before any of its bytes are handed out (see gguf.h, A FILE THAT CHANGES). */
+ * gguf_read.c for each header. The names of the parts follow from the path that the caller gave, never from text in a
+ * file. A mapped file's size is compared anew before any of its bytes are handed out (see gguf.h, A FILE THAT
+ * CHANGES). */
 #include "llm/gguf_inside.h"
 #include <stdio.h>
 
@@ -63,7 +64,8 @@ static hd_status open_later_part(hdl_gguf *gguf, uint32_t number, const char *pa
     if (!status) status = read_split(part, &it, error);
     if (status) return status;
     if (it.number != number || it.count != gguf->part_count)
-        return hdl_fail(error, HD_STATUS_PARSE, "%.80s: keys split.no and split.count say part %u of %u, wanted %u of %u",
+        return hdl_fail(error, HD_STATUS_PARSE,
+                        "%.80s: keys split.no and split.count say part %u of %u, wanted %u of %u",
                         hdl_gguf_part_name(part), it.number + 1, it.count, number + 1, gguf->part_count);
     /* Its keys have said what they had to say. */
     hdl_free(&gguf->allocator, part->keys, part->key_room * sizeof *part->keys);
@@ -82,8 +84,9 @@ static hd_status open_others(hdl_gguf *gguf, const char *path, hd_error *error) 
     hd_status status = read_split(&gguf->parts[0], &first, error);
     if (status) return status;
     if (first.number != 0)
-        return hdl_fail(error, HD_STATUS_PARSE, "%.80s: key split.no says that this is part %u of %u: open the first part",
-                        name, first.number + 1, first.count);
+        return hdl_fail(error, HD_STATUS_PARSE,
+                        "%.80s: key split.no says that this is part %u of %u: open the first part", name,
+                        first.number + 1, first.count);
     if (first.count > HDL_GGUF_MAX_PARTS)
         return hdl_fail(error, HD_STATUS_LIMIT, "%.80s: key split.count is %u, at most %d parts are read", name,
                         first.count, HDL_GGUF_MAX_PARTS);
@@ -91,7 +94,8 @@ static hd_status open_others(hdl_gguf *gguf, const char *path, hd_error *error) 
     const size_t bytes = strlen(path) + 1;
     suffix(end, 0, first.count);
     if (bytes <= SUFFIX_BYTES || strcmp(path + bytes - 1 - SUFFIX_BYTES, end) != 0)
-        return hdl_fail(error, HD_STATUS_PARSE, "%.80s: key split.count is %u, so the name must end in %s", name, first.count, end);
+        return hdl_fail(error, HD_STATUS_PARSE, "%.80s: key split.count is %u, so the name must end in %s", name,
+                        first.count, end);
     if (!hdl_resize(&gguf->allocator, &gguf->parts, sizeof *gguf->parts, first.count * sizeof *gguf->parts))
         return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "%.80s: no memory for %u parts", name, first.count);
     memset(gguf->parts + 1, 0, (first.count - 1) * sizeof *gguf->parts);
@@ -105,7 +109,9 @@ static hd_status open_others(hdl_gguf *gguf, const char *path, hd_error *error) 
         status = open_later_part(gguf, i, other, error);
     }
     hdl_free(&gguf->allocator, other, bytes);
-    if (!status) status = hdl_gguf_part_u32(&gguf->parts[0], "split.tensors.count", 0, UINT32_MAX, gguf->tensor_count, &tensors, error);
+    if (!status)
+        status = hdl_gguf_part_u32(&gguf->parts[0], "split.tensors.count", 0, UINT32_MAX, gguf->tensor_count, &tensors,
+                                   error);
     if (!status && tensors != gguf->tensor_count)
         status = hdl_fail(error, HD_STATUS_PARSE, "%.80s: key split.tensors.count is %u, the parts have %u", name,
                           tensors, gguf->tensor_count);
@@ -138,7 +144,8 @@ hd_status hdl_gguf_open(const char *path, const hdl_gguf_desc *desc, hdl_gguf **
 void hdl_gguf_close(hdl_gguf *gguf) {
     if (!gguf) return;
     const hd_allocator allocator = gguf->allocator;
-    for (uint32_t i = 0; gguf->kept && i < gguf->tensor_count; i++) hdl_free(&allocator, gguf->kept[i], gguf->tensors[i].bytes);
+    for (uint32_t i = 0; gguf->kept && i < gguf->tensor_count; i++)
+        hdl_free(&allocator, gguf->kept[i], gguf->tensors[i].bytes);
     hdl_free(&allocator, gguf->kept, gguf->tensor_count * sizeof *gguf->kept);
     for (uint32_t i = 0; i < gguf->part_count; i++) close_part(gguf, &gguf->parts[i]);
     hdl_free(&allocator, gguf->parts, gguf->part_count * sizeof *gguf->parts);
@@ -173,7 +180,8 @@ hdl_gguf_tensor hdl_gguf_tensor_at(const hdl_gguf *gguf, uint32_t i) {
         .name = hdl_gguf_tensor_name(gguf, i), .number = i, .type = record->type, .shape = { .rank = record->rank },
         .part = record->part, .offset = record->offset, .bytes = record->bytes,
     };
-    for (uint32_t axis = 0; axis < record->rank; axis++) tensor.shape.dims[axis] = record->lengths[record->rank - 1 - axis];
+    for (uint32_t axis = 0; axis < record->rank; axis++)
+        tensor.shape.dims[axis] = record->lengths[record->rank - 1 - axis];
     return tensor;
 }
 
@@ -200,19 +208,21 @@ static hd_status check_usable(const hdl_gguf *gguf, const hdl_gguf_tensor *tenso
                     hdl_gguf_part_name(&gguf->parts[tensor->part]), hdl_quote(tensor->name, name), facts.name);
 }
 
-hd_status hdl_gguf_need_tensor(const hdl_gguf *gguf, const char *name, hd_shape shape, hdl_gguf_tensor *out_tensor, hd_error *error) {
+hd_status hdl_gguf_need_tensor(const hdl_gguf *gguf, const char *name, hd_shape shape, hdl_gguf_tensor *out_tensor,
+                               hd_error *error) {
     char has[128], wanted[128];
     const char *file = hdl_gguf_part_name(&gguf->parts[0]);
     if (!hdl_gguf_find_tensor(gguf, name, out_tensor))
-        return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "%.80s: tensor '%.80s' is missing; convert the model anew", file,
-                        name);
+        return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "%.80s: tensor '%.80s' is missing; convert the model anew",
+                        file, name);
     /* A file drops slowest axes of length 1: [1,n] and [n] are the same bytes, and the same tensor. */
     uint32_t skip_has = 0, skip_wanted = 0;
     const hd_shape is = out_tensor->shape;
     while (skip_has < is.rank && is.dims[skip_has] == 1) skip_has++;
     while (skip_wanted < shape.rank && shape.dims[skip_wanted] == 1) skip_wanted++;
     bool same = is.rank - skip_has == shape.rank - skip_wanted;
-    for (uint32_t i = 0; same && i < is.rank - skip_has; i++) same = is.dims[skip_has + i] == shape.dims[skip_wanted + i];
+    for (uint32_t i = 0; same && i < is.rank - skip_has; i++)
+        same = is.dims[skip_has + i] == shape.dims[skip_wanted + i];
     if (!same)
         return hdl_fail(error, HD_STATUS_SHAPE, "%.80s: tensor '%.64s' has shape [%s], wanted [%s]", file, name,
                         shape_text(is, has), shape_text(shape, wanted));
@@ -240,7 +250,8 @@ static hd_status check_use(const hdl_gguf *gguf, const hdl_gguf_tensor *tensor, 
                     hdl_quote(tensor->name, name), (unsigned long long)(record->offset + record->bytes));
 }
 
-hd_status hdl_gguf_read(const hdl_gguf *gguf, const hdl_gguf_tensor *tensor, uint64_t from, uint64_t bytes, void *out, hd_error *error) {
+hd_status hdl_gguf_read(const hdl_gguf *gguf, const hdl_gguf_tensor *tensor, uint64_t from, uint64_t bytes, void *out,
+                        hd_error *error) {
     char name[HDL_QUOTE];
     hd_status status = check_use(gguf, tensor, error);
     if (status) return status;

@@ -3,17 +3,21 @@
  * WHAT IS TAKEN. GGUF version 2 and 3, little-endian; one file, or all parts NAME-00001-of-0000N.gguf of a split model.
  *   A file is hostile until it is read: every count, length, type and offset is compared with what the file still holds
  *   before anything is allocated, arithmetic is checked, and the first fault ends the reading with one line that names
- *   the field and the byte. Tensors must lie as every writer lays them: in order, each at the next aligned place. So they
- *   cannot overlap, and no span reaches outside of the file. Bytes after the last tensor are left alone and counted.
+ *   the field and the byte. Tensors must lie as every writer lays them: in order, each at the next aligned place. So
+ *   they cannot overlap, and no span reaches outside of the file. Bytes after the last tensor are left alone and
+ *   counted.
  *
- * WHAT IT COSTS. Time linear in the header. Memory: the header's own bytes and at most 48 MiB of tables; never more than
- *   the file's size + 64 MiB. (That is with an allocator that resizes in place; one that copies holds two headers briefly.)
+ * WHAT IT COSTS. Time linear in the header. Memory: the header's own bytes and at most 48 MiB of tables; never more
+ * than
+ *   the file's size + 64 MiB. (That is with an allocator that resizes in place; one that copies holds two headers
+ *   briefly.)
  *
  * A FILE THAT CHANGES. The header is read into memory once: later changes of the file cannot reach what was checked.
- *   Weights are mapped. hdl_gguf_data compares the file's size anew each time, so a file that shrank before the call is an
- *   error. One that another process cuts afterwards, while the span is in use, still raises SIGBUS: a library must not
- *   take that signal away from its process. Who cannot rule this out reads with hdl_gguf_read, or gives files that do not
- *   map: both only copy, and a shrunken file is an error there at every moment. Weights that change in place are only weights.
+ *   Weights are mapped. hdl_gguf_data compares the file's size anew each time, so a file that shrank before the call is
+ *   an error. One that another process cuts afterwards, while the span is in use, still raises SIGBUS: a library must
+ *   not take that signal away from its process. Who cannot rule this out reads with hdl_gguf_read, or gives files that
+ *   do not map: both only copy, and a shrunken file is an error there at every moment. Weights that change in place are
+ *   only weights.
  *
  * THREADS. An open model may be used from many threads, but for hdl_gguf_data of a model that is not mapped (it keeps
  *   what it reads). Spans and names that are handed out live as long as the model. */
@@ -39,7 +43,8 @@ enum {
 
 /* Kinds of a metadata value, with the file's numbers: X(CODE, number, "name", bytes of one, 0: not fixed) */
 #define HDL_GGUF_KIND_LIST(X) \
-    X(U8, 0, "u8", 1) X(I8, 1, "i8", 1) X(U16, 2, "u16", 2) X(I16, 3, "i16", 2) X(U32, 4, "u32", 4) X(I32, 5, "i32", 4) \
+    X(U8, 0, "u8", 1) X(I8, 1, "i8", 1) X(U16, 2, "u16", 2) X(I16, 3, "i16", 2) X(U32, 4, "u32", 4) \
+        X(I32, 5, "i32", 4) \
     X(F32, 6, "f32", 4) X(BOOL, 7, "bool", 1) X(STRING, 8, "string", 0) X(ARRAY, 9, "array", 0) \
     X(U64, 10, "u64", 8) X(I64, 11, "i64", 8) X(F64, 12, "f64", 8)
 typedef enum hdl_gguf_kind {
@@ -99,8 +104,8 @@ typedef struct hdl_gguf_desc {
     const hdl_files    *files;     /* borrowed while the model is open; NULL: the system's */
 } hdl_gguf_desc;
 
-/* Reads the header of a model, of all its parts. `path` is the file, or the first part of a split model; the other parts
- * stand beside it under the name that follows from `path` alone: no text in a file leads to another file.
+/* Reads the header of a model, of all its parts. `path` is the file, or the first part of a split model; the other
+ * parts stand beside it under the name that follows from `path` alone: no text in a file leads to another file.
  * Statuses: NULL_POINTER, IO, PARSE (damaged), LIMIT, UNSUPPORTED (a tensor type nobody knows), UNSUPPORTED_VERSION,
  * OUT_OF_HOST_MEMORY. */
 hd_status hdl_gguf_open(const char *path, const hdl_gguf_desc *desc, hdl_gguf **out_gguf, hd_error *error);
@@ -124,8 +129,9 @@ typedef struct hdl_gguf_value {
     hdl_gguf_kind kind;
     hdl_gguf_kind element; /* of an array's elements; otherwise as kind. Never ARRAY: arrays of arrays are refused */
     uint64_t      count;   /* elements of an array, otherwise 1 */
-    hdl_span      bytes;   /* a string's text (any bytes: check before use), else the little-endian numbers, unaligned, or
-                              an array's strings, each after its 8-byte length */
+    /* a string's text (any bytes: check before use), else the little-endian numbers, unaligned, or an array's strings,
+       each after its 8-byte length */
+    hdl_span      bytes;
     uint64_t      offset;  /* of those bytes in the file */
 } hdl_gguf_value;
 
@@ -142,21 +148,22 @@ double  hdl_gguf_float(const hdl_gguf_value *value, uint64_t i);
 bool hdl_gguf_next_text(const hdl_gguf_value *value, uint64_t *at, hdl_span *out_text);
 
 /* Getters. A missing key gives `fallback`; hdl_gguf_need says that a key must be there. A key of another type is TYPE
- * ("key X has type Y, wanted Z"), a number outside of low..high is LIMIT, NAME_NOT_FOUND is a missing one. Any integer kind
- * will do for an integer, f32 and f64 for a float; NaN and infinity are refused. */
+ * ("key X has type Y, wanted Z"), a number outside of low..high is LIMIT, NAME_NOT_FOUND is a missing one. Any integer
+ * kind will do for an integer, f32 and f64 for a float; NaN and infinity are refused. */
 hd_status hdl_gguf_need(const hdl_gguf *gguf, const char *name, hd_error *error);
 hd_status hdl_gguf_get_u32(const hdl_gguf *gguf, const char *name, uint32_t low, uint32_t high, uint32_t fallback,
                            uint32_t *out, hd_error *error);
 hd_status hdl_gguf_get_i32(const hdl_gguf *gguf, const char *name, int32_t low, int32_t high, int32_t fallback,
                            int32_t *out, hd_error *error);
-hd_status hdl_gguf_get_f32(const hdl_gguf *gguf, const char *name, float low, float high, float fallback, float *out, hd_error *error);
+hd_status hdl_gguf_get_f32(const hdl_gguf *gguf, const char *name, float low, float high, float fallback, float *out,
+                           hd_error *error);
 hd_status hdl_gguf_get_bool(const hdl_gguf *gguf, const char *name, bool fallback, bool *out, hd_error *error);
 hd_status hdl_gguf_get_text(const hdl_gguf *gguf, const char *name, hdl_span fallback, hdl_span *out, hd_error *error);
 /* An array with elements of `element` (exactly that kind) and low..high of them; a missing key gives a count of 0. */
 hd_status hdl_gguf_get_array(const hdl_gguf *gguf, const char *name, hdl_gguf_kind element, uint64_t low, uint64_t high,
                              hdl_gguf_value *out, hd_error *error);
-/* One number a layer: an integer stands for every layer, an array must have exactly `count` integers. A missing key leaves
- * `inout` as it is. */
+/* One number a layer: an integer stands for every layer, an array must have exactly `count` integers. A missing key
+ * leaves `inout` as it is. */
 hd_status hdl_gguf_get_u32s(const hdl_gguf *gguf, const char *name, uint32_t low, uint32_t high, uint32_t count,
                             uint32_t *inout, hd_error *error);
 
@@ -176,14 +183,17 @@ typedef struct hdl_gguf_tensor {
 hdl_gguf_tensor hdl_gguf_tensor_at(const hdl_gguf *gguf, uint32_t i);
 bool hdl_gguf_find_tensor(const hdl_gguf *gguf, const char *name, hdl_gguf_tensor *out_tensor);
 /* The tensor `name` of exactly this shape. Statuses: NAME_NOT_FOUND, SHAPE, UNSUPPORTED (type not usable). */
-hd_status hdl_gguf_need_tensor(const hdl_gguf *gguf, const char *name, hd_shape shape, hdl_gguf_tensor *out_tensor, hd_error *error);
-/* The tensor's bytes, mapped (or read and kept, where the model is not mapped). Statuses: UNSUPPORTED (type not usable), IO
- * (the file shrank, or reading failed), OUT_OF_HOST_MEMORY. */
+hd_status hdl_gguf_need_tensor(const hdl_gguf *gguf, const char *name, hd_shape shape, hdl_gguf_tensor *out_tensor,
+                               hd_error *error);
+/* The tensor's bytes, mapped (or read and kept, where the model is not mapped). Statuses: UNSUPPORTED (type not
+ * usable), IO (the file shrank, or reading failed), OUT_OF_HOST_MEMORY. */
 hd_status hdl_gguf_data(hdl_gguf *gguf, const hdl_gguf_tensor *tensor, hdl_span *out_data, hd_error *error);
 /* Tells that the tensor's mapped bytes are not needed for now; spans stay valid. Any thread. */
 void hdl_gguf_rest(const hdl_gguf *gguf, const hdl_gguf_tensor *tensor);
-/* Copies bytes from .. from + bytes - 1 of the tensor's data. Any thread. Statuses: UNSUPPORTED, INVALID_ARGUMENT (outside), IO. */
-hd_status hdl_gguf_read(const hdl_gguf *gguf, const hdl_gguf_tensor *tensor, uint64_t from, uint64_t bytes, void *out, hd_error *error);
+/* Copies bytes from .. from + bytes - 1 of the tensor's data. Any thread. Statuses: UNSUPPORTED, INVALID_ARGUMENT
+ * (outside), IO. */
+hd_status hdl_gguf_read(const hdl_gguf *gguf, const hdl_gguf_tensor *tensor, uint64_t from, uint64_t bytes, void *out,
+                        hd_error *error);
 
 /* What a look at weights found. A row is one run of the last axis. */
 typedef struct hdl_gguf_rows {
@@ -192,6 +202,7 @@ typedef struct hdl_gguf_rows {
     uint64_t zero_rows, first_zero; /* nothing but zeros: all elements, or all scales and minima */
 } hdl_gguf_rows;
 /* Looks at whole rows of a type: `bytes` of data hold rows of row_elements. False where they do not fit the type. */
-bool hdl_gguf_check_rows(uint32_t type, uint64_t row_elements, const void *data, uint64_t bytes, hdl_gguf_rows *out_rows);
+bool hdl_gguf_check_rows(uint32_t type, uint64_t row_elements, const void *data, uint64_t bytes,
+                         hdl_gguf_rows *out_rows);
 
 #endif

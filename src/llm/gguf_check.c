@@ -1,10 +1,10 @@
-/* gguf_check.c: looks at weights for what makes a model answer nonsense without any error: NaN and infinity among elements
- * or block scales, and rows of nothing but zeros. Relies on the block layouts of GGUF; touches only the bytes it is given. */
+/* gguf_check.c: looks at weights for what makes a model answer nonsense without any error: NaN and infinity among
+ * elements or block scales, and rows of nothing but zeros. Relies on the block layouts of GGUF; touches only the bytes
+ * it is given. */
 #include "llm/gguf_inside.h"
 
-/* Where a block keeps numbers that scale all the others: `width` bytes each, of the bits that `exponent` says are all set
- * in NaN and infinity. A type without a row is plain integers, or has
- * scales that are always finite. */
+/* Where a block keeps numbers that scale all the others: `width` bytes each, of the bits that `exponent` says are all
+ * set in NaN and infinity. A type without a row is plain integers, or has scales that are always finite. */
 typedef struct floats {
     uint32_t width, count;
     uint32_t at[2];
@@ -40,7 +40,8 @@ static uint64_t load(const uint8_t *at, uint32_t width) {
 }
 
 /* One row: whether anything in it is not finite, and whether all of it is zero. */
-static void look(const floats *f, const uint8_t *row, uint64_t blocks, uint32_t block_bytes, bool *out_bad, bool *out_zero) {
+static void look(const floats *f, const uint8_t *row, uint64_t blocks, uint32_t block_bytes, bool *out_bad,
+                 bool *out_zero) {
     const uint64_t sign = UINT64_C(1) << (8 * f->width - 1);
     bool bad = false;
     uint64_t any = 0;
@@ -54,7 +55,8 @@ static void look(const floats *f, const uint8_t *row, uint64_t blocks, uint32_t 
     *out_zero = any == 0;
 }
 
-bool hdl_gguf_check_rows(uint32_t type, uint64_t row_elements, const void *data, uint64_t bytes, hdl_gguf_rows *out_rows) {
+bool hdl_gguf_check_rows(uint32_t type, uint64_t row_elements, const void *data, uint64_t bytes,
+                         hdl_gguf_rows *out_rows) {
     const hdl_gguf_type_facts facts = hdl_gguf_type_info(type);
     uint64_t row_bytes;
     *out_rows = (hdl_gguf_rows){ 0 };

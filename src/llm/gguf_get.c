@@ -1,6 +1,6 @@
 /* gguf_get.c: looks up metadata and gives it out as the type that the caller wants. Relies on a header that gguf_read.c
- * accepted, so places need no checks here; meanings do: a key's type and range are the caller's to state, and an error says
- * which key, at which byte, has what. */
+ * accepted, so places need no checks here; meanings do: a key's type and range are the caller's to state, and an error
+ * says which key, at which byte, has what. */
 #include "llm/gguf_inside.h"
 #include <math.h>
 
@@ -13,8 +13,10 @@ hdl_gguf_value hdl_gguf_part_key(const hdl_gguf_part *part, uint32_t i) {
     if (i >= part->key_count) return (hdl_gguf_value){ .kind = HDL_GGUF_KIND_COUNT };
     const hdl_gguf_entry *entry = &part->keys[i];
     return (hdl_gguf_value){
-        .name = hdl_gguf_key_name(part, i), .kind = (hdl_gguf_kind)entry->kind, .element = (hdl_gguf_kind)entry->element,
-        .count = entry->count, .bytes = { part->header + entry->value_at, entry->value_bytes }, .offset = entry->value_at,
+        .name = hdl_gguf_key_name(part, i), .kind = (hdl_gguf_kind)entry->kind,
+            .element = (hdl_gguf_kind)entry->element,
+        .count = entry->count, .bytes = { part->header + entry->value_at, entry->value_bytes },
+        .offset = entry->value_at,
     };
 }
 
@@ -93,7 +95,8 @@ static const char *kind_text(const hdl_gguf_value *value, char out[32]) {
     return out;
 }
 
-static hd_status wrong_type(const hdl_gguf_part *part, const hdl_gguf_value *value, const char *wanted, hd_error *error) {
+static hd_status wrong_type(const hdl_gguf_part *part, const hdl_gguf_value *value, const char *wanted,
+                            hd_error *error) {
     char name[HDL_QUOTE], kind[32];
     return hdl_fail(error, HD_STATUS_TYPE, "%.80s: key %s has type %s, wanted %s, byte %llu", hdl_gguf_part_name(part),
                     hdl_quote(value->name, name), kind_text(value, kind), wanted, (unsigned long long)value->offset);
@@ -106,8 +109,9 @@ static hd_status ranged(const hdl_gguf_part *part, const hdl_gguf_value *value, 
     const uint64_t offset = value->offset + i * hdl_gguf_kind_bytes(value->element);
     *out = hdl_gguf_integer(value, i);
     if (*out >= low && *out <= high) return HD_OK;
-    return hdl_fail(error, HD_STATUS_LIMIT, "%.80s: key %s is %lld, must be %lld to %lld, byte %llu", hdl_gguf_part_name(part),
-                    hdl_quote(value->name, name), (long long)*out, (long long)low, (long long)high, (unsigned long long)offset);
+    return hdl_fail(error, HD_STATUS_LIMIT, "%.80s: key %s is %lld, must be %lld to %lld, byte %llu",
+                    hdl_gguf_part_name(part), hdl_quote(value->name, name), (long long)*out, (long long)low,
+                    (long long)high, (unsigned long long)offset);
 }
 
 /* An integer key; where there is none `inout` stays as it is. */
@@ -147,7 +151,8 @@ hd_status hdl_gguf_get_i32(const hdl_gguf *gguf, const char *name, int32_t low, 
     return status;
 }
 
-hd_status hdl_gguf_get_f32(const hdl_gguf *gguf, const char *name, float low, float high, float fallback, float *out, hd_error *error) {
+hd_status hdl_gguf_get_f32(const hdl_gguf *gguf, const char *name, float low, float high, float fallback, float *out,
+                           hd_error *error) {
     const hdl_gguf_part *part = &gguf->parts[0];
     hdl_gguf_value value;
     char quoted[HDL_QUOTE];
@@ -156,8 +161,9 @@ hd_status hdl_gguf_get_f32(const hdl_gguf *gguf, const char *name, float low, fl
     if (value.kind != HDL_GGUF_F32 && value.kind != HDL_GGUF_F64) return wrong_type(part, &value, "f32", error);
     const double number = hdl_gguf_float(&value, 0);
     if (!isfinite(number) || number < (double)low || number > (double)high)
-        return hdl_fail(error, HD_STATUS_LIMIT, "%.80s: key %s is %g, must be %g to %g, byte %llu", hdl_gguf_part_name(part),
-                        hdl_quote(value.name, quoted), number, (double)low, (double)high, (unsigned long long)value.offset);
+        return hdl_fail(error, HD_STATUS_LIMIT, "%.80s: key %s is %g, must be %g to %g, byte %llu",
+                        hdl_gguf_part_name(part), hdl_quote(value.name, quoted), number, (double)low, (double)high,
+                        (unsigned long long)value.offset);
     *out = (float)number;
     return HD_OK;
 }
@@ -189,9 +195,9 @@ hd_status hdl_gguf_get_array(const hdl_gguf *gguf, const char *name, hdl_gguf_ki
     if (out->kind != HDL_GGUF_ARRAY || out->element != element)
         return wrong_type(part, out, strcat(wanted, hdl_gguf_kind_name(element)), error);
     if (out->count >= low && out->count <= high) return HD_OK;
-    return hdl_fail(error, HD_STATUS_LIMIT, "%.80s: key %s has %llu elements, must be %llu to %llu, byte %llu", hdl_gguf_part_name(part),
-                    hdl_quote(out->name, quoted), (unsigned long long)out->count, (unsigned long long)low, (unsigned long long)high,
-                    (unsigned long long)out->offset);
+    return hdl_fail(error, HD_STATUS_LIMIT, "%.80s: key %s has %llu elements, must be %llu to %llu, byte %llu",
+                    hdl_gguf_part_name(part), hdl_quote(out->name, quoted), (unsigned long long)out->count,
+                    (unsigned long long)low, (unsigned long long)high, (unsigned long long)out->offset);
 }
 
 hd_status hdl_gguf_get_u32s(const hdl_gguf *gguf, const char *name, uint32_t low, uint32_t high, uint32_t count,
@@ -202,7 +208,8 @@ hd_status hdl_gguf_get_u32s(const hdl_gguf *gguf, const char *name, uint32_t low
     if (!hdl_gguf_find(gguf, name, &value)) return HD_OK;
     if (!is_integer(value.element)) return wrong_type(part, &value, "u32 or an array of it", error);
     if (value.kind == HDL_GGUF_ARRAY && value.count != count)
-        return hdl_fail(error, HD_STATUS_SHAPE, "%.80s: key %s has %llu elements, wanted %u, one for each layer, byte %llu",
+        return hdl_fail(error, HD_STATUS_SHAPE,
+                        "%.80s: key %s has %llu elements, wanted %u, one for each layer, byte %llu",
                         hdl_gguf_part_name(part), hdl_quote(value.name, quoted), (unsigned long long)value.count, count,
                         (unsigned long long)value.offset);
     for (uint32_t i = 0; i < count; i++) {

@@ -55,7 +55,9 @@ struct hdl_gguf {
 static inline uint32_t hdl_gguf_le32(const uint8_t *at) {
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
-static inline uint64_t hdl_gguf_le64(const uint8_t *at) { return hdl_gguf_le32(at) | (uint64_t)hdl_gguf_le32(at + 4) << 32; }
+static inline uint64_t hdl_gguf_le64(const uint8_t *at) {
+    return hdl_gguf_le32(at) | (uint64_t)hdl_gguf_le32(at + 4) << 32;
+}
 
 /* Bytes of one value of a fixed-size kind; 0 for strings, arrays and what is no kind. */
 uint32_t hdl_gguf_kind_bytes(uint32_t kind);

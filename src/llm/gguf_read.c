@@ -1,6 +1,7 @@
-/* gguf_read.c: reads the header of one GGUF file. Relies on gguf_inside.h and the file table. The header is read in pieces
- * that double, never past the file's end, and parsed from that copy alone; places are kept as offsets, since the copy may
- * move while it grows. Nothing is allocated for a count before the file was seen to be long enough to hold it. */
+/* gguf_read.c: reads the header of one GGUF file. Relies on gguf_inside.h and the file table. The header is read in
+ * pieces that double, never past the file's end, and parsed from that copy alone; places are kept as offsets, since the
+ * copy may move while it grows. Nothing is allocated for a count before the file was seen to be long enough to hold
+ * it. */
 #include "llm/gguf_inside.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,10 +34,12 @@ static bool refuse(const reader *r, hd_status status, uint64_t at, const char *f
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
     if (r->name_bytes) hdl_quote((hdl_span){ r->part->header + r->name_at, r->name_bytes }, name);
-    if (r->thing) snprintf(thing, sizeof thing, "%s %llu%s%s: ", r->thing, (unsigned long long)r->number, name[0] ? " " : "", name);
+    if (r->thing)
+        snprintf(thing, sizeof thing, "%s %llu%s%s: ", r->thing, (unsigned long long)r->number, name[0] ? " " : "",
+                 name);
     const size_t wrong = strcspn(what, ";");
-    hdl_fail(r->error, status, "%.80s: %s%.*s, byte %llu%s", hdl_gguf_part_name(r->part), thing, (int)wrong, what, (unsigned long long)at,
-             what + wrong);
+    hdl_fail(r->error, status, "%.80s: %s%.*s, byte %llu%s", hdl_gguf_part_name(r->part), thing, (int)wrong, what,
+             (unsigned long long)at, what + wrong);
     return false;
 }
 
@@ -50,9 +53,11 @@ static bool load(reader *r, uint64_t wanted) {
     if (room > HDL_GGUF_MAX_HEADER_BYTES) room = HDL_GGUF_MAX_HEADER_BYTES;
     if (room > part->file_bytes) room = part->file_bytes;
     if (!hdl_resize(&r->gguf->allocator, &part->header, part->header_room, room))
-        return refuse(r, HD_STATUS_OUT_OF_HOST_MEMORY, r->at, "no memory for %llu bytes of the header", (unsigned long long)room);
+        return refuse(r, HD_STATUS_OUT_OF_HOST_MEMORY, r->at, "no memory for %llu bytes of the header",
+                      (unsigned long long)room);
     part->header_room = room;
-    if (!hdl_files_read_all(&r->gguf->files, part->file, part->header_bytes, part->header + part->header_bytes, room - part->header_bytes))
+    if (!hdl_files_read_all(&r->gguf->files, part->file, part->header_bytes, part->header + part->header_bytes,
+                            room - part->header_bytes))
         return refuse(r, HD_STATUS_IO, part->header_bytes, "reading failed or the file shrank from %llu bytes",
                       (unsigned long long)part->file_bytes);
     part->header_bytes = room;
@@ -63,8 +68,8 @@ static bool load(reader *r, uint64_t wanted) {
 static bool need(reader *r, uint64_t bytes, const char *field) {
     const uint64_t left = r->part->file_bytes - r->at;
     if (bytes > left)
-        return refuse(r, HD_STATUS_PARSE, r->at, "%s needs %llu bytes, the file has %llu more" CUT_SHORT, field, (unsigned long long)bytes,
-                      (unsigned long long)left);
+        return refuse(r, HD_STATUS_PARSE, r->at, "%s needs %llu bytes, the file has %llu more" CUT_SHORT, field,
+                      (unsigned long long)bytes, (unsigned long long)left);
     return r->at + bytes <= r->part->header_bytes || load(r, r->at + bytes);
 }
 
@@ -86,10 +91,11 @@ static bool take_u64(reader *r, const char *field, uint64_t *out) {
 static bool take_count(reader *r, const char *field, uint64_t least, uint64_t limit, uint64_t *out) {
     if (!take_u64(r, field, out)) return false;
     if (*out > (r->part->file_bytes - r->at) / least)
-        return refuse(r, HD_STATUS_PARSE, r->at - 8, "%s is %llu, more than the file can hold", field, (unsigned long long)*out);
+        return refuse(r, HD_STATUS_PARSE, r->at - 8, "%s is %llu, more than the file can hold", field,
+                      (unsigned long long)*out);
     if (*out > limit)
-        return refuse(r, HD_STATUS_LIMIT, r->at - 8, "%s is %llu, at most %llu is allowed", field, (unsigned long long)*out,
-                      (unsigned long long)limit);
+        return refuse(r, HD_STATUS_LIMIT, r->at - 8, "%s is %llu, at most %llu is allowed", field,
+                      (unsigned long long)*out, (unsigned long long)limit);
     return true;
 }
 
@@ -101,7 +107,8 @@ static bool take_name(reader *r, uint64_t limit) {
     if (bytes == 0) return refuse(r, HD_STATUS_PARSE, r->at - 8, "the name is empty");
     if (bytes > limit)
         return refuse(r, bytes > r->part->file_bytes - r->at ? HD_STATUS_PARSE : HD_STATUS_LIMIT, r->at - 8,
-                      "the name's length is %llu, at most %llu is allowed", (unsigned long long)bytes, (unsigned long long)limit);
+                      "the name's length is %llu, at most %llu is allowed", (unsigned long long)bytes,
+                      (unsigned long long)limit);
     if (!need(r, bytes, "the name")) return false;
     if (!hdl_is_name((hdl_span){ r->part->header + r->at, bytes }))
         return refuse(r, HD_STATUS_PARSE, r->at, "the name is not UTF-8 or has control characters");
@@ -115,7 +122,8 @@ static bool take_name(reader *r, uint64_t limit) {
 
 static bool check_bools(const reader *r, uint64_t at, uint64_t count) {
     for (uint64_t i = 0; i < count; i++)
-        if (r->part->header[at + i] > 1) return refuse(r, HD_STATUS_PARSE, at + i, "a bool is %u, must be 0 or 1", r->part->header[at + i]);
+        if (r->part->header[at + i] > 1)
+            return refuse(r, HD_STATUS_PARSE, at + i, "a bool is %u, must be 0 or 1", r->part->header[at + i]);
     return true;
 }
 
@@ -174,7 +182,8 @@ static bool take_value(reader *r, hdl_gguf_entry *entry) {
 static bool take_keys(reader *r, uint64_t count) {
     hdl_gguf_part *part = r->part;
     part->keys = hdl_alloc(&r->gguf->allocator, count * sizeof *part->keys);
-    if (!part->keys) return refuse(r, HD_STATUS_OUT_OF_HOST_MEMORY, r->at, "no memory for %llu keys", (unsigned long long)count);
+    if (!part->keys)
+        return refuse(r, HD_STATUS_OUT_OF_HOST_MEMORY, r->at, "no memory for %llu keys", (unsigned long long)count);
     part->key_room = (uint32_t)count;
     memcpy(part->key_index.key, r->gguf->hash_key, sizeof part->key_index.key);
     if (!hdl_index_reserve(&part->key_index, &r->gguf->allocator, (uint32_t)count, hdl_gguf_key_name, part))
@@ -200,11 +209,13 @@ static bool find_alignment(reader *r) {
     r->part->alignment = 32;
     if (!hdl_gguf_part_find(r->part, "general.alignment", &value)) return true;
     if (value.kind != HDL_GGUF_U32)
-        return refuse(r, HD_STATUS_TYPE, value.offset, "key 'general.alignment' has type %s, wanted u32", hdl_gguf_kind_name(value.kind));
+        return refuse(r, HD_STATUS_TYPE, value.offset, "key 'general.alignment' has type %s, wanted u32",
+                      hdl_gguf_kind_name(value.kind));
     const uint32_t alignment = hdl_gguf_le32(value.bytes.bytes);
     if (alignment < HDL_GGUF_MIN_ALIGNMENT || alignment > HDL_GGUF_MAX_ALIGNMENT || (alignment & (alignment - 1)) != 0)
-        return refuse(r, HD_STATUS_PARSE, value.offset, "key 'general.alignment' is %u, must be a power of two from %d to %d",
-                      alignment, HDL_GGUF_MIN_ALIGNMENT, HDL_GGUF_MAX_ALIGNMENT);
+        return refuse(r, HD_STATUS_PARSE, value.offset,
+                      "key 'general.alignment' is %u, must be a power of two from %d to %d", alignment,
+                      HDL_GGUF_MIN_ALIGNMENT, HDL_GGUF_MAX_ALIGNMENT);
     r->part->alignment = alignment;
     return true;
 }
@@ -231,15 +242,17 @@ static bool take_shape(reader *r, hdl_gguf_record *tensor) {
             return refuse(r, HD_STATUS_PARSE, r->at - 8, "the length of axis %u is %lld, must be at least 1", i,
                           (long long)length);
         if (!hdl_mul(elements, length, &elements) || elements > INT64_MAX)
-            return refuse(r, HD_STATUS_PARSE, r->at - 8, "the number of elements does not fit into 63 bits at axis %u", i);
+            return refuse(r, HD_STATUS_PARSE, r->at - 8, "the number of elements does not fit into 63 bits at axis %u",
+                          i);
         tensor->lengths[i] = (int64_t)length;
     }
     if (!take_u32(r, "the tensor's type", &type)) return false;
     const hdl_gguf_type_facts facts = hdl_gguf_type_info(type);
-    if (facts.block_elements == 0) return refuse(r, HD_STATUS_UNSUPPORTED, r->at - 4, "the tensor's type is %u, which is not known", type);
+    if (facts.block_elements == 0)
+        return refuse(r, HD_STATUS_UNSUPPORTED, r->at - 4, "the tensor's type is %u, which is not known", type);
     if ((uint64_t)tensor->lengths[0] % facts.block_elements)
-        return refuse(r, HD_STATUS_PARSE, r->at - 4, "type %s has blocks of %u elements, the first axis has %lld", facts.name,
-                      facts.block_elements, (long long)tensor->lengths[0]);
+        return refuse(r, HD_STATUS_PARSE, r->at - 4, "type %s has blocks of %u elements, the first axis has %lld",
+                      facts.name, facts.block_elements, (long long)tensor->lengths[0]);
     if (!hdl_mul(elements / facts.block_elements, facts.block_bytes, &tensor->bytes) ||
         !hdl_add(tensor->bytes, facts.tail_bytes, &tensor->bytes))
         return refuse(r, HD_STATUS_PARSE, r->at - 4, "the number of bytes does not fit into 64 bits");
@@ -254,7 +267,9 @@ static bool take_tensor(reader *r, uint64_t *next) {
     hdl_gguf_record *tensor = &gguf->tensors[gguf->tensor_count];
     uint64_t offset, end;
     if (!take_name(r, HDL_GGUF_MAX_NAME_BYTES)) return false;
-    *tensor = (hdl_gguf_record){ .name_at = r->name_at, .name_bytes = (uint8_t)r->name_bytes, .part = (uint16_t)(r->part - gguf->parts) };
+    *tensor = (hdl_gguf_record){ .name_at = r->name_at,
+                                 .name_bytes = (uint8_t)r->name_bytes,
+                                 .part = (uint16_t)(r->part - gguf->parts) };
     if (!hdl_index_add(&gguf->tensor_index, hdl_gguf_tensor_name, gguf))
         return refuse(r, HD_STATUS_PARSE, r->name_at, "the tensor is there twice");
     gguf->tensor_count++; /* as the index, whatever follows: a model that is refused is thrown away whole */
@@ -266,8 +281,10 @@ static bool take_tensor(reader *r, uint64_t *next) {
         return refuse(r, HD_STATUS_PARSE, r->at - 8, "the data's offset is %llu, the tensor before it ends for %llu",
                       (unsigned long long)offset, (unsigned long long)*next);
     if (!hdl_add(offset, tensor->bytes, &end) || end > r->part->file_bytes)
-        return refuse(r, HD_STATUS_PARSE, r->at - 8, "the data has %llu bytes at offset %llu, the file has %llu in all" CUT_SHORT,
-                      (unsigned long long)tensor->bytes, (unsigned long long)offset, (unsigned long long)r->part->file_bytes);
+        return refuse(r, HD_STATUS_PARSE, r->at - 8,
+                      "the data has %llu bytes at offset %llu, the file has %llu in all" CUT_SHORT,
+                      (unsigned long long)tensor->bytes, (unsigned long long)offset,
+                      (unsigned long long)r->part->file_bytes);
     tensor->offset = offset; /* within the data as yet */
     r->part->data_bytes = end;
     (void)hdl_pad(end, r->part->alignment, next); /* fits: the end is within the file, whose size has 63 bits */
@@ -280,8 +297,10 @@ static bool take_tensors(reader *r, uint64_t count) {
     uint64_t next = 0;
     r->part->first_tensor = gguf->tensor_count;
     if (all > gguf->tensor_room) {
-        if (!hdl_resize(&gguf->allocator, &gguf->tensors, gguf->tensor_room * sizeof *gguf->tensors, all * sizeof *gguf->tensors))
-            return refuse(r, HD_STATUS_OUT_OF_HOST_MEMORY, r->at, "no memory for %llu tensors", (unsigned long long)all);
+        if (!hdl_resize(&gguf->allocator, &gguf->tensors, gguf->tensor_room * sizeof *gguf->tensors,
+                        all * sizeof *gguf->tensors))
+            return refuse(r, HD_STATUS_OUT_OF_HOST_MEMORY, r->at, "no memory for %llu tensors",
+                          (unsigned long long)all);
         gguf->tensor_room = (uint32_t)all;
     }
     if (!hdl_index_reserve(&gguf->tensor_index, &gguf->allocator, (uint32_t)all, hdl_gguf_tensor_name, gguf))
@@ -307,7 +326,8 @@ static bool place_tensors(reader *r) {
             r->number = i;
             r->name_at = tensor->name_at;
             r->name_bytes = tensor->name_bytes;
-            return refuse(r, HD_STATUS_PARSE, tensor->offset, "the data has %llu bytes, the file has %llu in all" CUT_SHORT,
+            return refuse(r, HD_STATUS_PARSE, tensor->offset,
+                          "the data has %llu bytes, the file has %llu in all" CUT_SHORT,
                           (unsigned long long)tensor->bytes, (unsigned long long)part->file_bytes);
         }
     }
@@ -322,10 +342,12 @@ static bool take_version(reader *r) {
                     "the first four bytes are not GGUF: this is no GGUF file; "
                     "give a model in that format");
     if (!take_u32(r, "the version", &version)) return false;
-    if (version == 1) return refuse(r, HD_STATUS_UNSUPPORTED_VERSION, 4, "the version is 1, too old: convert the file to version 3");
+    if (version == 1)
+        return refuse(r, HD_STATUS_UNSUPPORTED_VERSION, 4, "the version is 1, too old: convert the file to version 3");
     if (version != 0 && (version & 0xffff) == 0)
         return refuse(r, HD_STATUS_UNSUPPORTED_VERSION, 4, "the file is big-endian: convert it to little-endian");
-    if (version != 2 && version != 3) return refuse(r, HD_STATUS_UNSUPPORTED_VERSION, 4, "the version is %u, known are 2 and 3", version);
+    if (version != 2 && version != 3)
+        return refuse(r, HD_STATUS_UNSUPPORTED_VERSION, 4, "the version is %u, known are 2 and 3", version);
     r->part->version = version;
     return true;
 }
@@ -334,10 +356,12 @@ hd_status hdl_gguf_read_header(hdl_gguf *gguf, uint32_t number, hd_error *error)
     hd_error local = { 0 };
     reader r = { .gguf = gguf, .part = &gguf->parts[number], .error = &local };
     uint64_t tensor_count, key_count;
-    const bool read = take_version(&r)
-        && take_count(&r, "the number of tensors", MIN_TENSOR_BYTES, HDL_GGUF_MAX_TENSORS - gguf->tensor_count, &tensor_count)
-        && take_count(&r, "the number of keys", MIN_KEY_BYTES, HDL_GGUF_MAX_KEYS - gguf->keys_seen, &key_count)
-        && take_keys(&r, key_count) && find_alignment(&r) && take_tensors(&r, tensor_count) && place_tensors(&r);
+    const bool read =
+        take_version(&r) &&
+        take_count(&r, "the number of tensors", MIN_TENSOR_BYTES, HDL_GGUF_MAX_TENSORS - gguf->tensor_count,
+                   &tensor_count) &&
+        take_count(&r, "the number of keys", MIN_KEY_BYTES, HDL_GGUF_MAX_KEYS - gguf->keys_seen, &key_count) &&
+        take_keys(&r, key_count) && find_alignment(&r) && take_tensors(&r, tensor_count) && place_tensors(&r);
     if (!read) {
         if (error && error->status == HD_OK) *error = local;
         return local.status;

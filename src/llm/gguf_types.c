@@ -1,5 +1,5 @@
-/* gguf_types.c: the tables of metadata kinds and tensor types, made from the lists in gguf.h, and sizes that follow from
- * them. A number outside of a list has no name and no size. */
+/* gguf_types.c: the tables of metadata kinds and tensor types, made from the lists in gguf.h, and sizes that follow
+ * from them. A number outside of a list has no name and no size. */
 #include "llm/gguf_inside.h"
 
 static const struct { const char *name; uint32_t bytes; } kinds[HDL_GGUF_KIND_COUNT] = {
@@ -8,7 +8,9 @@ static const struct { const char *name; uint32_t bytes; } kinds[HDL_GGUF_KIND_CO
 #undef KIND_ROW
 };
 
-const char *hdl_gguf_kind_name(hdl_gguf_kind kind) { return (unsigned)kind < HDL_GGUF_KIND_COUNT ? kinds[kind].name : "unknown"; }
+const char *hdl_gguf_kind_name(hdl_gguf_kind kind) {
+    return (unsigned)kind < HDL_GGUF_KIND_COUNT ? kinds[kind].name : "unknown";
+}
 
 uint32_t hdl_gguf_kind_bytes(uint32_t kind) { return kind < HDL_GGUF_KIND_COUNT ? kinds[kind].bytes : 0; }
 
@@ -29,7 +31,9 @@ uint64_t hdl_gguf_tensor_bytes(uint32_t type, hd_shape shape) {
     const uint64_t last = shape.rank ? (uint64_t)shape.dims[shape.rank - 1] : 1;
     uint64_t bytes;
     if (facts.block_elements == 0 || elements == 0 || last % facts.block_elements) return 0;
-    if (!hdl_mul(elements / facts.block_elements, facts.block_bytes, &bytes) || !hdl_add(bytes, facts.tail_bytes, &bytes)) return 0;
+    if (!hdl_mul(elements / facts.block_elements, facts.block_bytes, &bytes) ||
+        !hdl_add(bytes, facts.tail_bytes, &bytes))
+        return 0;
     return bytes <= INT64_MAX ? bytes : 0;
 }
 

@@ -1,6 +1,7 @@
-/* gguf_write.c: writes GGUF version 3. Keys and tensor headers are put together in memory as they come; the tensors' data
- * stays the caller's until the write, or is asked for then. It writes nothing that the reader would refuse, and a file
- * appears under its name only when it is whole. Numbers are written in the machine's own form: a little-endian machine is relied on. */
+/* gguf_write.c: writes GGUF version 3. Keys and tensor headers are put together in memory as they come; the tensors'
+ * data stays the caller's until the write, or is asked for then. It writes nothing that the reader would refuse, and a
+ * file appears under its name only when it is whole. Numbers are written in the machine's own form: a little-endian
+ * machine is relied on. */
 #include "llm/gguf_write.h"
 #include "llm/gguf_inside.h"
 
@@ -55,7 +56,8 @@ static bool add(hdl_gguf_writer *w, bytes *to, const void *from, uint64_t count)
     while (room < wanted) room *= 2;
     if (room > to->room) {
         if (!hdl_resize(&w->allocator, &to->at, to->room, room)) {
-            hdl_fail(&w->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a header of %llu bytes", (unsigned long long)room);
+            hdl_fail(&w->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a header of %llu bytes",
+                     (unsigned long long)room);
             return false;
         }
         to->room = room;
@@ -113,11 +115,13 @@ static void note_alignment(hdl_gguf_writer *w, hdl_span name, hdl_gguf_kind kind
     memcpy(&alignment, value, kind == HDL_GGUF_U32 ? sizeof alignment : 0);
     if (kind != HDL_GGUF_U32 || alignment < HDL_GGUF_MIN_ALIGNMENT || alignment > HDL_GGUF_MAX_ALIGNMENT
         || (alignment & (alignment - 1)) != 0 || w->tensors.index.count)
-        fail(w, HD_STATUS_INVALID_ARGUMENT, "must be a u32, a power of two within the limits of gguf.h, and come before the tensors", name);
+        fail(w, HD_STATUS_INVALID_ARGUMENT,
+             "must be a u32, a power of two within the limits of gguf.h, and come before the tensors", name);
     else w->alignment = alignment;
 }
 
-static void put(hdl_gguf_writer *w, hdl_span name, hdl_gguf_kind kind, hdl_gguf_kind element, uint64_t count, hdl_span value) {
+static void put(hdl_gguf_writer *w, hdl_span name, hdl_gguf_kind kind, hdl_gguf_kind element, uint64_t count,
+                hdl_span value) {
     bytes *to = &w->keys.text;
     if (!begin(w, &w->keys, name, HDL_GGUF_MAX_KEY_BYTES, HDL_GGUF_MAX_KEYS)) return;
     for (uint64_t i = 0; element == HDL_GGUF_BOOL && i < value.count; i++)
@@ -135,7 +139,8 @@ void hdl_gguf_put_number(hdl_gguf_writer *writer, const char *name, hdl_gguf_kin
     else put(writer, hdl_text(name), kind, kind, 1, (hdl_span){ value, size });
 }
 
-void hdl_gguf_put_numbers(hdl_gguf_writer *writer, const char *name, hdl_gguf_kind element, const void *values, uint64_t count) {
+void hdl_gguf_put_numbers(hdl_gguf_writer *writer, const char *name, hdl_gguf_kind element, const void *values,
+                          uint64_t count) {
     uint64_t size = hdl_gguf_kind_bytes(element);
     if (size == 0 || !hdl_mul(size, count, &size))
         fail(writer, HD_STATUS_INVALID_ARGUMENT, "the kind is no number, or there are too many", hdl_text(name));
@@ -145,7 +150,9 @@ void hdl_gguf_put_numbers(hdl_gguf_writer *writer, const char *name, hdl_gguf_ki
 void hdl_gguf_put_u32(hdl_gguf_writer *writer, const char *name, uint32_t value) {
     hdl_gguf_put_number(writer, name, HDL_GGUF_U32, &value);
 }
-void hdl_gguf_put_f32(hdl_gguf_writer *writer, const char *name, float value) { hdl_gguf_put_number(writer, name, HDL_GGUF_F32, &value); }
+void hdl_gguf_put_f32(hdl_gguf_writer *writer, const char *name, float value) {
+    hdl_gguf_put_number(writer, name, HDL_GGUF_F32, &value);
+}
 void hdl_gguf_put_bool(hdl_gguf_writer *writer, const char *name, bool value) {
     const uint8_t byte = value;
     hdl_gguf_put_number(writer, name, HDL_GGUF_BOOL, &byte);
@@ -174,8 +181,8 @@ void hdl_gguf_put_tensor(hdl_gguf_writer *writer, hdl_span name, uint32_t type, 
     if (!tensor) return;
     tensor->data = data;
     tensor->data_bytes = hdl_gguf_tensor_bytes(type, shape);
-    if (tensor->data_bytes == 0 || shape.rank < 1 || shape.rank > HDL_GGUF_MAX_RANK || !hdl_add(writer->next, tensor->data_bytes, &end)
-        || !hdl_pad(end, writer->alignment, &end)) {
+    if (tensor->data_bytes == 0 || shape.rank < 1 || shape.rank > HDL_GGUF_MAX_RANK ||
+        !hdl_add(writer->next, tensor->data_bytes, &end) || !hdl_pad(end, writer->alignment, &end)) {
         fail(writer, HD_STATUS_SHAPE, "the tensor's shape does not fit its type, or has no axis or more than 4", name);
         return;
     }
@@ -267,11 +274,14 @@ hd_status hdl_gguf_write(hdl_gguf_writer *writer, hdl_gguf_sink sink, void *user
         return hdl_fail(error, HD_STATUS_LIMIT, "the header has more than %d bytes", HDL_GGUF_MAX_HEADER_BYTES);
     if (!send_header(writer, sink, user)) return hdl_fail(error, HD_STATUS_IO, "the model could not be written");
     hd_status status = HD_OK;
-    for (uint32_t i = 0; i < writer->tensors.index.count && !status; i++) status = send_tensor(writer, i, sink, user, error);
+    for (uint32_t i = 0; i < writer->tensors.index.count && !status; i++)
+        status = send_tensor(writer, i, sink, user, error);
     return status;
 }
 
-static hd_status write_all(void *user, hdl_sink sink, void *to, hd_error *error) { return hdl_gguf_write(user, sink, to, error); }
+static hd_status write_all(void *user, hdl_sink sink, void *to, hd_error *error) {
+    return hdl_gguf_write(user, sink, to, error);
+}
 
 hd_status hdl_gguf_write_file(hdl_gguf_writer *writer, const char *path, hd_error *error) {
     return hdl_write_file(&writer->allocator, path, write_all, writer, error);

@@ -18,12 +18,13 @@ void hdl_gguf_put_text(hdl_gguf_writer *writer, const char *name, hdl_span text)
 void hdl_gguf_put_texts(hdl_gguf_writer *writer, const char *name, const hdl_span *texts, uint64_t count);
 /* One number of any kind, or `count` of them as an array; `values` in the machine's own (little-endian) form. */
 void hdl_gguf_put_number(hdl_gguf_writer *writer, const char *name, hdl_gguf_kind kind, const void *value);
-void hdl_gguf_put_numbers(hdl_gguf_writer *writer, const char *name, hdl_gguf_kind element, const void *values, uint64_t count);
+void hdl_gguf_put_numbers(hdl_gguf_writer *writer, const char *name, hdl_gguf_kind element, const void *values,
+                          uint64_t count);
 /* A value as a reader gave it. */
 void hdl_gguf_put_value(hdl_gguf_writer *writer, const hdl_gguf_value *value);
 typedef hdl_sink hdl_gguf_sink;
-/* Gives the data of tensor number `tensor` to the sink, all of it and no more. A status ends the writing; IO where the sink
- * took nothing. */
+/* Gives the data of tensor number `tensor` to the sink, all of it and no more. A status ends the writing; IO where the
+ * sink took nothing. */
 typedef hd_status (*hdl_gguf_fill)(void *user, uint32_t tensor, hdl_gguf_sink sink, void *to, hd_error *error);
 /* Whom the write asks for the data of tensors that were put without any. */
 void hdl_gguf_fill_by(hdl_gguf_writer *writer, hdl_gguf_fill fill, void *user);

@@ -29,7 +29,8 @@ const hd_model *hdl_grammar_model(const hd_grammar *grammar) { return grammar->m
 static hd_status find_trie(hd_model *model, hd_error *error) {
     hdl_trie *none = NULL, *made;
     if (atomic_load(&model->trie)) return HD_OK;
-    const hd_status status = hdl_trie_create(&model->allocator, model->tokenizer, model->figures.vocabulary, &made, error);
+    const hd_status status =
+        hdl_trie_create(&model->allocator, model->tokenizer, model->figures.vocabulary, &made, error);
     if (!status && !atomic_compare_exchange_strong(&model->trie, &none, made)) hdl_trie_destroy(made);
     return status;
 }
@@ -47,7 +48,8 @@ static hd_status make(hd_grammar *grammar, hd_grammar_kind form, hdl_span text, 
     if (!status) status = hdl_gbnf_read(&model->allocator, text, &rules, error);
     if (!status) status = hdl_automaton_make(&rules, trie, &grammar->automaton, error);
     if (!status)
-        status = hdl_matcher_create(&model->allocator, &grammar->automaton, trie, model->tokenizer, &grammar->matcher, error);
+        status = hdl_matcher_create(&model->allocator, &grammar->automaton, trie, model->tokenizer, &grammar->matcher,
+                                    error);
     hdl_grammar_free(&rules);
     hdl_free(&model->allocator, written.text, written.room);
     grammar->words = (model->figures.vocabulary + 31) / 32;
@@ -56,7 +58,8 @@ static hd_status make(hd_grammar *grammar, hd_grammar_kind form, hdl_span text, 
     return status;
 }
 
-hd_status hd_grammar_create(hd_model *model, hd_grammar_kind form, const char *text, size_t bytes, hd_grammar **out_grammar) {
+hd_status hd_grammar_create(hd_model *model, hd_grammar_kind form, const char *text, size_t bytes,
+                            hd_grammar **out_grammar) {
     hd_status status = hdl_model_find(&model);
     if (status || !text || !out_grammar) return status ? status : HD_STATUS_NULL_POINTER;
     *out_grammar = NULL;

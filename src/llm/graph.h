@@ -5,8 +5,8 @@
 #include "llm/model.h"
 #include "llm/pages.h"
 
-/* Where layers are that are not on the device: the first ones run on the CPU, with the embedding, or their weights lie in
- * the host's memory and travel to the device in every run. One of the two is 0. */
+/* Where layers are that are not on the device: the first ones run on the CPU, with the embedding, or their weights lie
+ * in the host's memory and travel to the device in every run. One of the two is 0. */
 typedef struct hdl_split {
     uint32_t cpu_layers, streamed_layers;
 } hdl_split;
@@ -27,14 +27,14 @@ static inline hdl_part hdl_part_on_cpu(hdl_split split) {
 
 /* How many tokens a program is for.
  *
- * Inputs   "tokens" i32 [rows]; "positions" i32 [rows]; "past" i32 [sequences]: tokens that each sequence holds already;
- *          "last" i32 [results], where results are fewer than rows: the rows whose logits are wanted; "pages" i32 [P], or
- *          [sequences,P] for more than one, with P = bucket / 256: where those tokens lie; and the weights, by their names
- *          in the file
+ * Inputs   "tokens" i32 [rows]; "positions" i32 [rows]; "past" i32 [sequences]: tokens that each sequence holds
+ *          already; "last" i32 [results], where results are fewer than rows: the rows whose logits are wanted; "pages"
+ *          i32 [P], or [sequences,P] for more than one, with P = bucket / 256: where those tokens lie; and the weights,
+ *          by their names in the file
  * States   "keys.<layer>", "values.<layer>": [pages,256,Hkv,D] in f16, the same for every size
  * Outputs  "logits" f32 [results,V]; "best" i32 [results], the index of the largest; "peak" f32 [results], that
- *          largest, NaN where one is; where candidates are wanted, "candidates" i32 [results,candidates], the indices of so many
- *          largest, the largest first, and "scores" f32, what these are */
+ *          largest, NaN where one is; where candidates are wanted, "candidates" i32 [results,candidates], the indices
+ *          of so many largest, the largest first, and "scores" f32, what these are */
 enum { HDL_CANDIDATES = 128 };
 typedef struct hdl_size {
     uint32_t sequences, tokens; /* tokens of each sequence; rows = sequences * tokens */

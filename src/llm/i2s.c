@@ -1,8 +1,9 @@
-/* i2s.c: unpacks I2_S. Groups of 128 elements in 32 bytes: byte j holds elements j, j + 32, j + 64 and j + 96, the first
- * one in its highest two bits; a code is the value + 1. After all groups stands one f32, the scale of the whole tensor,
- * then padding. tq2_0 has the same codes in the same groups with the first element in the lowest bits, so a group is
- * turned byte by byte. This is the layout that x86 builds of bitnet.cpp write and its published models have. A file does
- * not say which one it has: those that other builds write (groups of 64, or four rows together) look the same. */
+/* i2s.c: unpacks I2_S. Groups of 128 elements in 32 bytes: byte j holds elements j, j + 32, j + 64 and j + 96, the
+ * first one in its highest two bits; a code is the value + 1. After all groups stands one f32, the scale of the whole
+ * tensor, then padding. tq2_0 has the same codes in the same groups with the first element in the lowest bits, so a
+ * group is turned byte by byte. This is the layout that x86 builds of bitnet.cpp write and its published models have. A
+ * file does not say which one it has: those that other builds write (groups of 64, or four rows together) look the
+ * same. */
 #include "llm/gguf.h"
 #include "llm/i2s.h"
 #include <math.h>
@@ -43,11 +44,13 @@ hd_dtype hdl_i2s_dtype(hd_shape shape) {
 
 hd_status hdl_i2s_unpack(const void *data, uint64_t bytes, hd_shape shape, void *out_blocks, uint64_t out_bytes,
                          float *out_scale, hd_error *error) {
-    if (!data || !out_blocks || !out_scale) return hdl_fail(error, HD_STATUS_NULL_POINTER, "I2_S: no data, or nowhere to put it");
+    if (!data || !out_blocks || !out_scale)
+        return hdl_fail(error, HD_STATUS_NULL_POINTER, "I2_S: no data, or nowhere to put it");
     const hd_dtype dtype = hdl_i2s_dtype(shape);
     const uint64_t needed = hdl_gguf_tensor_bytes(HDL_GGUF_TYPE_I2_S, shape), room = hd_tensor_bytes(dtype, shape);
     if (needed == 0 || room == 0 || shape.dims[shape.rank - 1] % GROUP_ELEMENTS)
-        return hdl_fail(error, HD_STATUS_SHAPE, "I2_S: the last axis is no multiple of %d, or the tensor is too large", GROUP_ELEMENTS);
+        return hdl_fail(error, HD_STATUS_SHAPE, "I2_S: the last axis is no multiple of %d, or the tensor is too large",
+                        GROUP_ELEMENTS);
     if (bytes != needed || out_bytes != room)
         return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "I2_S: %llu bytes into %llu, the shape needs %llu into %llu",
                         (unsigned long long)bytes, (unsigned long long)out_bytes, (unsigned long long)needed,
@@ -59,7 +62,8 @@ hd_status hdl_i2s_unpack(const void *data, uint64_t bytes, hd_shape shape, void 
     else
         for (; from < end; from += GROUP_BYTES, to += 4 * Q4_0_BYTES) wrong |= to_q4_0(from, to);
     if (wrong) return hdl_fail(error, HD_STATUS_PARSE, "I2_S: a code of 3, which stands for no value");
-    const uint32_t bits = (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 | (uint32_t)from[3] << 24;
+    const uint32_t bits =
+        (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 | (uint32_t)from[3] << 24;
     float scale;
     memcpy(&scale, &bits, sizeof scale);
     if (!isfinite(scale)) return hdl_fail(error, HD_STATUS_PARSE, "I2_S: the scale is not a finite number");

@@ -39,11 +39,13 @@ static uint64_t hash(const uint64_t key[2], hdl_span text) {
 /* The slot that holds `wanted`, or the free one where it would go. */
 static uint32_t *slot_of(const hdl_index *index, hdl_span wanted, hdl_index_name name, const void *owner) {
     uint32_t at = (uint32_t)hash(index->key, wanted) & (index->slot_count - 1);
-    while (index->slots[at] && !hdl_same(name(owner, index->slots[at] - 1), wanted)) at = (at + 1) & (index->slot_count - 1);
+    while (index->slots[at] && !hdl_same(name(owner, index->slots[at] - 1), wanted))
+        at = (at + 1) & (index->slot_count - 1);
     return &index->slots[at];
 }
 
-bool hdl_index_reserve(hdl_index *index, const hd_allocator *allocator, uint32_t count, hdl_index_name name, const void *owner) {
+bool hdl_index_reserve(hdl_index *index, const hd_allocator *allocator, uint32_t count, hdl_index_name name,
+                       const void *owner) {
     uint64_t slot_count = 8;
     while (slot_count < (uint64_t)count * 2) slot_count *= 2;
     if (slot_count <= index->slot_count) return true;

@@ -5,9 +5,11 @@ enum { DEFAULT_CONTEXT = 4096, DEFAULT_CHUNK = 512, LEAST_BUCKET = HDL_PAGE_TOKE
 
 /* ---- sizes ---- */
 
-/* Prompts run in pieces of `chunk`, a quarter of it, a sixteenth, ..., so that few plans are made; the last piece is padded, by
- * less than what it holds. */
-static uint32_t smaller(uint32_t tokens) { return tokens == LEAST_TOKENS ? 0 : tokens < 4 * LEAST_TOKENS ? LEAST_TOKENS : tokens / 4; }
+/* Prompts run in pieces of `chunk`, a quarter of it, a sixteenth, ..., so that few plans are made; the last piece is
+ * padded, by less than what it holds. */
+static uint32_t smaller(uint32_t tokens) {
+    return tokens == LEAST_TOKENS ? 0 : tokens < 4 * LEAST_TOKENS ? LEAST_TOKENS : tokens / 4;
+}
 uint32_t hdl_layout_tokens(const hdl_layout *layout, uint64_t left) {
     uint32_t tokens = layout->chunk;
     if (left == 1) return 1;
@@ -21,7 +23,8 @@ uint32_t hdl_layout_bucket(const hdl_layout *layout, uint32_t position) {
     return bucket < layout->rows ? bucket : layout->rows;
 }
 
-/* Sizes double up to a row for each sequence, and grow by four from there. Every row is a sequence of its own to the plan. */
+/* Sizes double up to a row for each sequence, and grow by four from there. Every row is a sequence of its own to the
+ * plan. */
 hdl_size hdl_layout_step(const hdl_layout *layout, uint32_t rows) {
     const uint32_t most = hdl_layout_step_rows(layout), sequences = layout->sequences;
     uint32_t size = 2;
@@ -45,7 +48,8 @@ typedef struct where {
 } where;
 enum { DEVICE, CPU, BOTH };
 
-/* What a plan takes beside weights and cache: intermediates, tables, outputs, and inputs that are written for each run. */
+/* What a plan takes beside weights and cache: intermediates, tables, outputs, and inputs that are written for each
+ * run. */
 static hd_status plan_bytes(const where *w, hdl_size size, uint64_t inout_bytes[BOTH]) {
     const uint64_t rows = (uint64_t)size.sequences * size.tokens;
     hdl_placed placed;
@@ -164,8 +168,8 @@ static hd_status keep(const hd_model *model, hdl_layout *layout, hd_device *cpu,
     return place(model, layout, cpu, split, layout->fit.device_memory_bytes);
 }
 
-/* As many of the last layers as are wished for are on the device: below 0 none, and 0: as many as fit. The more there are
- * the more it takes, so halving finds how many. */
+/* As many of the last layers as are wished for are on the device: below 0 none, and 0: as many as fit. The more there
+ * are the more it takes, so halving finds how many. */
 static hd_status divide(const hd_model *model, hdl_layout *layout, hd_device *cpu, bool stream, int wished) {
     uint32_t count = wished > 0 ? (uint32_t)wished : 0;
     for (uint32_t above = wished ? 0 : model->figures.layers; above > count + 1;) {
@@ -181,14 +185,19 @@ static hd_status divide(const hd_model *model, hdl_layout *layout, hd_device *cp
 
 static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_device *device, hdl_layout *out) {
     const uint32_t made_for = model->figures.context, layers = model->figures.layers;
-    *out = (hdl_layout){ .context = desc->context ? desc->context : made_for < DEFAULT_CONTEXT ? made_for : DEFAULT_CONTEXT,
-                         .sequences = desc->sequences ? desc->sequences : 1, .chunk = DEFAULT_CHUNK, .math = desc->math };
+    *out = (hdl_layout){ .context = desc->context ? desc->context : made_for < DEFAULT_CONTEXT ? made_for
+                         : DEFAULT_CONTEXT,
+                         .sequences = desc->sequences ? desc->sequences : 1, .chunk = DEFAULT_CHUNK,
+                         .math = desc->math };
     if (out->context > 1u << 24 || out->sequences > HDL_MOST_SEQUENCES)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a session has at most 2^24 tokens and 256 sequences");
     if (out->context > made_for && hdl_weight_of(model, 0, "position_embd.weight")->present)
-        return hdl_model_fail(model, HD_STATUS_UNSUPPORTED, "the model knows positions of %u tokens; give a context of at most "
-                              "as many", made_for);
-    if (desc->chunk > 1u << 16) return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a chunk has at most 65536 tokens");
+        return hdl_model_fail(model, HD_STATUS_UNSUPPORTED,
+                              "the model knows positions of %u tokens; give a context of at most "
+                              "as many",
+                              made_for);
+    if (desc->chunk > 1u << 16)
+        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a chunk has at most 65536 tokens");
     if (desc->device_layers < -1 || desc->device_layers > (int)layers)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT,
                               "device_layers is -1, 0, or a number of layers that the model has");
@@ -196,13 +205,15 @@ static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_
     const uint64_t wished = desc->cache_tokens / HDL_PAGE_TOKENS + (desc->cache_tokens % HDL_PAGE_TOKENS != 0);
     out->rows = most * HDL_PAGE_TOKENS;
     out->pages = wished && wished < (uint64_t)out->sequences * most ? (uint32_t)wished : out->sequences * most;
-    while (out->chunk > LEAST_TOKENS && (out->chunk > out->rows || (desc->chunk && out->chunk > desc->chunk))) out->chunk /= 2;
+    while (out->chunk > LEAST_TOKENS && (out->chunk > out->rows || (desc->chunk && out->chunk > desc->chunk)))
+        out->chunk /= 2;
     const uint64_t has = hd_device_get_info(device)->memory_bytes;
     out->fit.device_memory_bytes = desc->memory_bytes && desc->memory_bytes < has ? desc->memory_bytes : has;
     return HD_OK;
 }
 
-hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd_device *device, hd_device *cpu, hdl_layout *out) {
+hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd_device *device, hd_device *cpu,
+                          hdl_layout *out) {
     hd_status status = resolve(model, desc, device, out);
     if (status) return status;
     const int wished = desc->device_layers;

@@ -1,4 +1,5 @@
-/* merge.c: a model file with adapters added to its weights. Weights go through in pieces of whole rows, as in quantize.c. */
+/* merge.c: a model file with adapters added to its weights. Weights go through in pieces of whole rows, as in
+ * quantize.c. */
 #include "llm/adapter.h"
 #include "llm/gguf_write.h"
 #include <math.h>
@@ -17,7 +18,9 @@ typedef struct work {
     uint64_t             room;    /* elements in each of these */
 } work;
 
-static hd_status no_memory(hd_error *error) { return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to merge a model"); }
+static hd_status no_memory(hd_error *error) {
+    return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to merge a model");
+}
 
 static bool changes(const work *w, hdl_span name) {
     bool has = false;
@@ -50,11 +53,13 @@ static hd_status check(work *w, hd_error *error) {
         if (!weight->present || !changes(w, weight->tensor.name)) continue;
         const uint64_t row = (uint64_t)weight->shape.dims[1];
         if (hdl_gguf_dtype(weight->tensor.type) == HD_DTYPE_NONE || weight->scale != 1)
-            return hdl_fail(error, HD_STATUS_UNSUPPORTED, "%s is of type %s, or has a scale of its own: nothing can be merged into it",
+            return hdl_fail(error, HD_STATUS_UNSUPPORTED,
+                            "%s is of type %s, or has a scale of its own: nothing can be merged into it",
                             hdl_quote(weight->tensor.name, quoted), hdl_gguf_type_info(weight->tensor.type).name);
         if (row % hdl_gguf_type_info(new_type(w, &weight->tensor)).block_elements != 0)
             return hdl_fail(error, HD_STATUS_SHAPE, "%s has rows of %llu, which are no whole blocks of %s",
-                            hdl_quote(weight->tensor.name, quoted), (unsigned long long)row, hdl_gguf_type_info(w->type).name);
+                            hdl_quote(weight->tensor.name, quoted), (unsigned long long)row,
+                            hdl_gguf_type_info(w->type).name);
         if (row > w->room) w->room = row;
     }
     return HD_OK;
@@ -67,7 +72,8 @@ static void put_all(const work *w) {
     for (uint32_t i = 0; i < info.key_count; i++) {
         const hdl_gguf_value value = hdl_gguf_key(gguf, i);
         bool drops = w->desc->type && hdl_same(value.name, hdl_text("general.file_type"));
-        for (size_t k = 0; k < sizeof dropped / sizeof *dropped; k++) drops = drops || hdl_same(value.name, hdl_text(dropped[k]));
+        for (size_t k = 0; k < sizeof dropped / sizeof *dropped; k++)
+            drops = drops || hdl_same(value.name, hdl_text(dropped[k]));
         if (!drops) hdl_gguf_put_value(w->writer, &value);
     }
     for (uint32_t i = 0; i < info.tensor_count; i++) {
@@ -92,17 +98,19 @@ static void add_rows(const work *w, hdl_span name, uint64_t first, uint64_t rows
     }
 }
 
-static hd_status merge_rows(work *w, const hdl_gguf_tensor *tensor, uint64_t first, uint64_t rows, uint64_t *out_bytes, hd_error *error) {
+static hd_status merge_rows(work *w, const hdl_gguf_tensor *tensor, uint64_t first, uint64_t rows, uint64_t *out_bytes,
+                            hd_error *error) {
     const uint64_t columns = (uint64_t)tensor->shape.dims[1], count = rows * columns;
     const hd_dtype was = hdl_gguf_dtype(tensor->type), is = hdl_gguf_dtype(new_type(w, tensor));
     char quoted[HDL_QUOTE];
-    hd_status status = hdl_gguf_read(w->model->gguf, tensor, hd_dtype_bytes(was, first * columns), hd_dtype_bytes(was, count),
-                                     w->from, error);
+    hd_status status = hdl_gguf_read(w->model->gguf, tensor, hd_dtype_bytes(was, first * columns),
+                                     hd_dtype_bytes(was, count), w->from, error);
     if (status) return status;
     status = hd_dequantize(was, w->from, count, w->values);
     if (!status) add_rows(w, tensor->name, first, rows);
     for (uint64_t i = 0; i < count && !status; i++)
-        if (!isfinite(w->values[i])) return hdl_fail(error, HD_STATUS_PARSE, "%s becomes NaN or infinity", hdl_quote(tensor->name, quoted));
+        if (!isfinite(w->values[i]))
+            return hdl_fail(error, HD_STATUS_PARSE, "%s becomes NaN or infinity", hdl_quote(tensor->name, quoted));
     if (!status) status = hd_quantize(is, w->values, count, w->to);
     *out_bytes = hd_dtype_bytes(is, count);
     return status ? hdl_fail(error, status, "%s cannot be merged", hdl_quote(tensor->name, quoted)) : HD_OK;
@@ -123,7 +131,8 @@ static hd_status fill(void *user, uint32_t number, hdl_gguf_sink sink, void *to,
     const uint64_t rows = (uint64_t)tensor.shape.dims[0], step = w->room / (uint64_t)tensor.shape.dims[1];
     for (uint64_t first = 0; first < rows; first += step) {
         uint64_t bytes = 0;
-        const hd_status status = merge_rows(w, &tensor, first, rows - first < step ? rows - first : step, &bytes, error);
+        const hd_status status =
+            merge_rows(w, &tensor, first, rows - first < step ? rows - first : step, &bytes, error);
         if (status || !sink(to, w->to, bytes)) return status;
     }
     hdl_gguf_rest(w->model->gguf, &tensor);

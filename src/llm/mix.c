@@ -27,7 +27,8 @@ const hdl_mix_row *hdl_mix_find(const char *name) {
 }
 
 const char *hdl_mix_names(void) {
-    return "f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k, q3_k_s, q3_k_m, q3_k_l, q4_k_s, q4_k_m, q5_k_s, q5_k_m, q6_k, "
+    return "f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k, q3_k_s, q3_k_m, q3_k_l, q4_k_s, q4_k_m, q5_k_s, "
+           "q5_k_m, q6_k, "
            "iq4_nl, iq4_xs, tq1_0, tq2_0 and mxfp4_moe";
 }
 
@@ -49,19 +50,23 @@ hd_status hdl_mix_begin(const hdl_gguf *gguf, const hdl_mix_row *row, hdl_mix *o
     *out_mix = (hdl_mix){ .row = row, .tied = true };
     hd_status status = hdl_gguf_get_text(gguf, "general.architecture", hdl_text("none"), &text, error);
     if (status) return status;
-    snprintf(architecture, sizeof architecture, "%.*s", (int)(text.count < 63 ? text.count : 63), (const char *)text.bytes);
+    snprintf(architecture, sizeof architecture, "%.*s", (int)(text.count < 63 ? text.count : 63),
+             (const char *)text.bytes);
 #define KEY(rest) (snprintf(key, sizeof key, "%s.%s", architecture, rest), key)
     status = hdl_gguf_get_u32(gguf, KEY("block_count"), 0, 1u << 16, 0, &out_mix->layers, error);
     if (!status) status = hdl_gguf_get_u32(gguf, KEY("expert_count"), 0, 1u << 16, 0, &out_mix->experts, error);
     if (status) return status;
     hdl_gguf_value value;
-    if (hdl_gguf_find(gguf, KEY("attention.head_count"), &value) && value.count > 0) heads = (uint32_t)hdl_gguf_integer(&value, 0);
+    if (hdl_gguf_find(gguf, KEY("attention.head_count"), &value) && value.count > 0)
+        heads = (uint32_t)hdl_gguf_integer(&value, 0);
     kv_heads = heads;
-    if (hdl_gguf_find(gguf, KEY("attention.head_count_kv"), &value) && value.count > 0) kv_heads = (uint32_t)hdl_gguf_integer(&value, 0);
+    if (hdl_gguf_find(gguf, KEY("attention.head_count_kv"), &value) && value.count > 0)
+        kv_heads = (uint32_t)hdl_gguf_integer(&value, 0);
 #undef KEY
     out_mix->group = kv_heads > 0 ? heads / kv_heads : 0;
     out_mix->falcon = strcmp(architecture, "falcon") == 0;
-    const bool llama = strcmp(architecture, "llama") == 0 && heads != kv_heads, qwen2 = strcmp(architecture, "qwen2") == 0;
+    const bool llama = strcmp(architecture, "llama") == 0 && heads != kv_heads,
+               qwen2 = strcmp(architecture, "qwen2") == 0;
     out_mix->is_70b = out_mix->layers == 80 && (llama || qwen2);
     out_mix->downs = out_mix->layers;
     for (uint32_t i = 0; i < hdl_gguf_get_info(gguf).tensor_count; i++) {
@@ -75,12 +80,16 @@ hd_status hdl_mix_begin(const hdl_gguf *gguf, const hdl_mix_row *row, hdl_mix *o
 /* Tensors that stay as they are: small, or read where an error costs much. */
 static bool is_kept(const hdl_gguf_tensor *tensor) {
     static const char *const parts[] = {
-        "_norm.weight", "ffn_gate_inp.weight", "ffn_gate_tid2eid.weight", "altup", "laurel", "per_layer_model_proj", "ssm_conv1d",
-        "shortconv.conv.weight", "indexer.k_proj.weight", "indexer.q_proj.weight", "time_mix_first.weight", "time_mix_w0.weight",
+        "_norm.weight", "ffn_gate_inp.weight", "ffn_gate_tid2eid.weight", "altup", "laurel", "per_layer_model_proj",
+        "ssm_conv1d",
+        "shortconv.conv.weight", "indexer.k_proj.weight", "indexer.q_proj.weight", "time_mix_first.weight",
+        "time_mix_w0.weight",
         "time_mix_w1.weight", "time_mix_w2.weight", "time_mix_v0.weight", "time_mix_v1.weight", "time_mix_v2.weight",
         "time_mix_a0.weight", "time_mix_a1.weight", "time_mix_a2.weight", "time_mix_g1.weight", "time_mix_g2.weight",
-        "time_mix_decay_w1.weight", "time_mix_decay_w2.weight", "time_mix_lerp_fused.weight", "attn_rel_b.weight", ".position_embd",
-        "sam.pos_embd", "sam.neck.", "sam.net_", ".rel_pos", ".patch_embd", ".patch_merger", "a.rvq.codebook", "mm.a.code_embd",
+        "time_mix_decay_w1.weight", "time_mix_decay_w2.weight", "time_mix_lerp_fused.weight", "attn_rel_b.weight",
+        ".position_embd",
+        "sam.pos_embd", "sam.neck.", "sam.net_", ".rel_pos", ".patch_embd", ".patch_merger", "a.rvq.codebook",
+        "mm.a.code_embd",
         "position_embd.weight", "token_types.weight",
     };
     const hdl_span name = tensor->name;
@@ -116,7 +125,8 @@ static hdl_gguf_type of_down(hdl_mix *m, mix_id id, hdl_span name, hdl_gguf_type
     snprintf(text, sizeof text, "%.*s", (int)name.count, (const char *)name.bytes);
     if (m->experts > 1 && sscanf(text, "blk.%u.", &i) != 1) return type;
     if (id == Q2_K) return HDL_GGUF_TYPE_Q3_K;
-    if (id == Q3_K_M) return i < n / 16 ? HDL_GGUF_TYPE_Q5_K : !m->falcon || gets_more(i, n) ? HDL_GGUF_TYPE_Q4_K : type;
+    if (id == Q3_K_M)
+        return i < n / 16 ? HDL_GGUF_TYPE_Q5_K : !m->falcon || gets_more(i, n) ? HDL_GGUF_TYPE_Q4_K : type;
     if (id == Q3_K_L) return m->falcon ? HDL_GGUF_TYPE_Q4_K : HDL_GGUF_TYPE_Q5_K;
     if (id == Q4_K_M && m->falcon) return i < n / 16 ? HDL_GGUF_TYPE_Q6_K : gets_more(i, n) ? HDL_GGUF_TYPE_Q5_K : type;
     if ((id == Q4_K_M || id == Q5_K_M) && gets_more(i, n)) return HDL_GGUF_TYPE_Q6_K;
@@ -128,8 +138,10 @@ static hdl_gguf_type of_attention_output(const hdl_mix *m, mix_id id, hdl_gguf_t
     const bool iq4 = type == HDL_GGUF_TYPE_IQ4_NL || type == HDL_GGUF_TYPE_IQ4_XS;
     if (m->falcon) return id == Q3_K_L ? HDL_GGUF_TYPE_Q4_K : type;
     if (m->experts == 8)
-        return id == Q2_K || id == Q3_K_S || id == Q3_K_M || id == Q4_K_S || id == Q4_K_M || iq4 ? HDL_GGUF_TYPE_Q5_K : type;
-    return id == Q2_K ? HDL_GGUF_TYPE_Q3_K : id == Q3_K_M ? HDL_GGUF_TYPE_Q4_K : id == Q3_K_L ? HDL_GGUF_TYPE_Q5_K : type;
+        return id == Q2_K || id == Q3_K_S || id == Q3_K_M || id == Q4_K_S || id == Q4_K_M || iq4 ? HDL_GGUF_TYPE_Q5_K
+                                                                                                 : type;
+    return id == Q2_K ? HDL_GGUF_TYPE_Q3_K : id == Q3_K_M ? HDL_GGUF_TYPE_Q4_K : id == Q3_K_L ? HDL_GGUF_TYPE_Q5_K
+           : type;
 }
 
 /* A type whose blocks fit rows of so many elements. */
@@ -138,7 +150,8 @@ static hdl_gguf_type that_fits(hdl_gguf_type type, uint64_t row) {
     hdl_gguf_type other = HDL_GGUF_TYPE_F16;
     switch (type) {
     case HDL_GGUF_TYPE_IQ4_XS: other = HDL_GGUF_TYPE_IQ4_NL; break;
-    case HDL_GGUF_TYPE_Q2_K: case HDL_GGUF_TYPE_Q3_K: case HDL_GGUF_TYPE_TQ1_0: case HDL_GGUF_TYPE_TQ2_0: other = HDL_GGUF_TYPE_Q4_0; break;
+    case HDL_GGUF_TYPE_Q2_K:
+        case HDL_GGUF_TYPE_Q3_K: case HDL_GGUF_TYPE_TQ1_0: case HDL_GGUF_TYPE_TQ2_0: other = HDL_GGUF_TYPE_Q4_0; break;
     case HDL_GGUF_TYPE_Q4_K: other = HDL_GGUF_TYPE_Q5_0; break;
     case HDL_GGUF_TYPE_Q5_K: other = HDL_GGUF_TYPE_Q5_1; break;
     case HDL_GGUF_TYPE_Q6_K: other = HDL_GGUF_TYPE_Q8_0; break;
@@ -158,7 +171,8 @@ uint32_t hdl_mix_type(hdl_mix *m, const hdl_gguf_tensor *tensor) {
     if (hdl_gguf_type_info(type).block_elements == 1) return type;
     const bool embedding = hdl_same(name, hdl_text("token_embd.weight"));
     if (hdl_same(name, hdl_text("output.weight")) || (m->tied && embedding)) {
-        const bool eight = type == HDL_GGUF_TYPE_MXFP4 || m->falcon || row % hdl_gguf_type_info(type).block_elements != 0;
+        const bool eight =
+            type == HDL_GGUF_TYPE_MXFP4 || m->falcon || row % hdl_gguf_type_info(type).block_elements != 0;
         type = eight || type == HDL_GGUF_TYPE_Q8_0 ? HDL_GGUF_TYPE_Q8_0 : HDL_GGUF_TYPE_Q6_K;
     } else if (type == HDL_GGUF_TYPE_MXFP4) {
         type = tensor->shape.rank > 2 ? HDL_GGUF_TYPE_MXFP4 : HDL_GGUF_TYPE_Q8_0;

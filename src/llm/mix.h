@@ -1,5 +1,5 @@
-/* mix.h: which type each tensor of a model gets when it is quantised: what files are called by ("q4_k_m") and llama.cpp's rules
- * for them, which give some tensors more bits. */
+/* mix.h: which type each tensor of a model gets when it is quantised: what files are called by ("q4_k_m") and
+ * llama.cpp's rules for them, which give some tensors more bits. */
 #ifndef HDL_MIX_H
 #define HDL_MIX_H
 

@@ -28,7 +28,8 @@ static hd_status check_weights(hd_model *model, hd_error *error) {
         if (status) return status;
         const uint64_t length = (uint64_t)w->shape.dims[w->shape.rank - 1];
         if (!hdl_gguf_check_rows(w->tensor.type, length, data.bytes, data.count, &rows)) continue;
-        if (rows.bad_rows) status = name_rows(model, w, "holds NaN or infinity", rows.first_bad, rows.bad_rows, rows.rows, error);
+        if (rows.bad_rows)
+            status = name_rows(model, w, "holds NaN or infinity", rows.first_bad, rows.bad_rows, rows.rows, error);
         const bool is_table = w == hdl_weight_of(model, 0, "token_embd.weight"); /* unused tokens have no embedding */
         if (!status && rows.zero_rows && w->shape.rank == 2 && !is_table)
             status = name_rows(model, w, "is all zero", rows.first_zero, rows.zero_rows, rows.rows, error);
@@ -37,16 +38,20 @@ static hd_status check_weights(hd_model *model, hd_error *error) {
     return HD_OK;
 }
 
-static hd_status open_model(hd_model *model, const char *path, const hd_model_desc *desc, const hdl_files *files, hd_error *error) {
-    hd_status status = hdl_gguf_open(path, &(hdl_gguf_desc){ .allocator = &model->allocator, .files = files }, &model->gguf, error);
+static hd_status open_model(hd_model *model, const char *path, const hd_model_desc *desc, const hdl_files *files,
+                            hd_error *error) {
+    hd_status status =
+        hdl_gguf_open(path, &(hdl_gguf_desc){ .allocator = &model->allocator, .files = files }, &model->gguf, error);
     if (!status) status = hdl_figures_read(model, error);
     if (!status) status = hdl_weights_find(model, error);
     if (!status) status = hdl_vocabulary_read(model, error);
-    if (!status && ((desc && desc->check_weights) || hd_context_strict(model->context))) status = check_weights(model, error);
+    if (!status && ((desc && desc->check_weights) || hd_context_strict(model->context)))
+        status = check_weights(model, error);
     return status;
 }
 
-hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_desc *desc, const hdl_files *files, hd_model **out_model) {
+hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_desc *desc, const hdl_files *files,
+                         hd_model **out_model) {
     const hd_status status = hdl_context_lives(context);
     if (status || !path || !out_model) return status ? status : HD_STATUS_NULL_POINTER;
     *out_model = NULL;
@@ -126,14 +131,16 @@ hd_status hdl_model_fail(const hd_model *model, hd_status status, const char *fo
 
 /* ---- facts ---- */
 
-void hdl_describe_types(uint64_t bytes[HDL_GGUF_TYPE_COUNT], const uint32_t counts[HDL_GGUF_TYPE_COUNT], char *out, size_t room) {
+void hdl_describe_types(uint64_t bytes[HDL_GGUF_TYPE_COUNT], const uint32_t counts[HDL_GGUF_TYPE_COUNT], char *out,
+                        size_t room) {
     out[0] = 0;
     for (size_t used = 0; used + 1 < room;) {
         uint32_t most = 0;
         for (uint32_t t = 1; t < HDL_GGUF_TYPE_COUNT; t++)
             if (bytes[t] > bytes[most]) most = t;
         if (bytes[most] == 0) break;
-        const int written = snprintf(out + used, room - used, "%s%s %u", used ? ", " : "", hdl_gguf_type_info(most).name, counts[most]);
+        const int written =
+            snprintf(out + used, room - used, "%s%s %u", used ? ", " : "", hdl_gguf_type_info(most).name, counts[most]);
         used += written > 0 ? (size_t)written : room;
         bytes[most] = 0;
     }
@@ -141,7 +148,8 @@ void hdl_describe_types(uint64_t bytes[HDL_GGUF_TYPE_COUNT], const uint32_t coun
 
 void hdl_copy_text(hdl_span text, char *out, size_t room) {
     size_t count = text.count < room - 1 ? (size_t)text.count : room - 1;
-    while (count < text.count && count > 0 && (text.bytes[count] & 0xC0) == 0x80) count--; /* not inside of a character */
+    /* not inside of a character */
+    while (count < text.count && count > 0 && (text.bytes[count] & 0xC0) == 0x80) count--;
     for (size_t i = 0; i < count; i++) out[i] = text.bytes[i] < ' ' || text.bytes[i] == 127 ? '?' : (char)text.bytes[i];
     out[count] = 0;
 }
@@ -152,7 +160,8 @@ hd_status hd_model_get_info(const hd_model *model, hd_model_info *out_info) {
     const hdl_figures *f = &model->figures;
     hdl_span text;
     *out_info = (hd_model_info){
-        .type = "model", .layers = f->layers, .hidden = f->hidden, .heads = f->heads, .kv_heads = f->kv_heads, .head_size = f->head_size,
+        .type = "model", .layers = f->layers, .hidden = f->hidden, .heads = f->heads, .kv_heads = f->kv_heads,
+            .head_size = f->head_size,
         .feed_forward = f->feed_forward, .vocabulary = f->vocabulary, .context = f->context,
         .has_chat_template = model->chat_template.count > 0, .file_bytes = hdl_gguf_get_info(model->gguf).file_bytes,
     };
@@ -183,7 +192,8 @@ hd_status hdl_need_tokenizer(const hd_model *model) {
                           "the file has no tokenizer (tokenizer.ggml.model); give token ids in place of text");
 }
 
-hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens, size_t *count) {
+hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens,
+                            size_t *count) {
     hd_status status = hdl_model_find(&model);
     if (status || !count || (!text && bytes)) return status ? status : HD_STATUS_NULL_POINTER;
     status = hdl_need_tokenizer(model);
@@ -214,4 +224,6 @@ bool hdl_model_ends(const hd_model *model, int32_t token) {
     return false;
 }
 
-bool hd_model_token_ends(const hd_model *model, int32_t token) { return !hdl_model_find(&model) && hdl_model_ends(model, token); }
+bool hd_model_token_ends(const hd_model *model, int32_t token) {
+    return !hdl_model_find(&model) && hdl_model_ends(model, token);
+}

@@ -79,7 +79,8 @@ void hdl_model_release(hd_model *model);
 /* Puts the model in the place of its handle, of which `model_at` is the address, if it and its context live. */
 hd_status hdl_model_find(void *model_at);
 /* hd_model_open out of `files`, without a handle; NULL: the system's. */
-hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_desc *desc, const hdl_files *files, hd_model **out_model);
+hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_desc *desc, const hdl_files *files,
+                         hd_model **out_model);
 
 /* ---- figures.c ---- */
 /* Reads architecture and figures. Statuses: those of the getters, UNSUPPORTED. */
@@ -123,7 +124,8 @@ hd_status hdl_need_tokenizer(const hd_model *model);
 hd_status hdl_vocabulary_read(hd_model *model, hd_error *error);
 
 /* "q4_0 253, f32 145": types and how many tensors have each, the one with the most bytes first. Uses `bytes` up. */
-void hdl_describe_types(uint64_t bytes[HDL_GGUF_TYPE_COUNT], const uint32_t counts[HDL_GGUF_TYPE_COUNT], char *out, size_t room);
+void hdl_describe_types(uint64_t bytes[HDL_GGUF_TYPE_COUNT], const uint32_t counts[HDL_GGUF_TYPE_COUNT], char *out,
+                        size_t room);
 /* A text of the file in a field of a struct: cut to fit, with what does not print as '?'. */
 void hdl_copy_text(hdl_span text, char *out, size_t room);
 

@@ -1,5 +1,6 @@
 /* pattern.c: compiles a pattern to a list of nodes and matches it, going back where it must. Matching is bounded by the
- * patterns that there are: none of them looks at a character more than a fixed number of times on the way to its match. */
+ * patterns that there are: none of them looks at a character more than a fixed number of times on the way to its
+ * match. */
 #include "llm/pattern.h"
 #include "llm/utf8.h"
 #include <string.h>
@@ -56,7 +57,8 @@ static size_t match_run(const matching *m, uint32_t n, size_t at) {
     const hdl_pattern_node *node = &m->p->nodes[n];
     const hdl_char_set *set = &m->p->sets[node->set];
     size_t count = 0, bytes, first = at;
-    while (at < m->end && (node->most == NO_LIMIT || count < node->most) && has(m->p, set, read_char(m->text, at, m->end, &bytes))) {
+    while (at < m->end && (node->most == NO_LIMIT || count < node->most) &&
+           has(m->p, set, read_char(m->text, at, m->end, &bytes))) {
         at += bytes;
         count++;
     }
@@ -92,7 +94,8 @@ static size_t match(const matching *m, uint32_t n, size_t at) {
             n++;
             break;
         case NOT_BEHIND:
-            if (at > m->begin && has(m->p, set, read_char(m->text, step_back(m->text, m->begin, at), at, &bytes))) return HDL_NO_MATCH;
+            if (at > m->begin && has(m->p, set, read_char(m->text, step_back(m->text, m->begin, at), at, &bytes)))
+                return HDL_NO_MATCH;
             n++;
             break;
         default:
@@ -140,10 +143,11 @@ static void add_range(compiling *c, hdl_char_set *set, uint32_t low, uint32_t hi
 
 /* \p{...}, \s and \S as classes; 0: none of them is next. */
 static uint16_t take_classes(compiling *c) {
-    static const struct { const char *text; uint16_t classes; } known[] = {
-        { "\\p{Lu}", 1 << 1 }, { "\\p{Lt}", 1 << 1 }, { "\\p{Ll}", 1 << 2 }, { "\\p{Lm}", 1 << 3 }, { "\\p{Lo}", 1 << 3 },
-        { "\\p{L}", 7 << 1 },  { "\\p{M}", 1 << 4 },  { "\\p{N}", 1 << 5 },  { "\\p{P}", 1 << 6 },  { "\\p{S}", 1 << 7 },
-        { "\\s", SPACES },     { "\\S", 0x1FF & ~SPACES },
+    static const struct { const char *text; uint16_t classes;
+    } known[] = {
+        { "\\p{Lu}", 1 << 1 }, { "\\p{Lt}", 1 << 1 }, { "\\p{Ll}", 1 << 2 }, { "\\p{Lm}", 1 << 3 },
+        { "\\p{Lo}", 1 << 3 }, { "\\p{L}", 7 << 1 },  { "\\p{M}", 1 << 4 },  { "\\p{N}", 1 << 5 },
+        { "\\p{P}", 1 << 6 },  { "\\p{S}", 1 << 7 },  { "\\s", SPACES },     { "\\S", 0x1FF & ~SPACES },
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (take(c, known[i].text)) return known[i].classes;
@@ -159,7 +163,8 @@ static uint32_t take_char(compiling *c) {
     uint32_t code;
     const uint8_t *at = (const uint8_t *)c->at;
     const uint32_t bytes = *at ? hdl_utf8_read(at, strlen(c->at), &code) : 0;
-    const bool letter = escaped && ((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z')); /* an escape of its own */
+    /* an escape of its own */
+    const bool letter = escaped && ((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z'));
     c->bad = c->bad || bytes == 0 || letter;
     c->at += bytes;
     return bytes ? code : 0;
@@ -186,8 +191,8 @@ static uint8_t take_set(compiling *c) {
     c->bad = c->bad || p->set_count == HDL_PATTERN_SETS;
     if (c->bad) return 0;
     for (uint32_t i = 0; i < p->set_count; i++) /* many patterns name a set again and again */
-        if (set.count == 0 && memcmp(set.ascii, p->sets[i].ascii, sizeof set.ascii) == 0 && set.classes == p->sets[i].classes &&
-            p->sets[i].count == 0 && set.negated == p->sets[i].negated)
+        if (set.count == 0 && memcmp(set.ascii, p->sets[i].ascii, sizeof set.ascii) == 0 &&
+            set.classes == p->sets[i].classes && p->sets[i].count == 0 && set.negated == p->sets[i].negated)
             return (uint8_t)i;
     p->sets[p->set_count] = set;
     return (uint8_t)p->set_count++;

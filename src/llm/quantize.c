@@ -1,5 +1,6 @@
-/* quantize.c: a model file with its weights in another type. Weights go through in pieces, so that memory is bounded whatever the
- * model; the new file appears under its name only when it is whole. Keys and the order of tensors are llama.cpp's. */
+/* quantize.c: a model file with its weights in another type. Weights go through in pieces, so that memory is bounded
+ * whatever the model; the new file appears under its name only when it is whole. Keys and the order of tensors are
+ * llama.cpp's. */
 #include "llm/files.h"
 #include "llm/gguf_write.h"
 #include "llm/mix.h"
@@ -29,13 +30,16 @@ typedef struct work {
 
 enum { VALUE_BYTES = PIECE * sizeof(float) };
 
-static hd_status no_memory(hd_error *error) { return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to quantise a model"); }
+static hd_status no_memory(hd_error *error) {
+    return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to quantise a model");
+}
 
 static int64_t layer_of(hdl_span name) {
     int64_t layer = 0;
     uint64_t at = 4;
     if (name.count < 6 || memcmp(name.bytes, "blk.", 4) != 0) return -1;
-    for (; at < name.count && at < 12 && name.bytes[at] >= '0' && name.bytes[at] <= '9'; at++) layer = layer * 10 + (name.bytes[at] - '0');
+    for (; at < name.count && at < 12 && name.bytes[at] >= '0' && name.bytes[at] <= '9'; at++)
+        layer = layer * 10 + (name.bytes[at] - '0');
     return at > 4 && at < name.count && name.bytes[at] == '.' ? layer : -1;
 }
 
@@ -45,7 +49,9 @@ static int compare(const void *one, const void *other) {
     if (a->layer != b->layer) return a->layer < b->layer ? -1 : 1;
     const uint64_t least = a->tensor.name.count < b->tensor.name.count ? a->tensor.name.count : b->tensor.name.count;
     const int order = memcmp(a->tensor.name.bytes, b->tensor.name.bytes, least);
-    return order ? order : a->tensor.name.count < b->tensor.name.count ? -1 : a->tensor.name.count > b->tensor.name.count;
+    return order                                         ? order
+           : a->tensor.name.count < b->tensor.name.count ? -1
+                                                         : a->tensor.name.count > b->tensor.name.count;
 }
 
 static bool is_kept(const hd_quantize_desc *desc, hdl_span name) {
@@ -76,7 +82,8 @@ static hd_status plan(work *w, const hdl_mix_row *row, hd_error *error) {
         if (is_kept(w->desc, t->tensor.name) || type == t->tensor.type) continue;
         const hd_dtype from = hdl_gguf_dtype(t->tensor.type);
         if (from != HD_F32 && from != HD_F16 && from != HD_BF16 && from != HD_Q8_0)
-            return hdl_fail(error, HD_STATUS_UNSUPPORTED, "tensor %s has type %s; weights are quantised from f32, f16, bf16 or q8_0",
+            return hdl_fail(error, HD_STATUS_UNSUPPORTED,
+                            "tensor %s has type %s; weights are quantised from f32, f16, bf16 or q8_0",
                             hdl_quote(t->tensor.name, name), hdl_gguf_type_info(t->tensor.type).name);
         t->type = type;
     }
@@ -84,13 +91,14 @@ static hd_status plan(work *w, const hdl_mix_row *row, hd_error *error) {
 }
 
 static void put_all(work *w, uint32_t file_type) {
-    static const char *const dropped[] = { "general.quantization_version", "general.file_type", "split.no", "split.count",
-                                           "split.tensors.count" };
+    static const char *const dropped[] = { "general.quantization_version", "general.file_type", "split.no",
+                                           "split.count", "split.tensors.count" };
     const uint32_t keys = hdl_gguf_get_info(w->gguf).key_count;
     for (uint32_t i = 0; i < keys; i++) {
         const hdl_gguf_value value = hdl_gguf_key(w->gguf, i);
         bool drops = false;
-        for (size_t k = 0; k < sizeof dropped / sizeof *dropped; k++) drops = drops || hdl_same(value.name, hdl_text(dropped[k]));
+        for (size_t k = 0; k < sizeof dropped / sizeof *dropped; k++)
+            drops = drops || hdl_same(value.name, hdl_text(dropped[k]));
         if (!drops) hdl_gguf_put_value(w->writer, &value);
     }
     hdl_gguf_put_u32(w->writer, "general.quantization_version", 2);
@@ -111,7 +119,8 @@ static void report(const work *w, const target *t, double error, double size) {
 }
 
 /* One piece of a tensor in its new type, into w->to. */
-static hd_status convert(work *w, const target *t, uint64_t count, double *inout_error, double *inout_size, hd_error *error) {
+static hd_status convert(work *w, const target *t, uint64_t count, double *inout_error, double *inout_size,
+                         hd_error *error) {
     const hd_dtype from = hdl_gguf_dtype(t->tensor.type), to = hdl_gguf_dtype(t->type);
     char name[HDL_QUOTE];
     hd_status status = hd_dequantize(from, w->from, count, w->values);
@@ -119,8 +128,9 @@ static hd_status convert(work *w, const target *t, uint64_t count, double *inout
     if (!status) status = hd_dequantize(to, w->to, count, w->back);
     for (uint64_t i = 0; i < count && !status; i++) {
         const double value = (double)w->values[i], off = (double)w->back[i] - value;
-        if (!isfinite(off)) return hdl_fail(error, HD_STATUS_PARSE, "tensor %s holds NaN, infinity or numbers too large for %s",
-                                            hdl_quote(t->tensor.name, name), hdl_gguf_type_info(t->type).name);
+        if (!isfinite(off))
+            return hdl_fail(error, HD_STATUS_PARSE, "tensor %s holds NaN, infinity or numbers too large for %s",
+                            hdl_quote(t->tensor.name, name), hdl_gguf_type_info(t->type).name);
         *inout_error += off * off;
         *inout_size += value * value;
     }
@@ -140,7 +150,8 @@ static hd_status fill(void *user, uint32_t number, hdl_gguf_sink sink, void *to,
         const uint64_t elements = bytes / was.block_bytes * was.block_elements;
         if (!status && changes) status = convert(w, t, elements, &error_sum, &size_sum, error);
         if (status) return status;
-        if (!sink(to, changes ? w->to : w->from, changes ? elements / is.block_elements * is.block_bytes : bytes)) return HD_OK;
+        if (!sink(to, changes ? w->to : w->from, changes ? elements / is.block_elements * is.block_bytes : bytes))
+            return HD_OK;
     }
     hdl_gguf_rest(w->gguf, &t->tensor);
     report(w, t, error_sum, size_sum);
@@ -149,7 +160,9 @@ static hd_status fill(void *user, uint32_t number, hdl_gguf_sink sink, void *to,
 
 static hd_status run(work *w, const char *out_path, hd_error *error) {
     const hdl_mix_row *row = hdl_mix_find(w->desc->type);
-    if (!row) return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "no type is called %.40s; there are %s", w->desc->type, hdl_mix_names());
+    if (!row)
+        return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "no type is called %.40s; there are %s", w->desc->type,
+                        hdl_mix_names());
     w->values = hdl_alloc(&w->allocator, VALUE_BYTES);
     w->back = hdl_alloc(&w->allocator, VALUE_BYTES);
     w->from = hdl_alloc(&w->allocator, VALUE_BYTES);
@@ -164,7 +177,8 @@ static hd_status run(work *w, const char *out_path, hd_error *error) {
 }
 
 hd_status hd_model_quantize(hd_context *context, const char *path, const char *out_path, const hd_quantize_desc *desc) {
-    if (!context || !path || !out_path || !desc || !desc->type || (desc->keep_count && !desc->keep)) return HD_STATUS_NULL_POINTER;
+    if (!context || !path || !out_path || !desc || !desc->type || (desc->keep_count && !desc->keep))
+        return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
     work w = { .desc = desc, .allocator = hd_context_allocator(context) };
     hd_status status = hdl_gguf_open(path, &(hdl_gguf_desc){ .allocator = &w.allocator }, &w.gguf, &error);

@@ -1,6 +1,6 @@
-/* sample.c: the sampler. A token stands as one 64-bit key: above its logit's bits, ordered as the numbers are, below its
- * id turned round. So keys are unique, and "likelier" with all ties settled is "larger". Which tokens stay is told by one
- * key, the cut; a radix walk over the keys finds it in time proportional to the vocabulary. */
+/* sample.c: the sampler. A token stands as one 64-bit key: above its logit's bits, ordered as the numbers are, below
+ * its id turned round. So keys are unique, and "likelier" with all ties settled is "larger". Which tokens stay is told
+ * by one key, the cut; a radix walk over the keys finds it in time proportional to the vocabulary. */
 #include "llm/sample.h"
 #include <math.h>
 
@@ -33,8 +33,8 @@ uint64_t hdl_random(uint64_t seed, uint64_t index) {
 }
 
 static const double inverse_factorials[] = {
-    1.0,           1.0,            1.0 / 2,         1.0 / 6,          1.0 / 24,          1.0 / 120,         1.0 / 720,
-    1.0 / 5040,    1.0 / 40320,    1.0 / 362880,    1.0 / 3628800,    1.0 / 39916800,    1.0 / 479001600,   1.0 / 6227020800,
+    1.0,        1.0,         1.0 / 2,      1.0 / 6,       1.0 / 24,       1.0 / 120,       1.0 / 720,
+    1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800,
 };
 
 uint64_t hdl_chance(double x) {
@@ -93,7 +93,8 @@ static hd_status check(const hd_sampling *s, size_t vocab, hd_error *error) {
                             fields[i].name, (double)fields[i].value, (double)fields[i].low, (double)fields[i].high);
     if (!vocab) return hdl_fail(error, HD_STATUS_ZERO_SIZE, "sampling: the vocabulary has no tokens");
     if (vocab > HDL_MAX_SAMPLED)
-        return hdl_fail(error, HD_STATUS_LIMIT, "sampling: a vocabulary of %zu tokens; the limit is %u", vocab, HDL_MAX_SAMPLED);
+        return hdl_fail(error, HD_STATUS_LIMIT, "sampling: a vocabulary of %zu tokens; the limit is %u", vocab,
+                        HDL_MAX_SAMPLED);
     if (s->penalty_window > HDL_MAX_PENALTY_WINDOW)
         return hdl_fail(error, HD_STATUS_LIMIT, "sampling: penalty_window is %u; the limit is %u", s->penalty_window,
                         HDL_MAX_PENALTY_WINDOW);
@@ -130,7 +131,8 @@ hd_status hdl_sampler_create(const hd_allocator *allocator, const hd_sampling *s
     }
     if (!made) {
         hdl_sampler_destroy(sampler);
-        return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "sampling: no memory for a vocabulary of %zu tokens", vocab);
+        return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "sampling: no memory for a vocabulary of %zu tokens",
+                        vocab);
     }
     *out_sampler = sampler;
     return HD_OK;
@@ -169,7 +171,8 @@ static float penalised(const hd_sampling *s, float logit, uint32_t said) {
 
 /* A token's key, after penalties. */
 static hd_status key_for(const hdl_sampler *s, size_t id, float logit, uint64_t *out_key, hd_error *error) {
-    if (logit != logit) return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "sampling: the logit of token %zu is not a number", id);
+    if (logit != logit)
+        return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "sampling: the logit of token %zu is not a number", id);
     *out_key = key_of(s->said ? penalised(&s->sampling, logit, s->said[id]) : logit, id);
     return HD_OK;
 }
@@ -186,7 +189,8 @@ static hd_status take_some(hdl_sampler *s, const int32_t *ids, const float *logi
     for (size_t i = 0; i < count; i++) {
         uint64_t key = 0;
         if (ids[i] < 0 || (size_t)ids[i] >= s->vocab)
-            return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "sampling: token %d of a vocabulary of %zu", ids[i], s->vocab);
+            return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "sampling: token %d of a vocabulary of %zu", ids[i],
+                            s->vocab);
         const hd_status status = key_for(s, (size_t)ids[i], logits[i], &key, error);
         if (status) return status;
         size_t at = i;
@@ -213,14 +217,15 @@ static uint64_t weigh(hdl_sampler *s, size_t count, float best, float temperatur
     for (size_t i = 0; i < count; i++) {
         const float logit = logit_of(s->keys[i]);
         /* Equal ones first: infinity less infinity is no number. */
-        s->weights[i] = logit == best ? HDL_CHANCE_ONE : hdl_chance(((double)logit - (double)best) / (double)temperature);
+        s->weights[i] =
+            logit == best ? HDL_CHANCE_ONE : hdl_chance(((double)logit - (double)best) / (double)temperature);
         total += s->weights[i];
     }
     return total;
 }
 
-/* The smallest of the largest keys that together have `wanted`: so many keys, or such weight. One digit of the cut after
- * the other is settled, from the highest; `wanted` is at least 1 and at most what all have. */
+/* The smallest of the largest keys that together have `wanted`: so many keys, or such weight. One digit of the cut
+ * after the other is settled, from the highest; `wanted` is at least 1 and at most what all have. */
 static uint64_t find_cut(hdl_sampler *s, size_t count, uint64_t wanted, bool weighed) {
     uint64_t cut = 0;
     for (int shift = 64; shift > 0;) {
@@ -278,14 +283,17 @@ static hd_status draw(hdl_sampler *s, size_t count, int32_t *out_id, hd_error *e
 }
 
 hd_status hdl_sampler_draw(hdl_sampler *s, const float *logits, int32_t *out_id, hd_error *error) {
-    if (!s || !logits || !out_id) return hdl_fail(error, HD_STATUS_NULL_POINTER, "sampling: no sampler, logits or place for the token");
+    if (!s || !logits || !out_id)
+        return hdl_fail(error, HD_STATUS_NULL_POINTER, "sampling: no sampler, logits or place for the token");
     const hd_status status = take_row(s, logits, error);
     return status ? status : draw(s, s->vocab, out_id, error);
 }
 
-hd_status hdl_sampler_draw_among(hdl_sampler *s, const float *logits, const uint32_t *bits, int32_t *out_id, hd_error *error) {
+hd_status hdl_sampler_draw_among(hdl_sampler *s, const float *logits, const uint32_t *bits, int32_t *out_id,
+                                 hd_error *error) {
     if (!s || !logits || !bits || !out_id)
-        return hdl_fail(error, HD_STATUS_NULL_POINTER, "sampling: no sampler, logits, choice of tokens or place for the token");
+        return hdl_fail(error, HD_STATUS_NULL_POINTER,
+                        "sampling: no sampler, logits, choice of tokens or place for the token");
     size_t count = 0;
     for (size_t i = 0; i < s->vocab; i++) {
         if (!(bits[i / 32] >> i % 32 & 1)) continue;
@@ -303,7 +311,8 @@ bool hdl_sampler_needs_only(const hdl_sampler *s, size_t count) {
     return count >= s->vocab || (left && only_lowers && left + s->said_tokens <= count);
 }
 
-hd_status hdl_sampler_draw_from(hdl_sampler *s, const int32_t *ids, const float *logits, size_t count, int32_t *out_id, hd_error *error) {
+hd_status hdl_sampler_draw_from(hdl_sampler *s, const int32_t *ids, const float *logits, size_t count, int32_t *out_id,
+                                hd_error *error) {
     if (!s || !ids || !logits || !out_id)
         return hdl_fail(error, HD_STATUS_NULL_POINTER, "sampling: no sampler, candidates or place for the token");
     if (!count || count > s->vocab)

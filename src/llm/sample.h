@@ -28,11 +28,11 @@ hd_status hdl_sampler_draw(hdl_sampler *sampler, const float *logits, int32_t *o
 /* The same among the tokens whose bits are set: bit i % 32 of word i / 32. ZERO_SIZE: there are none. */
 hd_status hdl_sampler_draw_among(hdl_sampler *sampler, const float *logits, const uint32_t *bits, int32_t *out_id,
                                  hd_error *error);
-/* True where the `count` largest logits decide the next draw. That takes a top_k or temperature 0, and penalties that only
- * lower scores: each token said lately may then fall back and make room for one token behind it. */
+/* True where the `count` largest logits decide the next draw. That takes a top_k or temperature 0, and penalties that
+ * only lower scores: each token said lately may then fall back and make room for one token behind it. */
 bool hdl_sampler_needs_only(const hdl_sampler *sampler, size_t count);
-/* hdl_sampler_draw from the largest logits alone, in the order of hd_top_k. Where hdl_sampler_needs_only is true, token and
- * status are those of the whole row. INVALID_ARGUMENT also for ids that are none. */
+/* hdl_sampler_draw from the largest logits alone, in the order of hd_top_k. Where hdl_sampler_needs_only is true, token
+ * and status are those of the whole row. INVALID_ARGUMENT also for ids that are none. */
 hd_status hdl_sampler_draw_from(hdl_sampler *sampler, const int32_t *ids, const float *logits, size_t count,
                                 int32_t *out_id, hd_error *error);
 /* Tells that the token was said, by the model or in the prompt: penalties go by it. Ids outside of the vocabulary are
@@ -43,7 +43,8 @@ uint32_t hdl_sampler_window(const hdl_sampler *sampler);
 
 /* ---- the parts, which tests look at ---- */
 
-/* Draw number `index` of `seed`: output `index` of SplitMix64 (Steele, Lea and Flood, 2014) begun at a scrambled seed. */
+/* Draw number `index` of `seed`: output `index` of SplitMix64 (Steele, Lea and Flood, 2014) begun at a scrambled
+ * seed. */
 uint64_t hdl_random(uint64_t seed, uint64_t index);
 #define HDL_CHANCE_ONE (UINT64_C(1) << 42)
 /* 2^42 exp(x) for x <= 0, rounded down; within 2^-41 of it relative to 1. 0 below -30, and for NaN. */

@@ -390,7 +390,8 @@ hd_status hdl_session_candidates(hd_session *session, uint32_t sequence, int32_t
 }
 
 uint32_t hd_session_position(const hd_session *session, uint32_t sequence) {
-    return !hdl_session_find(&session) && sequence < session->layout.sequences ? session->sequences[sequence].position : 0;
+    return !hdl_session_find(&session) && sequence < session->layout.sequences ? session->sequences[sequence].position
+                                                                               : 0;
 }
 
 hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t position) {
@@ -415,9 +416,11 @@ hd_status hd_session_tokens(const hd_session *session, uint32_t sequence, int32_
     if (status) return status;
     const size_t held = session->sequences[sequence].position, room = *count;
     *count = held;
-    for (size_t i = 0; i < held && i < room && out_tokens; i++) out_tokens[i] = hdl_pages_token(&session->pages, sequence, (uint32_t)i);
+    for (size_t i = 0; i < held && i < room && out_tokens; i++)
+        out_tokens[i] = hdl_pages_token(&session->pages, sequence, (uint32_t)i);
     if (!out_tokens || held <= room) return HD_OK;
-    return FAIL(session, HD_STATUS_LIMIT, "sequence %u holds %zu tokens, and there is room for %zu", sequence, held, room);
+    return FAIL(session, HD_STATUS_LIMIT, "sequence %u holds %zu tokens, and there is room for %zu", sequence, held,
+                room);
 }
 
 hd_status hd_session_get_stats(const hd_session *session, hd_session_stats *out_stats) {

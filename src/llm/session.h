@@ -47,8 +47,8 @@ struct hd_session {
     hd_session_stats stats;
 };
 
-/* Puts the session in the place of its handle, of which `session_at` is the address, if it, its model, its device and their
- * context live. */
+/* Puts the session in the place of its handle, of which `session_at` is the address, if it, its model, its device and
+ * their context live. */
 hd_status hdl_session_find(void *session_at);
 /* The likeliest tokens of the last run and their scores, for hdl_sampler_draw_from. @param out_count 0 where that run
  * gave none. */

@@ -1,5 +1,6 @@
-/* session_file.c: what a sequence holds, as a file: a head, the tokens, then for each layer the keys and the values of these tokens,
- * and a checksum over all of it. The cache has one form on all devices, so a file goes from one to another. */
+/* session_file.c: what a sequence holds, as a file: a head, the tokens, then for each layer the keys and the values of
+ * these tokens, and a checksum over all of it. The cache has one form on all devices, so a file goes from one to
+ * another. */
 #include "llm/session.h"
 
 enum { FILE_VERSION = 1, PIECE_BYTES = 1 << 20, SAMPLE_BYTES = 512 };
@@ -46,10 +47,11 @@ static uint64_t sum_of(const checksum *sum) { return mix(mix(sum->state, sum->wa
 /* Of the figures that decide what is computed, and of samples of every weight. */
 static hd_status sum_model(const hd_model *model, uint64_t *out) {
     const hdl_figures *f = &model->figures;
-    const uint32_t numbers[] = { f->layers,         f->hidden,      f->heads,         f->kv_heads,     f->head_size,
-                                 f->feed_forward,   f->vocabulary,  f->experts,       f->experts_used, f->expert_forward,
-                                 f->shared_forward, f->window,      f->window_period, f->still_period, f->parallel,
-                                 f->rope_dims,      f->rope_context };
+    const uint32_t numbers[] = { f->layers,        f->hidden,         f->heads,          f->kv_heads,
+                                 f->head_size,     f->feed_forward,   f->vocabulary,     f->experts,
+                                 f->experts_used,  f->expert_forward, f->shared_forward, f->window,
+                                 f->window_period, f->still_period,   f->parallel,       f->rope_dims,
+                                 f->rope_context };
     const float reals[] = { f->epsilon,         f->attention_scale, f->attention_cap,   f->logit_cap,
                             f->embedding_scale, f->residual_scale,  f->logit_scale,     f->rope_theta,
                             f->rope_scale,      f->rope_magnitude,  f->rope_local_theta };
@@ -77,7 +79,9 @@ static hd_status sum_model(const hd_model *model, uint64_t *out) {
 /* ---- the cache, in pieces ---- */
 
 /* Bytes of a token's keys in a layer, or of its values. */
-static uint64_t row_bytes(const hd_model *model) { return UINT64_C(2) * model->figures.kv_heads * model->figures.head_size; }
+static uint64_t row_bytes(const hd_model *model) {
+    return UINT64_C(2) * model->figures.kv_heads * model->figures.head_size;
+}
 
 /* Where a layer's keys or values of a token of the sequence lie, and how many tokens are there one after the other. */
 static hdl_place place_of(const hd_session *session, uint32_t layer, bool values, uint32_t sequence, uint32_t token,
@@ -108,7 +112,9 @@ static hd_status each_piece(const hd_session *session, uint32_t sequence, uint32
     return status;
 }
 
-static uint64_t piece_room(const hd_model *model) { return row_bytes(model) > PIECE_BYTES ? row_bytes(model) : PIECE_BYTES; }
+static uint64_t piece_room(const hd_model *model) {
+    return row_bytes(model) > PIECE_BYTES ? row_bytes(model) : PIECE_BYTES;
+}
 
 /* ---- writing ---- */
 
@@ -198,8 +204,8 @@ static hd_status fail_read(loading *l) { return hdl_fail(l->error, HD_STATUS_IO,
 static hd_status check_file(loading *l, const head *h, uint64_t row) {
     uint64_t bytes, wanted, cache;
     if (!l->files->size(l->files->user, l->file, &bytes)) return fail_read(l);
-    if (!hdl_mul(2 * row * h->layers, h->tokens, &cache) || !hdl_add(cache, sizeof *h + UINT64_C(4) * h->tokens + 8, &wanted) ||
-        wanted != bytes)
+    if (!hdl_mul(2 * row * h->layers, h->tokens, &cache) ||
+        !hdl_add(cache, sizeof *h + UINT64_C(4) * h->tokens + 8, &wanted) || wanted != bytes)
         return hdl_fail(l->error, HD_STATUS_PARSE, "%.160s: it is not whole: %llu bytes; save it anew", l->path,
                         (unsigned long long)bytes);
     checksum sum = { 0 };
@@ -210,7 +216,8 @@ static hd_status check_file(loading *l, const head *h, uint64_t row) {
         add(&sum, l->piece, piece);
     }
     if (!hdl_files_read_all(l->files, l->file, bytes - 8, &stored, sizeof stored)) return fail_read(l);
-    return stored == sum_of(&sum) ? HD_OK : hdl_fail(l->error, HD_STATUS_PARSE, "%.160s: it is damaged; save it anew", l->path);
+    return stored == sum_of(&sum) ? HD_OK
+                                  : hdl_fail(l->error, HD_STATUS_PARSE, "%.160s: it is damaged; save it anew", l->path);
 }
 
 static hd_status check_head(loading *l, const hd_session *session, const head *h) {
@@ -220,16 +227,18 @@ static hd_status check_head(loading *l, const hd_session *session, const head *h
     if (memcmp(h->magic, magic, sizeof magic) != 0)
         return hdl_fail(l->error, HD_STATUS_PARSE, "%.160s: this is no saved sequence", l->path);
     if (h->version != FILE_VERSION)
-        return hdl_fail(l->error, HD_STATUS_UNSUPPORTED_VERSION, "%.160s: a saved sequence of version %u; %u is known", l->path,
-                        h->version, FILE_VERSION);
-    if (h->model != own.model || h->layers != own.layers || h->kv_heads != own.kv_heads || h->head_size != own.head_size)
+        return hdl_fail(l->error, HD_STATUS_UNSUPPORTED_VERSION, "%.160s: a saved sequence of version %u; %u is known",
+                        l->path, h->version, FILE_VERSION);
+    if (h->model != own.model || h->layers != own.layers || h->kv_heads != own.kv_heads ||
+        h->head_size != own.head_size)
         return hdl_fail(l->error, HD_STATUS_UNSUPPORTED, "%.160s: it was saved with another model", l->path);
     if (h->math != own.math)
-        return hdl_fail(l->error, HD_STATUS_UNSUPPORTED, "%.160s: it was saved %s exact mode, and this session is %s it",
-                        l->path, h->math ? "in" : "without", own.math ? "in" : "without");
+        return hdl_fail(l->error, HD_STATUS_UNSUPPORTED,
+                        "%.160s: it was saved %s exact mode, and this session is %s it", l->path,
+                        h->math ? "in" : "without", own.math ? "in" : "without");
     if (h->bits != own.bits)
-        return hdl_fail(l->error, HD_STATUS_UNSUPPORTED, "%.160s: it was saved by a heddle whose bits are defined otherwise",
-                        l->path);
+        return hdl_fail(l->error, HD_STATUS_UNSUPPORTED,
+                        "%.160s: it was saved by a heddle whose bits are defined otherwise", l->path);
     if (h->zero != 0 || h->tokens == 0)
         return hdl_fail(l->error, HD_STATUS_PARSE, "%.160s: it is damaged; save it anew", l->path);
     return HD_OK;
@@ -238,8 +247,10 @@ static hd_status check_head(loading *l, const hd_session *session, const head *h
 /* Room for the tokens, where what the sequence holds now is given back. */
 static hd_status check_room(loading *l, const hd_session *session, uint32_t sequence, uint32_t tokens) {
     const uint32_t held = hdl_pages_needed(0, session->sequences[sequence].position);
-    if (tokens <= session->layout.context && hdl_pages_needed(0, tokens) <= session->pages.free_count + held) return HD_OK;
-    return hdl_fail(l->error, HD_STATUS_LIMIT, "%.160s: it holds %u tokens, more than there is room for", l->path, tokens);
+    if (tokens <= session->layout.context && hdl_pages_needed(0, tokens) <= session->pages.free_count + held)
+        return HD_OK;
+    return hdl_fail(l->error, HD_STATUS_LIMIT, "%.160s: it holds %u tokens, more than there is room for", l->path,
+                    tokens);
 }
 
 static hd_status take_piece(void *user, hd_buffer *buffer, uint64_t offset, uint64_t bytes) {

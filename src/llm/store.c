@@ -1,5 +1,6 @@
-/* store.c: weights and cache on a device. A GPU gets them in slabs, since a device has few allocations to give and none may
- * be larger than its driver allows; the CPU uses the weights where the file is mapped, so that loading costs nothing. */
+/* store.c: weights and cache on a device. A GPU gets them in slabs, since a device has few allocations to give and none
+ * may be larger than its driver allows; the CPU uses the weights where the file is mapped, so that loading costs
+ * nothing. */
 #include "llm/i2s.h"
 #include "llm/store.h"
 
@@ -12,7 +13,9 @@ static bool is_cpu(const hdl_store *store) {
     return info && info->kind == HD_DEVICE_CPU;
 }
 /* Is the weight used where the file is mapped? */
-static bool borrows(const hdl_store *store, const hdl_weight *w) { return is_cpu(store) && w->tensor.type != HDL_GGUF_TYPE_I2_S; }
+static bool borrows(const hdl_store *store, const hdl_weight *w) {
+    return is_cpu(store) && w->tensor.type != HDL_GGUF_TYPE_I2_S;
+}
 
 /* ---- bytes ---- */
 
@@ -33,12 +36,16 @@ uint64_t hdl_slot_bytes(const hd_model *model, uint32_t layers) {
 }
 
 uint64_t hdl_cache_bytes(const hd_model *model, uint32_t layers, uint32_t pages) {
-    const uint64_t row = UINT64_C(4) * model->figures.kv_heads * model->figures.head_size; /* keys and values of 2 bytes */
+    /* keys and values of 2 bytes */
+    const uint64_t row = UINT64_C(4) * model->figures.kv_heads * model->figures.head_size;
     uint64_t bytes;
-    return hdl_mul(row * layers, (uint64_t)pages * HDL_PAGE_TOKENS, &bytes) && bytes < HDL_MOST_BYTES ? bytes : HDL_MOST_BYTES;
+    return hdl_mul(row * layers, (uint64_t)pages * HDL_PAGE_TOKENS, &bytes) && bytes < HDL_MOST_BYTES ? bytes
+                                                                                                      : HDL_MOST_BYTES;
 }
 
-uint64_t hdl_table_bytes(uint32_t rows, uint32_t width) { return hdl_aligned((uint64_t)rows * width * sizeof(int32_t)); }
+uint64_t hdl_table_bytes(uint32_t rows, uint32_t width) {
+    return hdl_aligned((uint64_t)rows * width * sizeof(int32_t));
+}
 
 /* ---- weights ---- */
 
@@ -86,7 +93,8 @@ static hd_status fill(hdl_store *store, const hdl_weight *w, hd_buffer *buffer, 
     return status;
 }
 
-/* Bytes of the slab that begins with weight `first`: of all weights up to the limit, so that no slab ends in unused room. */
+/* Bytes of the slab that begins with weight `first`: of all weights up to the limit, so that no slab ends in unused
+ * room. */
 static uint64_t slab_bytes(const hdl_store *store, uint32_t first) {
     uint64_t bytes = 0;
     for (uint32_t i = first; i < store->model->weight_count; i++) {
@@ -128,7 +136,8 @@ static hd_status load_weights(hdl_store *store, hdl_loading *loading) {
         if (used + bytes > room) {
             room = slab_bytes(store, i);
             used = 0;
-            if ((status = make_buffer(store, &(hd_buffer_desc){ .bytes = room, .label = "weights" }, &slab))) return status;
+            if ((status = make_buffer(store, &(hd_buffer_desc){ .bytes = room, .label = "weights" }, &slab)))
+                return status;
         }
         store->places[i] = (hdl_place){ slab, used };
         if ((status = fill(store, w, slab, used, loading))) return status;
@@ -141,7 +150,9 @@ static hd_status load_weights(hdl_store *store, hdl_loading *loading) {
 /* ---- making and ending ---- */
 
 /* Of keys or values of one layer. */
-static uint64_t tensor_bytes(const hdl_store *store) { return hdl_cache_bytes(store->model, 1, store->pages->count) / 2; }
+static uint64_t tensor_bytes(const hdl_store *store) {
+    return hdl_cache_bytes(store->model, 1, store->pages->count) / 2;
+}
 
 /* Layers that are streamed have their weights in two slots in turn. */
 static hd_status make_slots(hdl_store *store) {
@@ -170,7 +181,8 @@ static hd_status make_cache(hdl_store *store) {
     hd_buffer *slab = NULL;
     if (!fit) fit = 1;
     store->caches = hdl_alloc(&store->model->allocator, count * sizeof *store->caches);
-    if (!store->caches) return hdl_model_fail(store->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of caches");
+    if (!store->caches)
+        return hdl_model_fail(store->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of caches");
     for (uint32_t i = 0; i < count; i++) {
         const uint64_t in_slab = fit < count - i ? fit : count - i;
         const hd_buffer_desc desc = { .bytes = in_slab * each, .label = "cache" };
@@ -187,7 +199,8 @@ hd_status hdl_store_load(hdl_store *store, hdl_loading *loading) {
     if (!store->places) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of weights");
     hd_status status = load_weights(store, loading);
     if (status || store->layer_count == 0) return status;
-    const hd_buffer_desc table = { .bytes = hdl_table_bytes(store->pages->rows, store->pages->width), .label = "table of pages" };
+    const hd_buffer_desc table = { .bytes = hdl_table_bytes(store->pages->rows, store->pages->width),
+                                   .label = "table of pages" };
     status = make_slots(store);
     if (!status) status = make_buffer(store, &table, &store->table);
     return status ? status : make_cache(store);
@@ -196,7 +209,8 @@ hd_status hdl_store_load(hdl_store *store, hdl_loading *loading) {
 void hdl_store_end(hdl_store *store) {
     if (!store->model) return;
     const hd_allocator *allocator = &store->model->allocator;
-    if (is_cpu(store)) (void)hd_device_wait(store->device, LAST_WAIT_NS); /* a run that timed out still reads the mapped file */
+    /* a run that timed out still reads the mapped file */
+    if (is_cpu(store)) (void)hd_device_wait(store->device, LAST_WAIT_NS);
     for (uint32_t i = 0; i < store->buffer_count; i++) hd_buffer_destroy(store->buffers[i]);
     hdl_free(allocator, store->buffers, store->buffer_capacity * sizeof *store->buffers);
     if (store->places) hdl_free(allocator, store->places, store->model->weight_count * sizeof *store->places);

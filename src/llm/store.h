@@ -1,6 +1,6 @@
-/* store.h: what a device holds of a model: weights, its layers' share of the cache, and the table of pages. Plans have these
- * bound to them by name. Layers that are streamed take turns in two slots on the device: while one computes, the next one
- * travels. */
+/* store.h: what a device holds of a model: weights, its layers' share of the cache, and the table of pages. Plans have
+ * these bound to them by name. Layers that are streamed take turns in two slots on the device: while one computes, the
+ * next one travels. */
 #ifndef HDL_STORE_H
 #define HDL_STORE_H
 
@@ -35,8 +35,8 @@ typedef struct hdl_loading {
     uint64_t       done, total;
 } hdl_loading;
 
-/* Makes cache, table and slots, and puts the weights there; the fields before `places` are set. On failure the caller ends
- * the store. */
+/* Makes cache, table and slots, and puts the weights there; the fields before `places` are set. On failure the caller
+ * ends the store. */
 hd_status hdl_store_load(hdl_store *store, hdl_loading *loading);
 void hdl_store_end(hdl_store *store);
 

@@ -1,6 +1,6 @@
-/* stream.c: text of an answer with its stop strings. Each stop string has a Knuth-Morris-Pratt automaton that tells after
- * every byte how much of it may have begun; the longest beginning is what must wait. What need not wait is read as UTF-8,
- * of which again the start of a character may wait. Both lie one after the other in `waiting`. */
+/* stream.c: text of an answer with its stop strings. Each stop string has a Knuth-Morris-Pratt automaton that tells
+ * after every byte how much of it may have begun; the longest beginning is what must wait. What need not wait is read
+ * as UTF-8, of which again the start of a character may wait. Both lie one after the other in `waiting`. */
 #include "llm/stream.h"
 
 typedef struct stop {
@@ -45,7 +45,8 @@ static hd_status check(const hdl_stream_desc *desc, hd_error *error) {
     return HD_OK;
 }
 
-hd_status hdl_stream_create(const hd_allocator *allocator, const hdl_stream_desc *desc, hdl_stream **out_stream, hd_error *error) {
+hd_status hdl_stream_create(const hd_allocator *allocator, const hdl_stream_desc *desc, hdl_stream **out_stream,
+                            hd_error *error) {
     static const hdl_stream_desc nothing;
     if (!out_stream) return hdl_fail(error, HD_STATUS_NULL_POINTER, "stream: no place for the stream");
     *out_stream = NULL;
@@ -88,14 +89,16 @@ static hd_status make_room(hdl_stream *stream, uint64_t bytes, hd_error *error) 
             return HD_OK;
         }
     }
-    return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "stream: no memory for %llu bytes of text", (unsigned long long)bytes);
+    return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "stream: no memory for %llu bytes of text",
+                    (unsigned long long)bytes);
 }
 
-/* How many of the `count` bytes at `text` are a character, or else the longest start of one (at least 1); *out_state says
- * which: 1 a whole character, 0 a start that more bytes may complete, -1 none. */
+/* How many of the `count` bytes at `text` are a character, or else the longest start of one (at least 1); *out_state
+ * says which: 1 a whole character, 0 a start that more bytes may complete, -1 none. */
 static size_t character(const uint8_t *text, size_t count, int *out_state) {
     const uint8_t first = text[0];
-    const size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+    const size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4
+                          : 0;
     *out_state = -1;
     if (!length) return 1;
     for (size_t i = 1; i < length; i++) {
@@ -143,7 +146,8 @@ static size_t step(hdl_stream *stream, uint8_t byte, bool *out_complete) {
 }
 
 hd_status hdl_stream_push(hdl_stream *stream, hdl_span bytes, hdl_span *out_text, hd_error *error) {
-    if (!stream || !out_text) return hdl_fail(error, HD_STATUS_NULL_POINTER, "stream: no stream or no place for the text");
+    if (!stream || !out_text)
+        return hdl_fail(error, HD_STATUS_NULL_POINTER, "stream: no stream or no place for the text");
     *out_text = hdl_text("");
     if (stream->stopped) return HD_OK;
     const hd_status status = make_room(stream, bytes.count, error);
@@ -159,7 +163,8 @@ hd_status hdl_stream_push(hdl_stream *stream, hdl_span bytes, hdl_span *out_text
 }
 
 hd_status hdl_stream_end(hdl_stream *stream, hdl_span *out_text, hd_error *error) {
-    if (!stream || !out_text) return hdl_fail(error, HD_STATUS_NULL_POINTER, "stream: no stream or no place for the text");
+    if (!stream || !out_text)
+        return hdl_fail(error, HD_STATUS_NULL_POINTER, "stream: no stream or no place for the text");
     *out_text = hdl_text("");
     const hd_status status = make_room(stream, 0, error);
     if (status) return status;

@@ -1,5 +1,5 @@
-/* support.c: errors, host memory and names for the files of llm/. Relies on <heddle.h> only. An error text is one line of
- * printing ASCII whatever a file put into it, so that it can go to a terminal or a log as it is. */
+/* support.c: errors, host memory and names for the files of llm/. Relies on <heddle.h> only. An error text is one line
+ * of printing ASCII whatever a file put into it, so that it can go to a terminal or a log as it is. */
 #define _POSIX_C_SOURCE 200809L
 #include "llm/support.h"
 #include "llm/utf8.h"

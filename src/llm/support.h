@@ -1,5 +1,5 @@
-/* support.h: what the files of llm/ stand on: errors, host memory, pieces of bytes, checked arithmetic. The room uses the
- * library from outside (<heddle.h> only), so it has its own. Everything here is thread-safe. */
+/* support.h: what the files of llm/ stand on: errors, host memory, pieces of bytes, checked arithmetic. The room uses
+ * the library from outside (<heddle.h> only), so it has its own. Everything here is thread-safe. */
 #ifndef HDL_SUPPORT_H
 #define HDL_SUPPORT_H
 
@@ -42,12 +42,12 @@ extern const hd_allocator hdl_default_allocator;
 /* `bytes` zeroed bytes (0 gives one), or NULL. hdl_free takes the same number. */
 void *hdl_alloc(const hd_allocator *allocator, uint64_t bytes);
 void hdl_free(const hd_allocator *allocator, void *pointer, uint64_t bytes);
-/* *pointer with new_bytes (at least 1) in place of old_bytes; new bytes are not zeroed. False, and nothing changed, where there is no
- * memory. */
+/* *pointer with new_bytes (at least 1) in place of old_bytes; new bytes are not zeroed. False, and nothing changed,
+ * where there is no memory. */
 bool hdl_resize(const hd_allocator *allocator, void *pointer, uint64_t old_bytes, uint64_t new_bytes);
 
-/* Makes room for at least `count` items in the array *items_pointer, doubling *capacity; new room is not set. False when
- * there is no memory; the array is then unchanged. */
+/* Makes room for at least `count` items in the array *items_pointer, doubling *capacity; new room is not set. False
+ * when there is no memory; the array is then unchanged. */
 bool hdl_grow(const hd_allocator *allocator, void *items_pointer, size_t *capacity, size_t count, size_t item_bytes);
 
 /* False where the result does not fit; `*out` is then of no use. */
@@ -76,7 +76,8 @@ typedef struct hdl_index {
 } hdl_index;
 typedef hdl_span (*hdl_index_name)(const void *owner, uint32_t number);
 /* Makes room for names 0 .. count-1; false where there is no memory. */
-bool hdl_index_reserve(hdl_index *index, const hd_allocator *allocator, uint32_t count, hdl_index_name name, const void *owner);
+bool hdl_index_reserve(hdl_index *index, const hd_allocator *allocator, uint32_t count, hdl_index_name name,
+                       const void *owner);
 void hdl_index_free(hdl_index *index, const hd_allocator *allocator);
 /* The number of `wanted`, or -1. */
 int64_t hdl_index_find(const hdl_index *index, hdl_span wanted, hdl_index_name name, const void *owner);

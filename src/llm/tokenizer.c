@@ -1,6 +1,6 @@
-/* tokenizer.c: text to ids. Control and user tokens are found first, the longest at each place; what lies between them is
- * cut into words (byte-level) or spelled as pieces are (SentencePiece) and handed to the vocabulary's own way. It relies on
- * the checks of tokenizer_vocab.c; any text is taken. The only failures are memory and the stated limit. */
+/* tokenizer.c: text to ids. Control and user tokens are found first, the longest at each place; what lies between them
+ * is cut into words (byte-level) or spelled as pieces are (SentencePiece) and handed to the vocabulary's own way. It
+ * relies on the checks of tokenizer_vocab.c; any text is taken. The only failures are memory and the stated limit. */
 #include "llm/tokenizer_inside.h"
 #include "llm/utf8.h"
 
@@ -22,7 +22,8 @@ hd_status hdl_id_list_copy(const hdl_id_list *list, int32_t *out_ids, size_t *in
     *inout_count = list->count;
     if (!out_ids) return HD_OK;
     if (shown) memcpy(out_ids, list->ids, shown * sizeof *out_ids);
-    return shown == list->count ? HD_OK : hdl_fail(error, HD_STATUS_LIMIT, "%zu tokens, room for %zu", list->count, room);
+    return shown == list->count ? HD_OK
+                                : hdl_fail(error, HD_STATUS_LIMIT, "%zu tokens, room for %zu", list->count, room);
 }
 
 bool hdl_emit(hdl_tokenizing *run, int32_t id) {
@@ -43,8 +44,11 @@ bool hdl_emit_unknown(hdl_tokenizing *run, const uint8_t *text, size_t bytes) {
 static bool plain_bytes(hdl_tokenizing *run, const uint8_t *text, size_t bytes) {
     hdl_words words = { .rule = &run->t->words, .text = text, .bytes = bytes };
     for (size_t begin = 0, end; hdl_words_next(&words, &end); begin = end) {
-        int32_t whole = run->t->words.whole_words ? hdl_text_table_find(run->t, &run->t->texts, text + begin, end - begin) : HDL_NO_TOKEN;
-        if (whole == HDL_NO_TOKEN ? !hdl_merge_word(run, text + begin, end - begin) : !hdl_emit(run, whole)) return false;
+        int32_t whole = run->t->words.whole_words
+                            ? hdl_text_table_find(run->t, &run->t->texts, text + begin, end - begin)
+                            : HDL_NO_TOKEN;
+        if (whole == HDL_NO_TOKEN ? !hdl_merge_word(run, text + begin, end - begin) : !hdl_emit(run, whole))
+            return false;
     }
     return true;
 }
@@ -72,8 +76,9 @@ static bool spell(hdl_tokenizing *run, const uint8_t *text, size_t bytes, bool p
     return true;
 }
 
-/* Where no piece can reach over it, the begin of a word's spaces parts the work. A merge's ids stay the same; a unigram's
- * sums are kept short, since those of a long text would be rounded until close pieces cannot be told apart. */
+/* Where no piece can reach over it, the begin of a word's spaces parts the work. A merge's ids stay the same; a
+ * unigram's sums are kept short, since those of a long text would be rounded until close pieces cannot be told
+ * apart. */
 static bool plain_pieces(hdl_tokenizing *run, const uint8_t *text, size_t bytes, bool prefix) {
     bool unigram = run->t->kind == HDL_VOCAB_UNIGRAM;
     size_t count, least = unigram ? UNIGRAM_PART_BYTES : 1;
@@ -81,7 +86,8 @@ static bool plain_pieces(hdl_tokenizing *run, const uint8_t *text, size_t bytes,
     for (size_t begin = 0, end; begin < count; begin = end) {
         const uint8_t *part = run->text + begin;
         for (end = begin + 1; end < count; end++)
-            if (end - begin >= least && run->t->cuts_at_spaces && run->text[end] == ' ' && run->text[end - 1] != ' ') break;
+            if (end - begin >= least && run->t->cuts_at_spaces && run->text[end] == ' ' && run->text[end - 1] != ' ')
+                break;
         if (unigram ? !hdl_unigram(run, part, end - begin) : !hdl_merge_word(run, part, end - begin)) return false;
     }
     return true;
@@ -93,7 +99,8 @@ static bool plain(hdl_tokenizing *run, const uint8_t *text, size_t bytes, bool p
 }
 
 /* The longest control or user token that begins at `at`; 0 bytes: none. */
-static size_t seek(const hdl_tokenizer *t, const uint8_t *text, size_t bytes, size_t at, unsigned flags, int32_t *out_id) {
+static size_t seek(const hdl_tokenizer *t, const uint8_t *text, size_t bytes, size_t at, unsigned flags,
+                   int32_t *out_id) {
     size_t longest = t->sought.longest[text[at]], found = 0;
     if (longest > bytes - at) longest = bytes - at;
     uint64_t hash = HDL_TEXT_HASH_START;
@@ -108,7 +115,9 @@ static size_t seek(const hdl_tokenizer *t, const uint8_t *text, size_t bytes, si
 }
 
 enum { GUARD_BYTES = sizeof HDL_GUARD - 1 };
-static bool is_guard(const uint8_t *text, size_t bytes) { return bytes >= GUARD_BYTES && memcmp(text, HDL_GUARD, GUARD_BYTES) == 0; }
+static bool is_guard(const uint8_t *text, size_t bytes) {
+    return bytes >= GUARD_BYTES && memcmp(text, HDL_GUARD, GUARD_BYTES) == 0;
+}
 
 /* Text between control tokens, as it was before it was guarded. */
 static bool plain_guarded(hdl_tokenizing *run, const uint8_t *text, size_t bytes, bool prefix, unsigned flags) {
@@ -130,7 +139,8 @@ static bool tokenize(hdl_tokenizing *run, const uint8_t *text, size_t bytes, uns
         count = seek(run->t, text, bytes, at, flags, &id);
         if (!count) continue;
         bool user = run->t->types[id] == HDL_TOKEN_USER;
-        if (!plain_guarded(run, text + begin, at - begin, prefix && (user || at > begin), flags) || !hdl_emit(run, id)) return false;
+        if (!plain_guarded(run, text + begin, at - begin, prefix && (user || at > begin), flags) || !hdl_emit(run, id))
+            return false;
         begin = at + count;
         prefix = run->t->add_space_prefix && !user;
     }
@@ -158,14 +168,16 @@ hd_status hdl_guard_text(const hdl_tokenizer *t, const hd_allocator *allocator, 
             if (out) memcpy(out + count, HDL_GUARD, GUARD_BYTES);
             count += GUARD_BYTES;
         }
-        if (!out && !(out = hdl_alloc(allocator, count))) return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a text");
+        if (!out && !(out = hdl_alloc(allocator, count)))
+            return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a text");
         *out_bytes = count;
     }
     *out_text = out;
     return HD_OK;
 }
 
-hd_status hdl_tokenize(const hdl_tokenizer *t, const void *text, size_t bytes, unsigned flags, hdl_id_list *list, hd_error *error) {
+hd_status hdl_tokenize(const hdl_tokenizer *t, const void *text, size_t bytes, unsigned flags, hdl_id_list *list,
+                       hd_error *error) {
     if (!t || !list || (bytes && !text))
         return hdl_fail(error, HD_STATUS_NULL_POINTER, "hdl_tokenize needs a tokenizer, a text and a list");
     if (bytes > HDL_MAX_TEXT_BYTES)

@@ -1,6 +1,6 @@
-/* tokenizer.h: text to a model's token ids and back. A tokenizer is made once from a plain description of the vocabulary
- * (a model file's metadata, borrowed for the call), is read-only from then on and may be used from many threads.
- * Failures name the description's field as GGUF does. */
+/* tokenizer.h: text to a model's token ids and back. A tokenizer is made once from a plain description of the
+ * vocabulary (a model file's metadata, borrowed for the call), is read-only from then on and may be used from many
+ * threads. Failures name the description's field as GGUF does. */
 #ifndef HDL_TOKENIZER_H
 #define HDL_TOKENIZER_H
 
@@ -27,8 +27,8 @@ typedef enum hdl_token_type {
 } hdl_token_type;
 
 #define HDL_NO_TOKEN (-1)
-/* Limits, each refused with HD_STATUS_LIMIT: a vocabulary, its merges, a token, a token that is looked for in the text at
- * every place (a control or user token, a unigram's piece), all tokens together, and one text. */
+/* Limits, each refused with HD_STATUS_LIMIT: a vocabulary, its merges, a token, a token that is looked for in the text
+ * at every place (a control or user token, a unigram's piece), all tokens together, and one text. */
 #define HDL_MAX_TOKENS (1u << 20)
 #define HDL_MAX_MERGES (1u << 20)
 #define HDL_MAX_TOKEN_BYTES ((64u << 10) - 1)
@@ -40,7 +40,8 @@ typedef enum hdl_token_type {
 typedef struct hdl_vocab_desc {
     hdl_vocab_kind   kind;
     const char      *pre;         /* BYTES: the pattern's name in GGUF, such as "gpt-2", "llama-bpe", "qwen2" */
-    const hdl_span  *tokens;      /* as GGUF writes them: BYTES through GPT-2's map of bytes, the others with U+2581 for a space */
+    /* as GGUF writes them: BYTES through GPT-2's map of bytes, the others with U+2581 for a space */
+    const hdl_span  *tokens;
     size_t           token_count;
     const float     *scores;      /* PIECES and UNIGRAM: one for each token */
     size_t           score_count;
@@ -68,8 +69,8 @@ typedef struct hdl_id_list {
     size_t       count, capacity;
 } hdl_id_list;
 void hdl_id_list_free(hdl_id_list *list);
-/* Copies the ids to `out_ids`, which has room for *inout_count of them; NULL: only counts. *inout_count becomes their number;
- * where it is more than the room: LIMIT, and the first ones are there. */
+/* Copies the ids to `out_ids`, which has room for *inout_count of them; NULL: only counts. *inout_count becomes their
+ * number; where it is more than the room: LIMIT, and the first ones are there. */
 hd_status hdl_id_list_copy(const hdl_id_list *list, int32_t *out_ids, size_t *inout_count, hd_error *error);
 
 enum {
@@ -77,21 +78,23 @@ enum {
     HDL_PARSE_SPECIAL = 2, /* control tokens in the text count; leave it out for text from strangers */
     HDL_GUARDED = 4       /* guards are left out of the text, after they kept control tokens from being found */
 };
-/* A character that stands in no text (U+FDD0, which Unicode gives to programs for such use). Put into what looks like a control token,
- * it keeps strangers' words apart from the control tokens that a chat template sets around them. */
+/* A character that stands in no text (U+FDD0, which Unicode gives to programs for such use). Put into what looks like a
+ * control token, it keeps strangers' words apart from the control tokens that a chat template sets around them. */
 #define HDL_GUARD "\xEF\xB7\x90"
-/* The text with a guard in each control token that it spells, and without guards of its own. *out_bytes bytes; free with
- * hdl_free(allocator, ..., *out_bytes). Statuses: LIMIT, OUT_OF_HOST_MEMORY. */
+/* The text with a guard in each control token that it spells, and without guards of its own. *out_bytes bytes; free
+ * with hdl_free(allocator, ..., *out_bytes). Statuses: LIMIT, OUT_OF_HOST_MEMORY. */
 hd_status hdl_guard_text(const hdl_tokenizer *tokenizer, const hd_allocator *allocator, hdl_span text,
                          uint8_t **out_text, uint64_t *out_bytes, hd_error *error);
-/* Adds the text's ids to the list; on failure the list is as before. Any bytes are taken. BYTES vocabularies give back the
- * very bytes; the others read a byte that is not UTF-8 as U+FFFD. Statuses: NULL_POINTER, LIMIT, OUT_OF_HOST_MEMORY. */
-hd_status hdl_tokenize(const hdl_tokenizer *tokenizer, const void *text, size_t bytes, unsigned flags, hdl_id_list *list,
-                       hd_error *error);
+/* Adds the text's ids to the list; on failure the list is as before. Any bytes are taken. BYTES vocabularies give back
+ * the very bytes; the others read a byte that is not UTF-8 as U+FFFD. Statuses: NULL_POINTER, LIMIT,
+ * OUT_OF_HOST_MEMORY. */
+hd_status hdl_tokenize(const hdl_tokenizer *tokenizer, const void *text, size_t bytes, unsigned flags,
+                       hdl_id_list *list, hd_error *error);
 
 /* ---- ids to text ---- */
 
-/* The bytes that the token stands for (a control token: its own text), valid as long as the tokenizer; none for a wrong id. */
+/* The bytes that the token stands for (a control token: its own text), valid as long as the tokenizer; none for a wrong
+ * id. */
 hdl_span hdl_token_text(const hdl_tokenizer *tokenizer, int32_t id);
 /* The token's type; 0 for a wrong id. */
 hdl_token_type hdl_token_type_of(const hdl_tokenizer *tokenizer, int32_t id);

@@ -1,5 +1,5 @@
-/* tokenizer_inside.h: what the tokenizer's files share: the vocabulary as it lies in memory, its two look-up tables, and
- * the state of one text on its way to ids. */
+/* tokenizer_inside.h: what the tokenizer's files share: the vocabulary as it lies in memory, its two look-up tables,
+ * and the state of one text on its way to ids. */
 #ifndef HDL_TOKENIZER_INSIDE_H
 #define HDL_TOKENIZER_INSIDE_H
 
@@ -59,12 +59,14 @@ bool hdl_text_table_make(const hd_allocator *allocator, size_t count, hdl_text_t
 void hdl_text_table_free(const hd_allocator *allocator, hdl_text_table *table);
 hdl_added hdl_text_table_add(const hdl_tokenizer *t, hdl_text_table *table, int32_t id, int32_t *out_earlier);
 /* The id of the text whose hash is known, or HDL_NO_TOKEN. */
-int32_t hdl_text_table_probe(const hdl_tokenizer *t, const hdl_text_table *table, uint64_t hash, const uint8_t *text, size_t bytes);
+int32_t hdl_text_table_probe(const hdl_tokenizer *t, const hdl_text_table *table, uint64_t hash, const uint8_t *text,
+                             size_t bytes);
 int32_t hdl_text_table_find(const hdl_tokenizer *t, const hdl_text_table *table, const uint8_t *text, size_t bytes);
 
 bool hdl_pair_table_make(const hd_allocator *allocator, size_t count, hdl_pair_table *out_table);
 void hdl_pair_table_free(const hd_allocator *allocator, hdl_pair_table *table);
-hdl_added hdl_pair_table_add(hdl_pair_table *table, int32_t left, int32_t right, uint32_t rank, int32_t id, uint32_t *out_earlier);
+hdl_added hdl_pair_table_add(hdl_pair_table *table, int32_t left, int32_t right, uint32_t rank, int32_t id,
+                             uint32_t *out_earlier);
 /* The pair's slot, or NULL where these two do not merge. */
 const hdl_pair_slot *hdl_pair_table_find(const hdl_pair_table *table, int32_t left, int32_t right);
 

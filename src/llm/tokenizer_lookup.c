@@ -1,5 +1,6 @@
 /* tokenizer_lookup.c: the tokenizer's two hash tables, from texts to ids and from pairs to merges. They are filled once
- * and then only read. A vocabulary that was made to collide is refused while it is filled, so a look-up is always short. */
+ * and then only read. A vocabulary that was made to collide is refused while it is filled, so a look-up is always
+ * short. */
 #include "llm/tokenizer_inside.h"
 
 /* More neighbours than any honest vocabulary meets at less than half full. */
@@ -12,7 +13,9 @@ static uint32_t bits_for(size_t room) {
     return bits;
 }
 
-static size_t first_slot(uint64_t hash, uint32_t bits) { return (size_t)(hash * UINT64_C(0x9E3779B97F4A7C15) >> (64 - bits)); }
+static size_t first_slot(uint64_t hash, uint32_t bits) {
+    return (size_t)(hash * UINT64_C(0x9E3779B97F4A7C15) >> (64 - bits));
+}
 
 bool hdl_text_table_make(const hd_allocator *allocator, size_t count, hdl_text_table *out_table) {
     out_table->bits = bits_for(4 * count);
@@ -41,7 +44,8 @@ hdl_added hdl_text_table_add(const hdl_tokenizer *t, hdl_text_table *table, int3
     return HDL_ADDED;
 }
 
-int32_t hdl_text_table_probe(const hdl_tokenizer *t, const hdl_text_table *table, uint64_t hash, const uint8_t *text, size_t bytes) {
+int32_t hdl_text_table_probe(const hdl_tokenizer *t, const hdl_text_table *table, uint64_t hash, const uint8_t *text,
+                             size_t bytes) {
     size_t mask = ((size_t)1 << table->bits) - 1;
     for (size_t at = first_slot(hash, table->bits); table->slots[at].id_plus_1; at = (at + 1) & mask) {
         if (table->slots[at].mark != (uint32_t)hash) continue;
@@ -74,7 +78,8 @@ void hdl_pair_table_free(const hd_allocator *allocator, hdl_pair_table *table) {
     hdl_free(allocator, table->slots, ((size_t)1 << table->bits) * sizeof *table->slots);
 }
 
-hdl_added hdl_pair_table_add(hdl_pair_table *table, int32_t left, int32_t right, uint32_t rank, int32_t id, uint32_t *out_earlier) {
+hdl_added hdl_pair_table_add(hdl_pair_table *table, int32_t left, int32_t right, uint32_t rank, int32_t id,
+                             uint32_t *out_earlier) {
     size_t mask = ((size_t)1 << table->bits) - 1, at = first_pair(table, left, right);
     for (int probes = 0; table->slots[at].id_plus_1; at = (at + 1) & mask) {
         *out_earlier = table->slots[at].rank;

@@ -1,10 +1,12 @@
-/* tokenizer_merge.c: byte-pair encoding of one word, for both kinds of vocabulary that merge: a linked list of symbols and
- * a heap of the merges that are possible, best first and leftmost among equals. n bytes take n log n steps, whatever they
- * are. A merge in the heap is never taken back: a symbol only grows, so a merge whose length no longer fits is stale. */
+/* tokenizer_merge.c: byte-pair encoding of one word, for both kinds of vocabulary that merge: a linked list of symbols
+ * and a heap of the merges that are possible, best first and leftmost among equals. n bytes take n log n steps,
+ * whatever they are. A merge in the heap is never taken back: a symbol only grows, so a merge whose length no longer
+ * fits is stale. */
 #include "llm/tokenizer_inside.h"
 #include "llm/utf8.h"
 
-/* A part of the word; `bytes` is 0 once the symbol to its left has taken it in. Links are indices, `count` at the ends. */
+/* A part of the word; `bytes` is 0 once the symbol to its left has taken it in. Links are indices, `count` at the
+ * ends. */
 typedef struct hdl_symbol {
     uint32_t at, bytes;
     uint32_t previous, next;
@@ -27,9 +29,11 @@ static uint32_t rank_of_score(float score) {
 }
 
 static bool push(hdl_tokenizing *run, merge wanted) {
-    if (!hdl_grow(run->allocator, &run->merges, &run->merge_capacity, run->merge_count + 1, sizeof *run->merges)) return false;
+    if (!hdl_grow(run->allocator, &run->merges, &run->merge_capacity, run->merge_count + 1, sizeof *run->merges))
+        return false;
     size_t at = run->merge_count++;
-    for (; at && run->merges[(at - 1) / 2].order > wanted.order; at = (at - 1) / 2) run->merges[at] = run->merges[(at - 1) / 2];
+    for (; at && run->merges[(at - 1) / 2].order > wanted.order; at = (at - 1) / 2)
+        run->merges[at] = run->merges[(at - 1) / 2];
     run->merges[at] = wanted;
     return true;
 }
@@ -102,7 +106,8 @@ bool hdl_merge_word(hdl_tokenizing *run, const uint8_t *text, size_t bytes) {
         if ((left && !offer(run, text, a->previous, count)) || !offer(run, text, left, count)) return false;
     }
     for (uint32_t i = 0; i < count; i = symbols[i].next)
-        if (symbols[i].id == HDL_NO_TOKEN ? !hdl_emit_unknown(run, text + symbols[i].at, symbols[i].bytes) : !hdl_emit(run, symbols[i].id))
+        if (symbols[i].id == HDL_NO_TOKEN ? !hdl_emit_unknown(run, text + symbols[i].at, symbols[i].bytes)
+                                          : !hdl_emit(run, symbols[i].id))
             return false;
     return true;
 }

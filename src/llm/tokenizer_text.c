@@ -6,7 +6,9 @@ static bool valid(const hdl_tokenizer *t, int32_t id) { return id >= 0 && (size_
 int32_t hdl_token_bos(const hdl_tokenizer *t) { return t->bos; }
 int32_t hdl_token_eos(const hdl_tokenizer *t) { return t->eos; }
 
-hdl_span hdl_token_text(const hdl_tokenizer *t, int32_t id) { return valid(t, id) ? hdl_pool_text(t, id) : hdl_text(""); }
+hdl_span hdl_token_text(const hdl_tokenizer *t, int32_t id) {
+    return valid(t, id) ? hdl_pool_text(t, id) : hdl_text("");
+}
 
 hdl_token_type hdl_token_type_of(const hdl_tokenizer *t, int32_t id) {
     return valid(t, id) ? (hdl_token_type)t->types[id] : (hdl_token_type)0;

@@ -1,6 +1,6 @@
-/* tokenizer_unigram.c: the pieces of a text whose scores have the largest sum, found from left to right: for every place
- * the best way to get there. The text is valid UTF-8. Sums are floats added in the order of the text and ties keep the
- * way that was found first, as in SentencePiece, so that equal vocabularies give equal ids. */
+/* tokenizer_unigram.c: the pieces of a text whose scores have the largest sum, found from left to right: for every
+ * place the best way to get there. The text is valid UTF-8. Sums are floats added in the order of the text and ties
+ * keep the way that was found first, as in SentencePiece, so that equal vocabularies give equal ids. */
 #include "llm/tokenizer_inside.h"
 #include "llm/utf8.h"
 
@@ -18,7 +18,8 @@ static void reach(step *place, float score, uint32_t begin, int32_t id) {
 }
 
 /* All pieces that begin at `at`, and the character itself as an unknown one where it is no piece. */
-static void go_on(const hdl_tokenizer *t, step *steps, const uint8_t *text, uint32_t at, uint32_t bytes, uint32_t character) {
+static void go_on(const hdl_tokenizer *t, step *steps, const uint8_t *text, uint32_t at, uint32_t bytes,
+                  uint32_t character) {
     uint64_t hash = HDL_TEXT_HASH_START;
     uint32_t longest = t->texts.longest[text[at]];
     bool known = false;
@@ -54,9 +55,12 @@ bool hdl_unigram(hdl_tokenizing *run, const uint8_t *text, size_t bytes) {
     }
     for (uint32_t at = 0, next; at < end; at = next) {
         next = steps[at].begin;
-        if (steps[at].id == HDL_NO_TOKEN ? !hdl_emit_unknown(run, text + at, next - at) : !hdl_emit(run, steps[at].id)) return false;
+        if (steps[at].id == HDL_NO_TOKEN ? !hdl_emit_unknown(run, text + at, next - at) : !hdl_emit(run, steps[at].id))
+            return false;
     }
     return true;
 }
 
-void hdl_unigram_free(hdl_tokenizing *run) { hdl_free(run->allocator, run->steps, run->step_capacity * sizeof *run->steps); }
+void hdl_unigram_free(hdl_tokenizing *run) {
+    hdl_free(run->allocator, run->steps, run->step_capacity * sizeof *run->steps);
+}

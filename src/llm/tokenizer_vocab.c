@@ -1,6 +1,6 @@
 /* tokenizer_vocab.c: makes a tokenizer from its description. All checks of what a hostile file may hold are here, once:
- * whoever reads the vocabulary later relies on them. Every refusal names the field as GGUF does, with its place. What is
- * refused is never partly used; what is taken was copied, so nothing points into the description. */
+ * whoever reads the vocabulary later relies on them. Every refusal names the field as GGUF does, with its place. What
+ * is refused is never partly used; what is taken was copied, so nothing points into the description. */
 #include "llm/tokenizer_inside.h"
 #include "llm/utf8.h"
 #include <math.h>
@@ -11,34 +11,41 @@ static hd_status bad(hd_error *error, const char *field, size_t at, const char *
 
 static hd_status check_id(const hdl_vocab_desc *desc, int64_t id, const char *field, hd_error *error) {
     if (id == HDL_NO_TOKEN || (id >= 0 && (uint64_t)id < desc->token_count)) return HD_OK;
-    return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.%s is %lld, but there are %zu tokens", field, (long long)id, desc->token_count);
+    return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.%s is %lld, but there are %zu tokens", field, (long long)id,
+                    desc->token_count);
 }
 
 static hd_status check_lists(const hdl_vocab_desc *desc, hd_error *error) {
     bool pieces = desc->kind == HDL_VOCAB_PIECES || desc->kind == HDL_VOCAB_UNIGRAM;
     if (!pieces && desc->kind != HDL_VOCAB_BYTES)
-        return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.model is none of the kinds that there are (%d)", (int)desc->kind);
+        return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.model is none of the kinds that there are (%d)",
+                        (int)desc->kind);
     if (desc->token_count == 0) return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.tokens is empty");
     if (desc->token_count > HDL_MAX_TOKENS)
-        return hdl_fail(error, HD_STATUS_LIMIT, "tokenizer.ggml.tokens has %zu tokens; the limit is %u", desc->token_count, HDL_MAX_TOKENS);
+        return hdl_fail(error, HD_STATUS_LIMIT, "tokenizer.ggml.tokens has %zu tokens; the limit is %u",
+                        desc->token_count, HDL_MAX_TOKENS);
     if (desc->merge_count > HDL_MAX_MERGES)
-        return hdl_fail(error, HD_STATUS_LIMIT, "tokenizer.ggml.merges has %zu merges; the limit is %u", desc->merge_count, HDL_MAX_MERGES);
+        return hdl_fail(error, HD_STATUS_LIMIT, "tokenizer.ggml.merges has %zu merges; the limit is %u",
+                        desc->merge_count, HDL_MAX_MERGES);
     if (desc->type_count && desc->type_count != desc->token_count)
         return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.token_type has %zu entries for %zu tokens",
                         desc->type_count, desc->token_count);
     if ((pieces || desc->score_count) && desc->score_count != desc->token_count)
         return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.scores has %zu entries for %zu tokens",
                         desc->score_count, desc->token_count);
-    if (!desc->tokens || (desc->type_count && !desc->types) || (pieces && !desc->scores) || (desc->merge_count && !desc->merges))
+    if (!desc->tokens || (desc->type_count && !desc->types) || (pieces && !desc->scores) ||
+        (desc->merge_count && !desc->merges))
         return hdl_fail(error, HD_STATUS_NULL_POINTER, "the vocabulary's description lacks a list that it counts");
     hd_status status = check_id(desc, desc->bos, "bos_token_id", error);
     if (!status) status = check_id(desc, desc->eos, "eos_token_id", error);
     if (!status) status = check_id(desc, desc->unknown, "unknown_token_id", error);
     if (status) return status;
     if (desc->add_bos && desc->bos == HDL_NO_TOKEN)
-        return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.add_bos_token is set, but tokenizer.ggml.bos_token_id is missing");
+        return hdl_fail(error, HD_STATUS_PARSE,
+                        "tokenizer.ggml.add_bos_token is set, but tokenizer.ggml.bos_token_id is missing");
     if (desc->add_eos && desc->eos == HDL_NO_TOKEN)
-        return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.add_eos_token is set, but tokenizer.ggml.eos_token_id is missing");
+        return hdl_fail(error, HD_STATUS_PARSE,
+                        "tokenizer.ggml.add_eos_token is set, but tokenizer.ggml.eos_token_id is missing");
     return HD_OK;
 }
 
@@ -52,10 +59,12 @@ static hd_status check_tokens(const hdl_vocab_desc *desc, size_t *out_bytes, hd_
         if (count && !desc->tokens[i].bytes) return bad(error, "tokens", i, "its bytes are missing");
         *out_bytes += count; /* cannot wrap: the number and the length of tokens have limits */
         if (*out_bytes > HDL_MAX_VOCAB_BYTES)
-            return hdl_fail(error, HD_STATUS_LIMIT, "tokenizer.ggml.tokens[%zu]: more than %u bytes of tokens", i, HDL_MAX_VOCAB_BYTES);
+            return hdl_fail(error, HD_STATUS_LIMIT, "tokenizer.ggml.tokens[%zu]: more than %u bytes of tokens", i,
+                            HDL_MAX_VOCAB_BYTES);
         if (desc->type_count && (desc->types[i] < HDL_TOKEN_NORMAL || desc->types[i] > HDL_TOKEN_BYTE))
             return bad(error, "token_type", i, "no such type of token");
-        if (desc->kind != HDL_VOCAB_BYTES && !isfinite(desc->scores[i])) return bad(error, "scores", i, "not a finite number");
+        if (desc->kind != HDL_VOCAB_BYTES && !isfinite(desc->scores[i]))
+            return bad(error, "scores", i, "not a finite number");
     }
     return HD_OK;
 }
@@ -99,7 +108,8 @@ static int hex_digit(uint8_t c) { return c >= '0' && c <= '9' ? c - '0' : c >= '
 /* The byte that "<0x0A>" names, or -1. */
 static int decode_byte_token(hdl_span text) {
     const uint8_t *c = text.bytes;
-    if (text.count != 6 || memcmp(c, "<0x", 3) != 0 || c[5] != '>' || hex_digit(c[3]) < 0 || hex_digit(c[4]) < 0) return -1;
+    if (text.count != 6 || memcmp(c, "<0x", 3) != 0 || c[5] != '>' || hex_digit(c[3]) < 0 || hex_digit(c[4]) < 0)
+        return -1;
     return hex_digit(c[3]) * 16 + hex_digit(c[4]);
 }
 
@@ -134,15 +144,17 @@ static hd_status index_token(hdl_tokenizer *t, int32_t id, hd_error *error) {
     bool normal = type == HDL_TOKEN_NORMAL;
     if (count == 0 || type == HDL_TOKEN_UNUSED || type == HDL_TOKEN_BYTE) return HD_OK;
     if (count > HDL_MAX_SOUGHT_BYTES && !(normal && t->kind == HDL_VOCAB_BYTES))
-        return hdl_fail(error, HD_STATUS_LIMIT,
-                        "tokenizer.ggml.tokens[%d] has %zu bytes; the limit of a token that texts are searched for is %u",
-                        id, count, HDL_MAX_SOUGHT_BYTES);
+        return hdl_fail(
+            error, HD_STATUS_LIMIT,
+            "tokenizer.ggml.tokens[%d] has %zu bytes; the limit of a token that texts are searched for is %u", id,
+            count, HDL_MAX_SOUGHT_BYTES);
     int32_t earlier;
     hdl_added added = hdl_text_table_add(t, normal ? &t->texts : &t->sought, id, &earlier);
     if (added == HDL_ADDED_TWICE)
         return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.tokens[%d] is the same as tokens[%d]", id, earlier);
     if (added == HDL_ADDED_CROWDED)
-        return hdl_fail(error, HD_STATUS_LIMIT, "tokenizer.ggml.tokens[%d]: too many tokens collide in the look-up table", id);
+        return hdl_fail(error, HD_STATUS_LIMIT,
+                        "tokenizer.ggml.tokens[%d]: too many tokens collide in the look-up table", id);
     return HD_OK;
 }
 
@@ -155,7 +167,8 @@ static hd_status take_tokens(hdl_tokenizer *t, const hdl_vocab_desc *desc, hd_er
     }
     if (!hdl_text_table_make(&t->allocator, desc->token_count - sought, &t->texts) ||
         !hdl_text_table_make(&t->allocator, sought, &t->sought))
-        return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the look-up table of %zu tokens", desc->token_count);
+        return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the look-up table of %zu tokens",
+                        desc->token_count);
     for (size_t i = 0; i < desc->token_count; i++) {
         hd_status status = index_token(t, (int32_t)i, error);
         if (status) return status;
@@ -194,7 +207,8 @@ static void take_scores(hdl_tokenizer *t, const hdl_vocab_desc *desc) {
 
 /* One merge: its two parts and what they make together must be tokens. `room` takes the bytes of both. */
 static hd_status take_merge(hdl_tokenizer *t, hdl_span text, size_t rank, uint8_t *room, hd_error *error) {
-    if (text.count > 2 * HDL_MAX_TOKEN_BYTES || (text.count && !text.bytes)) return bad(error, "merges", rank, "longer than two tokens");
+    if (text.count > 2 * HDL_MAX_TOKEN_BYTES || (text.count && !text.bytes))
+        return bad(error, "merges", rank, "longer than two tokens");
     const uint8_t *bytes = text.bytes, *space = text.count > 2 ? memchr(bytes + 1, ' ', text.count - 2) : NULL;
     if (!space) return bad(error, "merges", rank, "not two tokens with a space between them");
     size_t left_count, right_count, cut = (size_t)(space - bytes);
@@ -212,7 +226,8 @@ static hd_status take_merge(hdl_tokenizer *t, hdl_span text, size_t rank, uint8_
     if (added == HDL_ADDED_TWICE)
         return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.merges[%zu] is the same as merges[%u]", rank, earlier);
     if (added == HDL_ADDED_CROWDED)
-        return hdl_fail(error, HD_STATUS_LIMIT, "tokenizer.ggml.merges[%zu]: too many merges collide in the look-up table", rank);
+        return hdl_fail(error, HD_STATUS_LIMIT,
+                        "tokenizer.ggml.merges[%zu]: too many merges collide in the look-up table", rank);
     return HD_OK;
 }
 
@@ -243,7 +258,8 @@ static hd_status fill(hdl_tokenizer *t, const hdl_vocab_desc *desc, hd_error *er
     t->types = hdl_alloc(&t->allocator, t->token_count * sizeof *t->types);
     if (t->kind != HDL_VOCAB_BYTES) t->scores = hdl_alloc(&t->allocator, t->token_count * sizeof *t->scores);
     if (!t->pool || !t->starts || !t->types || (t->kind != HDL_VOCAB_BYTES && !t->scores))
-        return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a vocabulary of %zu tokens", t->token_count);
+        return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a vocabulary of %zu tokens",
+                        t->token_count);
     if (t->kind == HDL_VOCAB_BYTES && (!desc->pre || !hdl_words_find(desc->pre, &t->words)))
         return hdl_fail(error, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.pre is %.40s, whose pattern heddle does not know",
                         desc->pre ? desc->pre : "missing");

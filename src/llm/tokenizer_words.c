@@ -1,5 +1,5 @@
-/* tokenizer_words.c: cuts text into words by the patterns that vocabularies were trained with. It takes any bytes, in linear
- * time. */
+/* tokenizer_words.c: cuts text into words by the patterns that vocabularies were trained with. It takes any bytes, in
+ * linear time. */
 #include "llm/tokenizer_words.h"
 #include "llm/utf8.h"
 #include <string.h>
@@ -34,26 +34,30 @@
     "\U000104D8-\U000104FB\U00010C80-\U00010CB2\U00010CC0-\U00010CF2\U000118A0-\U000118DF\U0001E900-\U0001E943"
 #define IDEOGRAPHS "[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+"
 
-/* Names in GGUF, with a space behind each; what each in turn cuts the parts that the one before left into, matches and what
- * lies between them; and whether a word that is a token is taken as it is, whatever the merges say. Texts of those that do so
- * begin with BOS, unless the file says otherwise. */
+/* Names in GGUF, with a space behind each; what each in turn cuts the parts that the one before left into, matches and
+ * what lies between them; and whether a word that is a token is taken as it is, whatever the merges say. Texts of those
+ * that do so begin with BOS, unless the file says otherwise. */
 static const struct {
     const char *names;
     bool        whole_words;
     const char *patterns[HDL_WORDS_STAGES];
 } rules[] = {
-    { "gpt-2 gpt2 phi-2 mpt olmo jais trillion granite-docling exaone4 jina-es jina-de jina-v1-en jina-v2-es jina-v2-de "
+    { "gpt-2 gpt2 phi-2 mpt olmo jais trillion granite-docling exaone4 jina-es jina-de jina-v1-en jina-v2-es "
+      "jina-v2-de "
       "jina-v2-code roberta-bpe gigachat a.x-4.0 mellum modern-bert ", false, { GPT2 } },
     { "starcoder smollm refact command-r codeshell exaone minerva-7b mellum2 ", false, { "\\p{N}", GPT2 } },
     { "default ", false, { "[\\p{P}$+<=>^~|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]" } },
     { "falcon ", false, { "[\\p{P}$+<=>^~|`]+", GPT2, "[0-9][0-9][0-9]" } },
-    { "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano ", true, { WORDS("\\p{N}{1,3}") } },
+    { "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano ", true,
+      { WORDS("\\p{N}{1,3}") } },
     { "dbrx smaug-bpe glm4 chatglm-bpe ", false, { WORDS("\\p{N}{1,3}") } },
     { "qwen2 deepseek-r1-qwen stablelm2 hunyuan solar-open megrez kormo f2llmv2 grok-2 ", false, { WORDS("\\p{N}") } },
-    { "qwen35 ", false, { ENDINGS "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" GAPS } },
+    { "qwen35 ", false,
+      { ENDINGS "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" GAPS } },
     { "seed-coder ", false, { ENDINGS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|" GAPS } },
     { "bailingmoe bailingmoe2 llada-moe ", false,
-      { ENDINGS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+" } },
+      { ENDINGS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"
+        } },
     { "tekken ", true, { CASED("", "\\p{N}") } },
     { "gpt-4o llama4 kanana2 talkie minimax-m2 ", false, { CASED("(?:" ENDINGS ")?", "\\p{N}{1,3}") } },
     { "deepseek-llm ", false, { "[\\r\\n]", "\\s?[" LETTERS_WITH_CASE "]+",
@@ -82,7 +86,8 @@ bool hdl_words_find(const char *pre, hdl_word_rule *out_rule) {
     if (i < 0) return false;
     out_rule->whole_words = rules[i].whole_words;
     for (; out_rule->count < HDL_WORDS_STAGES && rules[i].patterns[out_rule->count]; out_rule->count++)
-        if (!hdl_pattern_compile(rules[i].patterns[out_rule->count], &out_rule->patterns[out_rule->count])) return false;
+        if (!hdl_pattern_compile(rules[i].patterns[out_rule->count], &out_rule->patterns[out_rule->count]))
+            return false;
     return true;
 }
 

@@ -22,7 +22,8 @@ static inline uint32_t hdl_utf8_read(const uint8_t *text, size_t bytes, uint32_t
         uint32_t code = (a & 0x0F) << 12 | (text[1] & 0x3Fu) << 6 | (text[2] & 0x3Fu);
         if (code >= 0x800 && (code < 0xD800 || code > 0xDFFF)) return *out_code = code, 3;
     }
-    if (a >= 0xF0 && a < 0xF5 && bytes >= 4 && hdl_utf8_more(text[1]) && hdl_utf8_more(text[2]) && hdl_utf8_more(text[3])) {
+    if (a >= 0xF0 && a < 0xF5 && bytes >= 4 && hdl_utf8_more(text[1]) && hdl_utf8_more(text[2]) &&
+        hdl_utf8_more(text[3])) {
         uint32_t code = (a & 0x07) << 18 | (text[1] & 0x3Fu) << 12 | (text[2] & 0x3Fu) << 6 | (text[3] & 0x3Fu);
         if (code >= 0x10000 && code <= 0x10FFFF) return *out_code = code, 4;
     }

@@ -18,7 +18,9 @@ static void free_lists(lists *l) {
     hdl_free(l->allocator, l->types, l->desc.type_count * sizeof *l->types);
 }
 
-static hd_status no_memory(hd_error *error) { return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the vocabulary"); }
+static hd_status no_memory(hd_error *error) {
+    return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the vocabulary");
+}
 
 /* An array of texts as spans; none where the key is missing. */
 static hd_status read_texts(const hd_model *model, const hd_allocator *allocator, const char *key, uint64_t most,
@@ -35,7 +37,8 @@ static hd_status read_texts(const hd_model *model, const hd_allocator *allocator
 
 static hd_status read_scores(const hd_model *model, lists *l, hd_error *error) {
     hdl_gguf_value value;
-    hd_status status = hdl_gguf_get_array(model->gguf, "tokenizer.ggml.scores", HDL_GGUF_F32, 0, HDL_MAX_TOKENS, &value, error);
+    hd_status status =
+        hdl_gguf_get_array(model->gguf, "tokenizer.ggml.scores", HDL_GGUF_F32, 0, HDL_MAX_TOKENS, &value, error);
     if (status || value.count == 0) return status;
     if (!(l->scores = hdl_alloc(l->allocator, value.count * sizeof *l->scores))) return no_memory(error);
     l->desc.score_count = (size_t)value.count;
@@ -45,7 +48,8 @@ static hd_status read_scores(const hd_model *model, lists *l, hd_error *error) {
 
 static hd_status read_types(const hd_model *model, lists *l, hd_error *error) {
     hdl_gguf_value value;
-    hd_status status = hdl_gguf_get_array(model->gguf, "tokenizer.ggml.token_type", HDL_GGUF_I32, 0, HDL_MAX_TOKENS, &value, error);
+    hd_status status =
+        hdl_gguf_get_array(model->gguf, "tokenizer.ggml.token_type", HDL_GGUF_I32, 0, HDL_MAX_TOKENS, &value, error);
     if (status || value.count == 0) return status;
     if (!(l->types = hdl_alloc(l->allocator, value.count * sizeof *l->types))) return no_memory(error);
     l->desc.type_count = (size_t)value.count;
@@ -60,7 +64,8 @@ static hd_status read_id(const hd_model *model, const char *key, int64_t *out, h
     if (hdl_gguf_find(model->gguf, key, &value) && value.kind == HDL_GGUF_U32 &&
         hdl_gguf_integer(&value, 0) == UINT32_MAX)
         return HD_OK; /* -1 as some write it: none */
-    const hd_status status = hdl_gguf_get_i32(model->gguf, key, -1, (int32_t)model->figures.vocabulary - 1, HDL_NO_TOKEN, &id, error);
+    const hd_status status =
+        hdl_gguf_get_i32(model->gguf, key, -1, (int32_t)model->figures.vocabulary - 1, HDL_NO_TOKEN, &id, error);
     *out = id;
     return status;
 }
@@ -75,8 +80,11 @@ static hd_status read_desc(const hd_model *model, hdl_span kind, lists *l, hd_er
     if (!status) status = read_id(model, "tokenizer.ggml.eos_token_id", &d->eos, error);
     if (!status) status = read_id(model, "tokenizer.ggml.unknown_token_id", &d->unknown, error);
     if (!status) status = hdl_gguf_get_bool(model->gguf, "tokenizer.ggml.add_bos_token", begins, &d->add_bos, error);
-    if (!status) status = hdl_gguf_get_bool(model->gguf, "tokenizer.ggml.add_eos_token", d->kind == HDL_VOCAB_UNIGRAM, &d->add_eos, error);
-    if (!status) status = hdl_gguf_get_bool(model->gguf, "tokenizer.ggml.add_space_prefix", !bytes, &d->add_space_prefix, error);
+    if (!status)
+        status = hdl_gguf_get_bool(model->gguf, "tokenizer.ggml.add_eos_token", d->kind == HDL_VOCAB_UNIGRAM,
+                                   &d->add_eos, error);
+    if (!status)
+        status = hdl_gguf_get_bool(model->gguf, "tokenizer.ggml.add_space_prefix", !bytes, &d->add_space_prefix, error);
     return status;
 }
 
@@ -87,12 +95,16 @@ static hd_status read_lists(hd_model *model, hdl_span kind, lists *l, hd_error *
     hd_status status = hdl_gguf_get_bool(model->gguf, squeeze, false, &squeezes, error);
     if (status) return status;
     if (squeezes && hdl_same(kind, hdl_text("t5")))
-        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "%s: a tokenizer that rewrites its text is not supported", squeeze);
+        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "%s: a tokenizer that rewrites its text is not supported",
+                        squeeze);
     if (hdl_gguf_find(model->gguf, "tokenizer.ggml.precompiled_charsmap", &value) && value.count > 0)
         return hdl_fail(error, HD_STATUS_UNSUPPORTED,
                         "tokenizer.ggml.precompiled_charsmap: a tokenizer that rewrites its text is not supported");
-    status = read_texts(model, l->allocator, "tokenizer.ggml.tokens", HDL_MAX_TOKENS, &l->tokens, &l->desc.token_count, error);
-    if (!status) status = read_texts(model, l->allocator, "tokenizer.ggml.merges", HDL_MAX_MERGES, &l->merges, &l->desc.merge_count, error);
+    status = read_texts(model, l->allocator, "tokenizer.ggml.tokens", HDL_MAX_TOKENS, &l->tokens, &l->desc.token_count,
+                        error);
+    if (!status)
+        status = read_texts(model, l->allocator, "tokenizer.ggml.merges", HDL_MAX_MERGES, &l->merges,
+                            &l->desc.merge_count, error);
     if (!status) status = read_scores(model, l, error);
     if (!status) status = read_types(model, l, error);
     if (!status && l->desc.token_count != model->figures.vocabulary)
@@ -115,7 +127,8 @@ static void add_end(hd_model *model, int64_t id) {
 
 /* The ends that the file names, and those that chat models use whatever the file says. */
 static hd_status find_ends(hd_model *model, hd_error *error) {
-    static const char *const keys[] = { "tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id" };
+    static const char *const keys[] = { "tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                                        "tokenizer.ggml.eom_token_id" };
     static const char *const texts[] = { "<|eot_id|>",    "<|im_end|>", "<|end|>",        "<end_of_turn>",
                                          "<|endoftext|>", "<|eom_id|>", "<|end_of_text|>" };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -135,7 +148,8 @@ hd_status hdl_vocabulary_read(hd_model *model, hd_error *error) {
     char quoted[HDL_QUOTE], pre[64] = "";
     hdl_span kind, pattern;
     lists l = { .allocator = &model->allocator };
-    hd_status status = hdl_gguf_get_text(model->gguf, "tokenizer.chat_template", hdl_text(""), &model->chat_template, error);
+    hd_status status =
+        hdl_gguf_get_text(model->gguf, "tokenizer.chat_template", hdl_text(""), &model->chat_template, error);
     if (!status) status = hdl_gguf_get_text(model->gguf, "tokenizer.ggml.model", hdl_text("none"), &kind, error);
     if (!status) status = hdl_gguf_get_text(model->gguf, "tokenizer.ggml.pre", hdl_text("default"), &pattern, error);
     if (status || hdl_same(kind, hdl_text("none")) || hdl_same(kind, hdl_text("no_vocab")))

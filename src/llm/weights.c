@@ -76,8 +76,8 @@ static hd_status check_alike(const search *s, uint32_t layer, const hdl_weight *
     const hdl_tensor_row *row = w->row;
     if (layer == 0 || row->where != HDL_LAYER || !row->optional || strstr(row->name, ".bias")) return HD_OK;
     if (w->present == w[-(ptrdiff_t)(layer * s->model->layer_weights)].present) return HD_OK;
-    return hdl_fail(s->error, HD_STATUS_UNSUPPORTED, "layer 0 and layer %u differ in %s; layers of different parts cannot be run",
-                    layer, name);
+    return hdl_fail(s->error, HD_STATUS_UNSUPPORTED,
+                    "layer 0 and layer %u differ in %s; layers of different parts cannot be run", layer, name);
 }
 
 static hd_status find_weight(search *s, uint32_t layer, hdl_weight *w) {

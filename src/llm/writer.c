@@ -27,7 +27,8 @@ hd_status hd_model_writer_create(hd_context *context, hd_model_writer **out_writ
     *out_writer = NULL;
     hd_model_writer *w = hdl_alloc(&allocator, sizeof *w);
     if (w) *w = (hd_model_writer){ .context = context, .allocator = allocator };
-    if (w && (w->gguf = hdl_gguf_writer_create(&w->allocator, 0)) && (w->piece = hdl_alloc(&w->allocator, PIECE_BYTES))) {
+    if (w && (w->gguf = hdl_gguf_writer_create(&w->allocator, 0)) &&
+        (w->piece = hdl_alloc(&w->allocator, PIECE_BYTES))) {
         *out_writer = w;
         return HD_OK;
     }
@@ -62,7 +63,8 @@ void hd_model_writer_bool(hd_model_writer *writer, const char *key, bool value) 
     if (takes(writer, key, NULL, 0)) hdl_gguf_put_bool(writer->gguf, key, value);
 }
 void hd_model_writer_text(hd_model_writer *writer, const char *key, const char *text, size_t bytes) {
-    if (takes(writer, key, text, bytes)) hdl_gguf_put_text(writer->gguf, key, (hdl_span){ (const uint8_t *)text, bytes });
+    if (takes(writer, key, text, bytes))
+        hdl_gguf_put_text(writer->gguf, key, (hdl_span){ (const uint8_t *)text, bytes });
 }
 void hd_model_writer_i32s(hd_model_writer *writer, const char *key, const int32_t *values, size_t count) {
     if (takes(writer, key, values, count)) hdl_gguf_put_numbers(writer->gguf, key, HDL_GGUF_I32, values, count);
@@ -86,7 +88,8 @@ void hd_model_writer_tokenizer(hd_model_writer *writer, const hd_model *model) {
     }
 }
 
-void hd_model_writer_tensor(hd_model_writer *writer, const char *name, hd_dtype dtype, hd_shape shape, hd_tensor_fill fill, void *user) {
+void hd_model_writer_tensor(hd_model_writer *writer, const char *name, hd_dtype dtype, hd_shape shape,
+                            hd_tensor_fill fill, void *user) {
     uint32_t type = HDL_GGUF_TYPE_COUNT; /* no type: put refuses it */
     if (!takes(writer, name, NULL, fill ? 0 : 1)) return;
     for (uint32_t i = 0; i < HDL_GGUF_TYPE_COUNT && dtype != HD_DTYPE_NONE; i++)
@@ -116,8 +119,10 @@ hd_status hd_model_writer_write(hd_model_writer *writer, const char *path) {
     hd_error error = { 0 };
     hd_status status = HD_OK;
     hdl_gguf_fill_by(writer->gguf, give, writer);
-    if (writer->lacks) status = hdl_fail(&error, HD_STATUS_NULL_POINTER, "a key or tensor was put without its name or its value");
-    else if (writer->no_memory) status = hdl_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to write %.160s", path);
+    if (writer->lacks)
+        status = hdl_fail(&error, HD_STATUS_NULL_POINTER, "a key or tensor was put without its name or its value");
+    else if (writer->no_memory)
+        status = hdl_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to write %.160s", path);
     else status = hdl_gguf_write_file(writer->gguf, path, &error);
     return status ? hd_context_put_error(writer->context, &error) : HD_OK;
 }

@@ -1,8 +1,9 @@
-/* choose.c: each operation on one of n devices, so that the whole takes the least time. What an operation takes on two of
- * them and what a value takes to cross make a graph whose minimum cut is the best placement between the two, but for
- * submissions, whose number depends on the segments: the cut is made twice, without their cost and with a submission for
- * each value that crosses. The result is compared by the whole time with all on one device and with strands dealt out to
- * two, is then moved strand by strand and group by group while that helps, and at last shared by rows (share.c). */
+/* choose.c: each operation on one of n devices, so that the whole takes the least time. What an operation takes on two
+ * of them and what a value takes to cross make a graph whose minimum cut is the best placement between the two, but for
+ * submissions, whose number depends on the segments: the cut is made twice, without their cost and with a submission
+ * for each value that crosses. The result is compared by the whole time with all on one device and with strands dealt
+ * out to two, is then moved strand by strand and group by group while that helps, and at last shared by rows
+ * (share.c). */
 #include "plan/choose.h"
 #include <math.h>
 #include <stdlib.h>
@@ -60,7 +61,8 @@ static void find_groups(const choosing *c) {
             if (kernel && !is_input(c, i)) together(c, i, kernel - 1);
         }
         for (uint32_t k = 0; k < node->operand_count && c->t->alive[i]; k++)
-            if (node->operands[k] && hdi_op_shows_state(node_of(c, node->operands[k] - 1)->op)) together(c, i, node->operands[k] - 1);
+            if (node->operands[k] && hdi_op_shows_state(node_of(c, node->operands[k] - 1)->op))
+                together(c, i, node->operands[k] - 1);
     }
 }
 
@@ -76,7 +78,9 @@ static void find_strands(const choosing *c) {
 
 /* ---- looking at a placement ---- */
 
-static void copy_places(hdi_placement *to, const hdi_placement *from) { memcpy(to->of, from->of, from->node_count * sizeof *to->of); }
+static void copy_places(hdi_placement *to, const hdi_placement *from) {
+    memcpy(to->of, from->of, from->node_count * sizeof *to->of);
+}
 static void all_on(const choosing *c, hdi_placement *placement, uint32_t device) {
     for (uint32_t i = 0; i < c->count; i++) placement->of[i] = (hdi_place){ .device = device };
 }
@@ -86,7 +90,8 @@ static bool is_possible(const choosing *c, const hdi_placement *placement) {
     bool possible = true;
     for (uint32_t i = 0; i < c->count && possible; i++)
         if (is_placed(c, i))
-            possible = can(c, i, placement->of[i].device) && placement->of[group_of(c, i)].device == placement->of[i].device;
+            possible =
+                can(c, i, placement->of[i].device) && placement->of[group_of(c, i)].device == placement->of[i].device;
     return possible;
 }
 
@@ -94,7 +99,8 @@ static bool is_possible(const choosing *c, const hdi_placement *placement) {
 static bool is_mixed(const choosing *c, const hdi_placement *placement) {
     uint32_t devices = 0;
     for (uint32_t i = 0; i < c->count; i++)
-        if (is_placed(c, i) && hdi_timing_cost(c->t, i, placement->of[i].device)->ns > 0) devices |= 1u << placement->of[i].device;
+        if (is_placed(c, i) && hdi_timing_cost(c->t, i, placement->of[i].device)->ns > 0)
+            devices |= 1u << placement->of[i].device;
     return (devices & (devices - 1)) != 0;
 }
 
@@ -125,7 +131,8 @@ typedef struct graph {
     hdi_cut   cut;
     uint32_t  device[2]; /* on the source's side, and on the sink's */
     bool      charge_submits;
-    uint32_t (*read_by)[2]; /* of each node: the graph's node for "some reader is on this device", which costs once; 0: none */
+    /* of each node: the graph's node for "some reader is on this device", which costs once; 0: none */
+    uint32_t (*read_by)[2];
 } graph;
 
 static uint64_t room_of(double ns) {
@@ -181,7 +188,8 @@ static void add_readers(graph *g) {
             else if (moves(g, operand - 1)) /* its reader stays on another device */
                 for (uint32_t side = 0; side < 2; side++)
                     charge(g, c->at[group_of(c, operand - 1)], side,
-                           hdi_timing_crossing_ns(c->t, g->device[side], c->best.of[i].device, bytes_of(node_of(c, operand - 1))));
+                           hdi_timing_crossing_ns(c->t, g->device[side], c->best.of[i].device,
+                                                  bytes_of(node_of(c, operand - 1))));
         }
 }
 
@@ -276,8 +284,8 @@ static void add_gains(const choosing *c, uint32_t from, uint32_t to, gain *gains
     }
 }
 
-/* Deals strands out: those that suit the second device best go there, one more each time. So devices that compute at the
- * same time come to share many tasks, where moving a single one would not pay for its submission. */
+/* Deals strands out: those that suit the second device best go there, one more each time. So devices that compute at
+ * the same time come to share many tasks, where moving a single one would not pay for its submission. */
 static hd_status deal(choosing *c, uint32_t from, uint32_t to) {
     gain *gains = hdi_alloc(c->t->program->allocator, c->count * sizeof *gains);
     if (!gains) return no_memory(c);
@@ -311,7 +319,8 @@ static void move_one_by_one(choosing *c, const hdi_placement *from, double least
                     if (d == c->best.of[i].device) continue;
                     copy_places(&c->looked, &c->best);
                     for (uint32_t k = 0; k < c->count; k++)
-                        if (!is_input(c, k) && (by_strand ? c->strand[k] : group_of(c, k)) == i) c->looked.of[k].device = d;
+                        if (!is_input(c, k) && (by_strand ? c->strand[k] : group_of(c, k)) == i)
+                            c->looked.of[k].device = d;
                     helps = look(c, &least_ns) || helps;
                     looked += c->count;
                 }
@@ -335,7 +344,8 @@ static hd_status share_rows(choosing *c) {
         all_ns += least;
     }
     for (uint32_t i = 0; i < c->count && strand_ns && large; i++) large[i] = strand_ns[c->strand[i]] * LARGE >= all_ns;
-    hd_status status = strand_ns && large ? hdi_choose_rows(c->t, &c->choice->best, large, &shared, &time, c->error) : no_memory(c);
+    hd_status status =
+        strand_ns && large ? hdi_choose_rows(c->t, &c->choice->best, large, &shared, &time, c->error) : no_memory(c);
     hdi_free(allocator, strand_ns, c->count * sizeof *strand_ns);
     hdi_free(allocator, large, c->count * sizeof *large);
     if (!status && time.total_ns <= ROWS_PAY * c->choice->time.total_ns) {
@@ -353,7 +363,8 @@ static hd_status share_rows(choosing *c) {
 
 static void print_time(hdi_text *out, double ns) { hdi_text_add(out, " %.1f us", ns / 1000); }
 
-static const char *because(const hdi_timing *t, const hdi_device_choice *choice, uint32_t i, uint32_t place, uint32_t devices) {
+static const char *because(const hdi_timing *t, const hdi_device_choice *choice, uint32_t i, uint32_t place,
+                           uint32_t devices) {
     const hdi_node_cost *cost = hdi_timing_cost(t, i, place);
     uint32_t others = 0, faster = 0, possible = 0;
     for (uint32_t d = 0; d < devices; d++) {
@@ -365,7 +376,8 @@ static const char *because(const hdi_timing *t, const hdi_device_choice *choice,
     if (cost->kernel != i + 1) return "it is a part of another operation's kernel";
     if (t->program->nodes[i].origin.end > 0) return "devices compute rows at the same time";
     if (faster == 0) return "it is faster here";
-    return possible ? "moving its values, or one more submission, would take longer" : "no other device computes all that belongs to it";
+    return possible ? "moving its values, or one more submission, would take longer"
+                    : "no other device computes all that belongs to it";
 }
 
 static void print_nodes(const hdi_timing *t, const hdi_placement *placement, hdi_device_choice *choice) {
@@ -376,8 +388,8 @@ static void print_nodes(const hdi_timing *t, const hdi_placement *placement, hdi
         const hdi_node_cost *cost = hdi_timing_cost(t, i, place);
         if (cost->kernel == 0 || hdi_op_is_source(t->program->nodes[i].op)) continue;
         hdi_origin_print(t->program, i + 1, out);
-        hdi_text_add(out, " %s (%s %s): on %s:", hdi_op_get(t->program->nodes[i].op).name, hdi_op_kind_name(cost->work.kind),
-                     hdi_width_name(cost->work.width), ids[place]);
+        hdi_text_add(out, " %s (%s %s): on %s:", hdi_op_get(t->program->nodes[i].op).name,
+                     hdi_op_kind_name(cost->work.kind), hdi_width_name(cost->work.width), ids[place]);
         for (uint32_t d = 0; d < placement->device_count && cost->kernel == i + 1; d++) {
             hdi_text_add(out, "%s %s", d ? "," : "", ids[d]);
             print_time(out, hdi_timing_cost(t, i, d)->ns);
@@ -429,7 +441,8 @@ static hd_status search(choosing *c) {
     hd_status status = cut_pairs(c);
     if (status) return status;
     if (choice->time.total_ns == HUGE_VAL)
-        return hdi_fail(c->error, HD_STATUS_UNSUPPORTED, "none of the %u devices computes every operation that stays together", c->devices);
+        return hdi_fail(c->error, HD_STATUS_UNSUPPORTED,
+                        "none of the %u devices computes every operation that stays together", c->devices);
     find_strands(c);
     for (uint32_t d = 0; d < c->devices && all_possible && !status; d++)
         if (d != alone) status = deal(c, alone, d);
@@ -458,7 +471,8 @@ hd_status hdi_choose(const hdi_choose_wish *wish, hdi_device_choice *choice, hd_
                    .error = error };
     hdi_placement *const all[] = { &c.looked, &c.best, &choice->best, &choice->mixed };
     if (!status && (!c.group || !c.strand || !c.at)) status = no_memory(&c);
-    for (size_t i = 0; i < HDI_COUNT(all) && !status; i++) status = hdi_placement_new(program, wish->device_count, all[i], error);
+    for (size_t i = 0; i < HDI_COUNT(all) && !status; i++)
+        status = hdi_placement_new(program, wish->device_count, all[i], error);
     if (!status) status = search(&c);
     if (!status) status = tell(&c);
     hdi_placement_free(&c.looked);

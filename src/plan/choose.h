@@ -1,6 +1,6 @@
-/* choose.h: which device for which operation, by what is known of the devices. What a placement takes is the sum over the
- * planner's own steps, of the values that travel and of the submissions; the placement of least time is searched for
- * (choose.c). Pure: the same facts choose the same placement. */
+/* choose.h: which device for which operation, by what is known of the devices. What a placement takes is the sum over
+ * the planner's own steps, of the values that travel and of the submissions; the placement of least time is searched
+ * for (choose.c). Pure: the same facts choose the same placement. */
 #ifndef HDI_PLAN_CHOOSE_H
 #define HDI_PLAN_CHOOSE_H
 
@@ -10,7 +10,8 @@
 /* ---- cost.c: what each node takes on one device ---- */
 
 /* What the planner's steps do for a device, for each node (hdi_plan_options.works). Sources have none. */
-hd_status hdi_schedule_work_of(const hdi_plan_wish *wish, uint32_t device, hdi_schedule_work *out_works, hd_error *error);
+hd_status hdi_schedule_work_of(const hdi_plan_wish *wish, uint32_t device, hdi_schedule_work *out_works,
+                               hd_error *error);
 
 typedef struct hdi_node_cost {
     double   ns;      /* of the kernel whose last node this is; 0 for the others of the kernel, for views and sources */
@@ -19,8 +20,8 @@ typedef struct hdi_node_cost {
     bool     assumed; /* nothing like it was measured there */
     hdi_work work;    /* of that kernel */
 } hdi_node_cost;
-hd_status hdi_schedule_costs(const hdi_plan_wish *wish, uint32_t device, const hdi_figures *figures, hdi_node_cost *out_costs,
-                         hd_error *error);
+hd_status hdi_schedule_costs(const hdi_plan_wish *wish, uint32_t device, const hdi_figures *figures,
+                             hdi_node_cost *out_costs, hd_error *error);
 
 /* ---- time.c: what a placement takes ---- */
 
@@ -28,7 +29,8 @@ typedef struct hdi_choose_wish {
     hdi_plan_wish    plan;     /* its placement is not looked at; caps and ids are of each device */
     uint32_t          device_count;
     const hdi_figures *figures;  /* of each device */
-    const bool       *software; /* of each device: it shares the host's processor with the others of which this is true */
+    /* of each device: it shares the host's processor with the others of which this is true */
+    const bool       *software;
     const bool       *resident; /* of each node: an input that is written once; quantised ones are in any case */
 } hdi_choose_wish;
 
@@ -62,8 +64,8 @@ double hdi_timing_crossing_ns(const hdi_timing *t, uint32_t from, uint32_t to, u
 /* The whole time of a placement without shares. */
 hdi_placement_time hdi_timing_of(const hdi_timing *timing, const hdi_placement *placement);
 /* What a program takes on one device alone. Statuses: those of hdi_program_check too. */
-hd_status hdi_timing_alone(const hd_program *program, const hdi_caps *caps, const hdi_figures *figures, hdi_placement_time *out_time,
-                           hd_error *error);
+hd_status hdi_timing_alone(const hd_program *program, const hdi_caps *caps, const hdi_figures *figures,
+                           hdi_placement_time *out_time, hd_error *error);
 
 /* ---- cut.c: the minimum cut of a graph: node 0 is the source, node 1 the sink ---- */
 
@@ -93,7 +95,8 @@ typedef struct hdi_device_choice {
     hdi_placement_time time;
     hdi_placement      mixed;      /* the fastest of those in which several devices compute, */
     hdi_placement_time mixed_time; /* its total_ns is HUGE_VAL where there is none */
-    hdi_placement_time alone[HDI_MOST_DEVICES]; /* all on one device; its total_ns is HUGE_VAL: it does not compute all */
+    /* all on one device; its total_ns is HUGE_VAL: it does not compute all */
+    hdi_placement_time alone[HDI_MOST_DEVICES];
     hdi_text           text;       /* what was chosen, and why */
 } hdi_device_choice;
 /* Finds a placement: minimum cuts between two devices, or all on one, or strands dealt out and moved one by one while
@@ -117,20 +120,23 @@ typedef struct hdi_candidates {
     hdi_candidate of[HDI_MOST_DEVICES + 1];
     uint32_t      count;
 } hdi_candidates;
-/* Adds what was predicted to be best, the best of those in which several devices compute, and all on each device; the one
- * that is known or predicted to take the least time comes first. choice->text tells where runs say otherwise than it. */
-hd_status hdi_candidates_find(const hd_program *program, uint32_t device_count, hdi_device_choice *choice, hdi_candidates *inout_all,
-                              hd_error *error);
+/* Adds what was predicted to be best, the best of those in which several devices compute, and all on each device; the
+ * one that is known or predicted to take the least time comes first. choice->text tells where runs say otherwise than
+ * it. */
+hd_status hdi_candidates_find(const hd_program *program, uint32_t device_count, hdi_device_choice *choice,
+                              hdi_candidates *inout_all, hd_error *error);
 void hdi_candidates_free(hdi_candidates *all);
 /* Marks the nodes of the inputs with these names (hdi_choose_wish.resident). NAME_NOT_FOUND: one has none. */
-hd_status hdi_inputs_mark(const hd_program *program, const char *const *names, uint32_t count, bool *inout_marks, hd_error *error);
+hd_status hdi_inputs_mark(const hd_program *program, const char *const *names, uint32_t count, bool *inout_marks,
+                          hd_error *error);
 
 /* ---- share.c ---- */
 
 /* Shares by rows all `wanted` nodes that can be shared, where `base` has the rest: the parts of least time. total_ns is
  * HUGE_VAL where nothing can be. */
-hd_status hdi_choose_rows(const hdi_timing *timing, const hdi_placement *base, const bool *wanted, hdi_placement *out_placement,
-                          hdi_placement_time *out_time, hd_error *error);
+hd_status hdi_choose_rows(const hdi_timing *timing, const hdi_placement *base, const bool *wanted,
+                          hdi_placement *out_placement, hdi_placement_time *out_time, hd_error *error);
 /* The time of a placement with shares: of the program that it is split into. */
-hd_status hdi_choose_time(const hdi_choose_wish *wish, const hdi_placement *placement, hdi_placement_time *out_time, hd_error *error);
+hd_status hdi_choose_time(const hdi_choose_wish *wish, const hdi_placement *placement, hdi_placement_time *out_time,
+                          hd_error *error);
 #endif

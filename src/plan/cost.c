@@ -1,19 +1,21 @@
-/* cost.c: what each node of a program takes on one device, by the planner's own steps: what it fuses is one kernel here,
- * and what it refuses cannot be computed there. */
+/* cost.c: what each node of a program takes on one device, by the planner's own steps: what it fuses is one kernel
+ * here, and what it refuses cannot be computed there. */
 #include "plan/choose.h"
 
-hd_status hdi_schedule_work_of(const hdi_plan_wish *wish, uint32_t device, hdi_schedule_work *out_works, hd_error *error) {
+hd_status hdi_schedule_work_of(const hdi_plan_wish *wish, uint32_t device, hdi_schedule_work *out_works,
+                               hd_error *error) {
     hdi_schedule *schedule = NULL;
     hdi_plan_options options = wish->options;
     memset(out_works, 0, wish->program->node_count * sizeof *out_works);
     options.works = out_works;
-    const hd_status status = hdi_schedule_make(wish->program->allocator, wish->program, &wish->caps[device], &options, &schedule, error);
+    const hd_status status =
+        hdi_schedule_make(wish->program->allocator, wish->program, &wish->caps[device], &options, &schedule, error);
     hdi_schedule_free(schedule);
     return status;
 }
 
-hd_status hdi_schedule_costs(const hdi_plan_wish *wish, uint32_t device, const hdi_figures *figures, hdi_node_cost *out_costs,
-                         hd_error *error) {
+hd_status hdi_schedule_costs(const hdi_plan_wish *wish, uint32_t device, const hdi_figures *figures,
+                             hdi_node_cost *out_costs, hd_error *error) {
     const uint32_t count = wish->program->node_count;
     hdi_schedule_work *works = hdi_alloc(wish->program->allocator, count * sizeof *works);
     if (!works) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the work of %u nodes", count);

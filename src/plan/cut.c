@@ -1,9 +1,11 @@
-/* cut.c: the minimum cut of a directed graph by Dinic's algorithm: paths of least length first, found by breadth, used up by
- * depth without recursion. The same graph gives the same cut: of several least ones that with the fewest nodes on the
- * source's side. */
+/* cut.c: the minimum cut of a directed graph by Dinic's algorithm: paths of least length first, found by breadth, used
+ * up by depth without recursion. The same graph gives the same cut: of several least ones that with the fewest nodes on
+ * the source's side. */
 #include "plan/choose.h"
 
-void hdi_cut_begin(hdi_cut *cut, const hd_allocator *allocator) { *cut = (hdi_cut){ .allocator = allocator, .node_count = 2 }; }
+void hdi_cut_begin(hdi_cut *cut, const hd_allocator *allocator) {
+    *cut = (hdi_cut){ .allocator = allocator, .node_count = 2 };
+}
 
 uint32_t hdi_cut_node(hdi_cut *cut) { return cut->node_count++; }
 

@@ -44,7 +44,8 @@ static hd_status emit_dispatch(hdi_schedule *schedule, const hdi_schedule_step *
             status = hdi_cmds_barrier(&schedule->cmds, true);
             schedule->slices++;
         }
-        if (!status) status = hdi_cmds_dispatch(&schedule->cmds, kernel, bindings, step->use_count, step->push, first, groups);
+        if (!status)
+            status = hdi_cmds_dispatch(&schedule->cmds, kernel, bindings, step->use_count, step->push, first, groups);
         if (step->groups[axis] - begin <= piece_groups) break; /* before `begin` could wrap */
     }
     return status;
@@ -55,7 +56,8 @@ static hd_status emit_step(hdi_schedule *schedule, const hdi_schedule_step *step
     if (status) return status;
     if (step->kind == HDI_CMD_COPY)
         return hdi_cmds_copy(&schedule->cmds, range_of(schedule, &step->uses[0]), range_of(schedule, &step->uses[1]));
-    if (step->kind == HDI_CMD_FILL) return hdi_cmds_fill(&schedule->cmds, range_of(schedule, &step->uses[0]), step->fill);
+    if (step->kind == HDI_CMD_FILL)
+        return hdi_cmds_fill(&schedule->cmds, range_of(schedule, &step->uses[0]), step->fill);
     return emit_dispatch(schedule, step);
 }
 

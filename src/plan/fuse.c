@@ -1,7 +1,8 @@
-/* fuse.c: nodes become tasks. Reshape, permute, slice and part move no data: they are views. Element-wise nodes are held back
- * as pending chains and join the chain, or the matrix product, that makes their operand, when they are its only reader;
- * two products of one operand that such a chain joins become one, and an rms_norm that only products read becomes a part
- * of each; everything else is emitted in the program's order. Relies on program checks; decides nothing about kernels. */
+/* fuse.c: nodes become tasks. Reshape, permute, slice and part move no data: they are views. Element-wise nodes are
+ * held back as pending chains and join the chain, or the matrix product, that makes their operand, when they are its
+ * only reader; two products of one operand that such a chain joins become one, and an rms_norm that only products read
+ * becomes a part of each; everything else is emitted in the program's order. Relies on program checks; decides nothing
+ * about kernels. */
 #include "plan/task.h"
 
 #define NO_TASK UINT32_MAX
@@ -73,7 +74,8 @@ static hd_value only_reader(const fusion *f, hd_value value, hd_value *out_read)
 }
 /* What the value is made from, looking back through reshapes that nothing else reads. */
 static hd_value behind_reshapes(const fusion *f, hd_value value) {
-    while (node_of(f, value)->op == HDI_OP_RESHAPE && f->values[value].uses == 1) value = node_of(f, value)->operands[0];
+    while (node_of(f, value)->op == HDI_OP_RESHAPE && f->values[value].uses == 1)
+        value = node_of(f, value)->operands[0];
     return value;
 }
 /* Can the node's operands be read later than the program says? Not where they may show a state. */
@@ -110,8 +112,8 @@ static void join_head(fusion *f, hd_value rope) {
         (last == rope || node_of(f, reader)->dtype == node_of(f, read)->dtype)) {
         const hdi_node *writer = node_of(f, reader);
         const hd_shape *pages = writer->operands[3] != 0 ? &node_of(f, writer->operands[3])->shape : NULL;
-        if (hdi_write_rows_place(writer->shape, node_of(f, read)->shape, node_of(f, writer->operands[2])->shape, pages).n ==
-            row)
+        if (hdi_write_rows_place(writer->shape, node_of(f, read)->shape, node_of(f, writer->operands[2])->shape, pages)
+                .n == row)
             last = reader;
     }
     if (first == rope && last == rope) return;
@@ -221,7 +223,8 @@ static hdi_tensor broadcast(hdi_tensor view, hd_shape shape) {
 /* ---- chains ---- */
 
 static bool tensors_equal(const hdi_tensor *a, const hdi_tensor *b) {
-    return a->storage == b->storage && a->dtype == b->dtype && a->first == b->first && hdi_shape_equal(a->shape, b->shape) &&
+    return a->storage == b->storage && a->dtype == b->dtype && a->first == b->first &&
+           hdi_shape_equal(a->shape, b->shape) &&
            memcmp(a->strides, b->strides, a->shape.rank * sizeof a->strides[0]) == 0;
 }
 
@@ -266,7 +269,8 @@ static uint32_t times_used_by(const hdi_node *node, hd_value value) {
 /* May the operand's pending task become part of `node`'s chain? */
 static bool joinable(const fusion *f, const hdi_node *node, hd_value operand) {
     const value_state *v = &f->values[operand];
-    return v->pending != NO_TASK && v->uses == times_used_by(node, operand) && hdi_shape_equal(v->view.shape, node->shape);
+    return v->pending != NO_TASK && v->uses == times_used_by(node, operand) &&
+           hdi_shape_equal(v->view.shape, node->shape);
 }
 
 /* Adds the node's own step; sources of its operands are in `sources`. False where there is no room. */
@@ -274,7 +278,8 @@ static bool append_step(hdi_chain *chain, const hdi_node *node, const uint8_t *s
     hdi_step step = { 0 };
     float attrs[4];
     uint32_t attr_count = 0;
-    if (chain->step_count == HDI_CHAIN_STEPS || !hdi_op_step(node->op, &node->attrs, &step, attrs, &attr_count)) return false;
+    if (chain->step_count == HDI_CHAIN_STEPS || !hdi_op_step(node->op, &node->attrs, &step, attrs, &attr_count))
+        return false;
     step.a = sources[0];
     step.b = node->operand_count > 1 ? sources[1] : HDI_SOURCE_NONE;
     step.c = node->operand_count > 2 ? sources[2] : HDI_SOURCE_NONE;
@@ -286,8 +291,8 @@ static bool append_step(hdi_chain *chain, const hdi_node *node, const uint8_t *s
     return true;
 }
 
-/* The operand whose pending task the node's chain grows on: a matrix product first, since only it saves a whole pass, and
- * of two one with a chain, since the other one may join it. */
+/* The operand whose pending task the node's chain grows on: a matrix product first, since only it saves a whole pass,
+ * and of two one with a chain, since the other one may join it. */
 static hd_value base_operand(const fusion *f, const hdi_node *node) {
     hd_value base = 0;
     uint32_t best = 0;
@@ -304,9 +309,10 @@ static hd_value base_operand(const fusion *f, const hdi_node *node) {
 /* Are both products of one A, and their Bs alike, so that `other` may become chain source 1 of `task`? */
 static bool pairs(const hdi_task *task, const hdi_task *other) {
     if (task->op != HDI_OP_MATMUL || other->op != HDI_OP_MATMUL || task->pair || other->pair) return false;
-    if (task->chain.input_count > 1 || other->chain.step_count > 0 || task->attrs->ints[0] != other->attrs->ints[0]) return false;
-    const bool same_norm = task->a_norm.present == other->a_norm.present && task->a_norm.weighted == other->a_norm.weighted &&
-                           task->a_norm.eps == other->a_norm.eps &&
+    if (task->chain.input_count > 1 || other->chain.step_count > 0 || task->attrs->ints[0] != other->attrs->ints[0])
+        return false;
+    const bool same_norm = task->a_norm.present == other->a_norm.present &&
+                           task->a_norm.weighted == other->a_norm.weighted && task->a_norm.eps == other->a_norm.eps &&
                            (!task->a_norm.weighted || tensors_equal(&task->a_norm.weight, &other->a_norm.weight));
     return same_norm && tensors_equal(&task->inputs[0], &other->inputs[0]);
 }
@@ -317,8 +323,8 @@ static uint8_t join_pair(hdi_task *task, const hdi_task *other) {
     return chain_input(&task->chain, &other->out, true);
 }
 
-/* Builds the node's task on top of `base` (0: on nothing). Operands that cannot join must be settled first by the caller
- * when `settled` is set. False where it does not fit; nothing was changed then. */
+/* Builds the node's task on top of `base` (0: on nothing). Operands that cannot join must be settled first by the
+ * caller when `settled` is set. False where it does not fit; nothing was changed then. */
 static bool grow_task(fusion *f, hd_value id, hd_value base, bool join_others, hdi_task *out, hd_value *joined,
                       uint32_t *out_joined_count) {
     const hdi_node *node = node_of(f, id);
@@ -342,12 +348,14 @@ static bool grow_task(fusion *f, hd_value id, hd_value base, bool join_others, h
         const hdi_task *other = v->pending != NO_TASK ? &f->tasks[v->pending] : NULL;
         if (operand == base) sources[i] = base_source;
         else if (i > 0 && operand == node->operands[i - 1]) sources[i] = sources[i - 1];
-        else if (join_others && other && (other->op == HDI_OP_COPY || pairs(&task, other)) && joinable(f, node, operand) &&
-                 task.value_count + other->value_count < HDI_TASK_VALUES) {
+        else if (join_others && other && (other->op == HDI_OP_COPY || pairs(&task, other)) &&
+                 joinable(f, node, operand) && task.value_count + other->value_count < HDI_TASK_VALUES) {
             const uint32_t shared = other->a_norm.present; /* the norm that both begin with */
-            sources[i] = other->op == HDI_OP_COPY ? chain_join(&task.chain, &other->chain, epilogue) : join_pair(&task, other);
+            sources[i] =
+                other->op == HDI_OP_COPY ? chain_join(&task.chain, &other->chain, epilogue) : join_pair(&task, other);
             joined[joined_count++] = operand;
-            memcpy(task.values + task.value_count, other->values + shared, (other->value_count - shared) * sizeof other->values[0]);
+            memcpy(task.values + task.value_count, other->values + shared,
+                   (other->value_count - shared) * sizeof other->values[0]);
             task.value_count += other->value_count - shared;
         } else sources[i] = chain_input(&task.chain, &wide, epilogue);
         if (sources[i] == HDI_SOURCE_NONE) return false;
@@ -375,8 +383,8 @@ static hd_status fuse_elementwise(fusion *f, const hdi_node *node, hd_value id) 
         if (status) return status;
     }
     if (!grown && !grow_task(f, id, 0, false, &task, joined, &joined_count))
-        return hdi_fail(f->error, HD_STATUS_UNSUPPORTED, "%s of shapes that need more push constants than the device has",
-                        hdi_op_get(node->op).name);
+        return hdi_fail(f->error, HD_STATUS_UNSUPPORTED,
+                        "%s of shapes that need more push constants than the device has", hdi_op_get(node->op).name);
     for (uint32_t k = 0; k < joined_count; k++) {
         f->task_used[f->values[joined[k]].pending] = false;
         f->values[joined[k]].pending = NO_TASK;
@@ -489,7 +497,8 @@ static hd_status save_old_rows(fusion *f, hd_value state, hd_value writer) {
             for (uint32_t i = 0; i < task->chain.input_count; i++) reads |= task->chain.inputs[i].storage == storage;
             if (reads) status = settle(f, v);
         }
-        if (!status && hdi_op_is_view(node_of(f, v)->op) && value->view.storage == storage && value->last_use > writer) {
+        if (!status && hdi_op_is_view(node_of(f, v)->op) && value->view.storage == storage &&
+            value->last_use > writer) {
             hdi_tensor copy;
             status = new_tensor(f, value->view.dtype, value->view.shape, &copy);
             if (status) break;
@@ -514,7 +523,8 @@ static hd_status shaped(fusion *f, hd_value value, hd_shape shape, hdi_tensor *o
 
 static hd_status fuse_write_rows(fusion *f, const hdi_node *node, hd_value id) {
     const hd_value rows = f->values[id].rows != 0 ? f->values[id].rows : node->operands[1];
-    hdi_task task = { .op = node->op, .attrs = &node->attrs, .input_count = node->operand_count - 1, .values = { id }, .value_count = 1 };
+    hdi_task task = { .op = node->op, .attrs = &node->attrs, .input_count = node->operand_count - 1, .values = { id },
+                      .value_count = 1 };
     hd_status status = shaped(f, rows, node_of(f, node->operands[1])->shape, &task.inputs[0]);
     for (uint32_t i = 2; i < node->operand_count && !status; i++)
         status = dense(f, node->operands[i], &task.inputs[i - 1]); /* position, pages */
@@ -524,8 +534,8 @@ static hd_status fuse_write_rows(fusion *f, const hdi_node *node, hd_value id) {
     return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
 }
 
-/* May a chain that was held back store into `to` at once? It is element-wise, and what it reads of the storage it reads where it
- * writes. */
+/* May a chain that was held back store into `to` at once? It is element-wise, and what it reads of the storage it reads
+ * where it writes. */
 static bool may_store_to(const hdi_task *task, const hdi_tensor *to) {
     if (task->op != HDI_OP_COPY) return false;
     for (uint32_t i = 0; i < task->chain.input_count; i++) {
@@ -536,8 +546,8 @@ static bool may_store_to(const hdi_task *task, const hdi_tensor *to) {
     return true;
 }
 
-/* The chain that makes the value stores into the state where it may; else a copy follows, by way of another one where the value is a
- * view of the state itself. */
+/* The chain that makes the value stores into the state where it may; else a copy follows, by way of another one where
+ * the value is a view of the state itself. */
 static hd_status fuse_assign(fusion *f, const hdi_node *node, hd_value id) {
     const hdi_tensor to = f->values[node->operands[0]].view;
     value_state *value = &f->values[node->operands[1]];
@@ -564,11 +574,14 @@ static hd_status fuse_assign(fusion *f, const hdi_node *node, hd_value id) {
     return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
 }
 
-/* The kernel of a rope and what was joined to it, at the place of its last node: the rope itself, a cast or a write_rows. */
+/* The kernel of a rope and what was joined to it, at the place of its last node: the rope itself, a cast or a
+ * write_rows. */
 static hd_status fuse_head(fusion *f, const hdi_node *node, hd_value id) {
     const hd_value rope = f->values[id].rope, norm = f->values[rope].norm;
     const hdi_node *turn = node_of(f, rope), *before = norm != 0 ? node_of(f, norm) : NULL;
-    hdi_task task = { .op = HDI_OP_ROPE, .attrs = &turn->attrs, .input_count = 5, .norm = before ? &before->attrs : NULL };
+    hdi_task task = {
+        .op = HDI_OP_ROPE, .attrs = &turn->attrs, .input_count = 5, .norm = before ? &before->attrs : NULL
+    };
     for (hd_value value = before ? norm : rope;; value = f->values[value].last_use) {
         if (node_of(f, value)->op != HDI_OP_RESHAPE) task.values[task.value_count++] = value;
         if (value == id) break;
@@ -580,7 +593,8 @@ static hd_status fuse_head(fusion *f, const hdi_node *node, hd_value id) {
     if (node->op != HDI_OP_WRITE_ROWS) {
         if (!status) status = new_tensor(f, node->dtype, node->shape, &task.out);
     } else {
-        for (uint32_t i = 2; i < node->operand_count && !status; i++) status = dense(f, node->operands[i], &task.inputs[i + 1]);
+        for (uint32_t i = 2; i < node->operand_count && !status; i++)
+            status = dense(f, node->operands[i], &task.inputs[i + 1]);
         if (!status) status = save_old_rows(f, node->operands[0], id);
         task.out = f->values[node->operands[0]].view;
     }
@@ -590,8 +604,10 @@ static hd_status fuse_head(fusion *f, const hdi_node *node, hd_value id) {
 
 /* ---- norms ---- */
 
-/* Would `reader`, a living node, make the norm of `x` itself? B's layout is known of sources and of what came before. */
-static bool reader_takes_norm(const fusion *f, const hdi_node *reader, hd_value id, const hdi_tensor *x, const hdi_norm *norm) {
+/* Would `reader`, a living node, make the norm of `x` itself? B's layout is known of sources and of what came
+ * before. */
+static bool reader_takes_norm(const fusion *f, const hdi_node *reader, hd_value id, const hdi_tensor *x,
+                              const hdi_norm *norm) {
     if (reader->op != HDI_OP_MATMUL || reader->operands[1] == id) return false;
     const hdi_node *b = node_of(f, reader->operands[1]);
     const bool source = hdi_op_is_source(b->op);
@@ -610,8 +626,10 @@ static bool leave_norm(fusion *f, const hdi_node *node, hd_value id, const hdi_t
     const hdi_tensor *x = &task->inputs[0];
     hdi_norm norm = { .present = true, .weighted = node->operands[1] != 0, .eps = node->attrs.floats[0] };
     if (norm.weighted) norm.weight = task->inputs[1];
-    if (f->schedule->options.no_fusion || value->last_use == UINT32_MAX || f->schedule->storages[x->storage].kind == HDI_STORAGE_STATE ||
-        (norm.weighted && f->schedule->storages[norm.weight.storage].kind == HDI_STORAGE_STATE)) return false;
+    if (f->schedule->options.no_fusion || value->last_use == UINT32_MAX ||
+        f->schedule->storages[x->storage].kind == HDI_STORAGE_STATE ||
+        (norm.weighted && f->schedule->storages[norm.weight.storage].kind == HDI_STORAGE_STATE))
+        return false;
     for (hd_value reader = id + 1; reader <= value->last_use; reader++)
         if (f->values[reader].alive && times_used_by(node_of(f, reader), id) > 0 &&
             !reader_takes_norm(f, node_of(f, reader), id, x, &norm)) return false;
@@ -646,7 +664,8 @@ static hd_status fuse_other(fusion *f, const hdi_node *node, hd_value id) {
 static hd_status fuse_source(fusion *f, const hdi_node *node, hd_value id) {
     hdi_storage_kind kind = node->op == HDI_OP_INPUT ? HDI_STORAGE_INPUT : HDI_STORAGE_STATE;
     const char *name = hdi_arena_text(&f->schedule->arena, node->name, strlen(node->name));
-    uint32_t storage = name ? hdi_schedule_storage(f->schedule, kind, hd_tensor_bytes(node->dtype, node->shape), name) : HDI_NO_INDEX;
+    uint32_t storage =
+        name ? hdi_schedule_storage(f->schedule, kind, hd_tensor_bytes(node->dtype, node->shape), name) : HDI_NO_INDEX;
     if (storage == HDI_NO_INDEX) return no_memory(f);
     f->values[id].view = hdi_tensor_dense(storage, node->dtype, node->shape);
     return HD_OK;
@@ -671,8 +690,10 @@ static hd_status fuse_node(fusion *f, const hdi_node *node, hd_value id) {
     hdi_step step;
     float attrs[4];
     uint32_t attr_count;
-    bool quantised = node->operand_count > 0 && node->operands[0] && hdi_dtype_is_quantised(node_of(f, node->operands[0])->dtype);
-    if (!quantised && hdi_op_step(node->op, &node->attrs, &step, attrs, &attr_count)) return fuse_elementwise(f, node, id);
+    bool quantised =
+        node->operand_count > 0 && node->operands[0] && hdi_dtype_is_quantised(node_of(f, node->operands[0])->dtype);
+    if (!quantised && hdi_op_step(node->op, &node->attrs, &step, attrs, &attr_count))
+        return fuse_elementwise(f, node, id);
     return fuse_other(f, node, id);
 }
 
@@ -701,7 +722,9 @@ static hd_status place_output(fusion *f, const hdi_output *output) {
 hd_status hdi_schedule_fuse(hdi_schedule *schedule, const hd_program *program, hd_error *error) {
     const hd_allocator *allocator = schedule->arena.allocator;
     size_t value_bytes = ((size_t)program->node_count + 1) * sizeof(value_state);
-    fusion f = { .schedule = schedule, .program = program, .error = error, .values = hdi_alloc(allocator, value_bytes) };
+    fusion f = {
+        .schedule = schedule, .program = program, .error = error, .values = hdi_alloc(allocator, value_bytes)
+    };
     if (!f.values) return no_memory(&f);
     for (uint32_t id = 0; id <= program->node_count; id++) f.values[id].pending = NO_TASK;
     count_uses(&f);
@@ -711,7 +734,8 @@ hd_status hdi_schedule_fuse(hdi_schedule *schedule, const hd_program *program, h
         if (f.values[id].alive) {
             status = fuse_node(&f, node_of(&f, id), id);
             if (status && error && error->op[0] == 0)
-                memcpy(error->op, hdi_op_get(node_of(&f, id)->op).name, strlen(hdi_op_get(node_of(&f, id)->op).name) + 1);
+                memcpy(error->op, hdi_op_get(node_of(&f, id)->op).name,
+                       strlen(hdi_op_get(node_of(&f, id)->op).name) + 1);
         }
     for (uint32_t i = 0; i < program->output_count && !status; i++) status = place_output(&f, &program->outputs[i]);
     hdi_free(allocator, f.tasks, f.task_capacity * sizeof *f.tasks);

@@ -1,19 +1,20 @@
 /* order.c: levels. A step stands one level after the last step whose bytes it must wait for (read after write, write
  * after read, write after write). Steps are then sorted by level, in their old order within one: every level can run
- * at once. In the program's order no step starts before the one in front of it, because that shortens lifetimes; a tight plan runs
- * one step a level. A measured one keeps the order too, and runs at once what reads the same: as the layers of a model follow each
- * other, and the products of one side by side. */
+ * at once. In the program's order no step starts before the one in front of it, because that shortens lifetimes; a
+ * tight plan runs one step a level. A measured one keeps the order too, and runs at once what reads the same: as the
+ * layers of a model follow each other, and the products of one side by side. */
 #include "plan/schedule.h"
 #include <stdlib.h>
 
-/* Where a use begins or ends. All of them, sorted, divide the storages into pieces that a step uses whole or not at all. */
+/* Where a use begins or ends. All of them, sorted, divide the storages into pieces that a step uses whole or not at
+ * all. */
 typedef struct border {
     uint32_t root;
     uint64_t at;
 } border;
 
-/* A node of a binary tree over the pieces: from which level on they are free, for those who read them ([0]: written before) and
- * for those who write them ([1]: read or written before). */
+/* A node of a binary tree over the pieces: from which level on they are free, for those who read them ([0]: written
+ * before) and for those who write them ([1]: read or written before). */
 typedef struct node {
     uint32_t most[2];  /* of any piece below it */
     uint32_t whole[2]; /* of every piece below it */
@@ -124,7 +125,8 @@ static void assign_levels(hdi_schedule *schedule, pieces *all) {
         uint32_t level = 0;
         for (uint32_t u = 0; u < step->use_count; u++) {
             const hdi_use *use = &step->uses[u];
-            const uint32_t least = free_from(all, 1, every, pieces_of(schedule, all, use), (use->access & HDI_WRITE) != 0);
+            const uint32_t least =
+                free_from(all, 1, every, pieces_of(schedule, all, use), (use->access & HDI_WRITE) != 0);
             level = HDI_MAX(level, least);
         }
         step->level = level_of(schedule, s, level);
@@ -163,5 +165,6 @@ hd_status hdi_schedule_order(hdi_schedule *schedule, hd_error *error) {
     done = done && (schedule->step_count == 0 || sort_by_level(schedule));
     hdi_free(allocator, all.borders, all.room * sizeof *all.borders);
     hdi_free(allocator, all.nodes, 4 * all.room * sizeof *all.nodes);
-    return done ? HD_OK : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to order %u steps", schedule->step_count);
+    return done ? HD_OK
+                : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to order %u steps", schedule->step_count);
 }

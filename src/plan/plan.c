@@ -15,7 +15,8 @@ static hd_status take_ports(hdi_plan *plan, const hd_program *program, hd_error 
         const hd_port *port = &program->ports[i];
         const char *name = hdi_arena_text(&plan->arena, port->name, strlen(port->name));
         if (!name) return no_memory(error);
-        plan->ports[plan->port_count++] = (hdi_plan_port){ name, port->kind, hd_tensor_bytes(port->dtype, port->shape) };
+        plan->ports[plan->port_count++] =
+            (hdi_plan_port){ name, port->kind, hd_tensor_bytes(port->dtype, port->shape) };
     }
     return HD_OK;
 }
@@ -52,7 +53,8 @@ typedef struct linking {
 static hdi_plan_slot *slot_at(const linking *l, home at) { return &l->plan->segments[at.segment].slots[at.slot]; }
 
 static bool keep_home(linking *l, uint32_t device, const char *name, home found) {
-    if (!hdi_grow(l->plan->arena.allocator, &l->homes, &l->capacity, (size_t)l->count + 1, sizeof *l->homes)) return false;
+    if (!hdi_grow(l->plan->arena.allocator, &l->homes, &l->capacity, (size_t)l->count + 1, sizeof *l->homes))
+        return false;
     l->homes[l->count++] = found;
     return hdi_names_add(&l->names[device], name, strlen(name), l->count);
 }
@@ -98,12 +100,14 @@ static hd_status link_slot(linking *l, home at, hd_error *error) {
     return kept ? HD_OK : no_memory(error);
 }
 
-static hd_status link_segments(hdi_plan *plan, const hd_program *program, const hdi_segments *segments, hd_error *error) {
+static hd_status link_segments(hdi_plan *plan, const hd_program *program, const hdi_segments *segments,
+                               hd_error *error) {
     linking l = { .plan = plan, .program = program, .segments = segments };
     hd_status status = HD_OK;
     for (uint32_t d = 0; d < HDI_MOST_DEVICES; d++) l.names[d].allocator = plan->arena.allocator;
     for (uint32_t s = 0; s < plan->segment_count && !status; s++)
-        for (uint32_t i = 0; i < plan->segments[s].schedule->slot_count && !status; i++) status = link_slot(&l, (home){ s, i }, error);
+        for (uint32_t i = 0; i < plan->segments[s].schedule->slot_count && !status; i++)
+            status = link_slot(&l, (home){ s, i }, error);
     hdi_free(plan->arena.allocator, l.homes, l.capacity * sizeof *l.homes);
     for (uint32_t d = 0; d < HDI_MOST_DEVICES; d++) hdi_names_free(&l.names[d]);
     return status;
@@ -195,8 +199,8 @@ void hdi_plan_memory_add(hd_plan_memory *sum, const hd_plan_memory *more) {
     sum->unshared_bytes += more->unshared_bytes;
 }
 
-/* The memory of one segment: slots whose home is elsewhere, or that reuse memory, take none, and values that cross count as
- * intermediates. */
+/* The memory of one segment: slots whose home is elsewhere, or that reuse memory, take none, and values that cross
+ * count as intermediates. */
 static hd_plan_memory memory_of(const hdi_plan *plan, uint32_t s) {
     const hdi_plan_segment *segment = &plan->segments[s];
     const uint64_t align = hdi_schedule_alignment(segment->schedule);
@@ -216,7 +220,8 @@ static hd_plan_memory memory_of(const hdi_plan *plan, uint32_t s) {
         else if (slot->kind == HDI_STORAGE_STATE) memory.state_bytes += bytes;
         else memory.output_bytes += bytes;
     }
-    memory.total_bytes = memory.input_bytes + memory.state_bytes + memory.output_bytes + memory.scratch_bytes + memory.constant_bytes;
+    memory.total_bytes =
+        memory.input_bytes + memory.state_bytes + memory.output_bytes + memory.scratch_bytes + memory.constant_bytes;
     return memory;
 }
 
@@ -228,14 +233,16 @@ static hd_status sum_memory(hdi_plan *plan, uint64_t budget_bytes, hd_error *err
     }
     for (uint32_t d = 0; d < plan->device_count; d++)
         if (budget_bytes && plan->on[d].total_bytes > budget_bytes)
-            return hdi_fail(error, HD_STATUS_OVER_BUDGET, "the segments on device %u need %llu bytes and the budget is %llu", d,
+            return hdi_fail(error, HD_STATUS_OVER_BUDGET,
+                            "the segments on device %u need %llu bytes and the budget is %llu", d,
                             (unsigned long long)plan->on[d].total_bytes, (unsigned long long)budget_bytes);
     return HD_OK;
 }
 
 /* ---- making ---- */
 
-static hd_status plan_segments(hdi_plan *plan, const hdi_plan_wish *wish, const hdi_segments *segments, hd_error *error) {
+static hd_status plan_segments(hdi_plan *plan, const hdi_plan_wish *wish, const hdi_segments *segments,
+                               hd_error *error) {
     plan->segments = hdi_arena_alloc(&plan->arena, segments->count * sizeof *plan->segments);
     if (!plan->segments) return no_memory(error);
     plan->segment_count = segments->count;
@@ -264,8 +271,8 @@ static hd_status check_exact(const hdi_plan_wish *wish, hd_error *error) {
 }
 
 /* What the segments are, for people: their programs end with planning. */
-static hd_status describe(hdi_plan *plan, const hd_program *program, const hdi_segments *segments, const char *const *ids,
-                          hd_error *error) {
+static hd_status describe(hdi_plan *plan, const hd_program *program, const hdi_segments *segments,
+                          const char *const *ids, hd_error *error) {
     hdi_text text = { .allocator = plan->arena.allocator };
     hdi_segments_print(program, segments, ids, &text);
     plan->text = text.failed ? NULL : hdi_arena_text(&plan->arena, text.bytes, text.count);
@@ -274,7 +281,8 @@ static hd_status describe(hdi_plan *plan, const hd_program *program, const hdi_s
 }
 
 /* The segments of a settled placement, planned and linked. */
-static hd_status make_segments(hdi_plan *plan, const hdi_plan_wish *wish, const hdi_placement *settled, hd_error *error) {
+static hd_status make_segments(hdi_plan *plan, const hdi_plan_wish *wish, const hdi_placement *settled,
+                               hd_error *error) {
     hdi_split split;
     hdi_segments segments = { 0 };
     hd_status status = hdi_split_make(wish->program, settled, &split, error);
@@ -306,7 +314,8 @@ static uint32_t only_device(const hd_program *program, const hdi_placement *plac
     for (uint32_t i = 0; i < program->node_count; i++) {
         if (placement->of[i].arrives) return placement->device_count;
         if (program->nodes[i].op == HDI_OP_INPUT || program->nodes[i].op == HDI_OP_STATE) continue;
-        if (placement->of[i].share || (only < placement->device_count && placement->of[i].device != only)) return placement->device_count;
+        if (placement->of[i].share || (only < placement->device_count && placement->of[i].device != only))
+            return placement->device_count;
         only = placement->of[i].device;
     }
     return only < placement->device_count ? only : 0;
@@ -336,12 +345,14 @@ static hd_status make(hdi_plan *plan, const hdi_plan_wish *wish, hd_error *error
     if (!status) status = keep_wish(plan, wish, &settled, error);
     const uint32_t only = status ? 0 : only_device(wish->program, &settled);
     if (!status)
-        status = only < plan->device_count ? make_one(plan, wish, only, error) : make_segments(plan, wish, &settled, error);
+        status =
+            only < plan->device_count ? make_one(plan, wish, only, error) : make_segments(plan, wish, &settled, error);
     hdi_placement_free(&settled);
     return status;
 }
 
-hd_status hdi_plan_make(const hd_allocator *allocator, const hdi_plan_wish *wish, hdi_plan **out_plan, hd_error *error) {
+hd_status hdi_plan_make(const hd_allocator *allocator, const hdi_plan_wish *wish, hdi_plan **out_plan,
+                        hd_error *error) {
     hdi_plan *plan = hdi_alloc(allocator, sizeof *plan);
     *out_plan = NULL;
     if (!plan) return no_memory(error);

@@ -1,7 +1,7 @@
 /* plan.h: a plan for n devices: a list of segments, each planned for its device, and of the values that cross between
  * them. Pure like the rest of this room: it reads the facts of each device and calls none. A plan on one device is one
- * segment. Stages, in order: the placement is settled, shared operations are split (program/split.c), the program is cut
- * (program/segments.c), each segment is planned, and what they share and exchange is linked (plan.c). */
+ * segment. Stages, in order: the placement is settled, shared operations are split (program/split.c), the program is
+ * cut (program/segments.c), each segment is planned, and what they share and exchange is linked (plan.c). */
 #ifndef HDI_PLAN_H
 #define HDI_PLAN_H
 
@@ -74,9 +74,9 @@ void hdi_plan_print_segments(const hdi_plan *plan, hdi_text *out_text);
 
 /* ---- plans as files (save.c) ---- */
 
-/* What a plan was made from, and a digest of what came out. Planning is pure, so a plan that is read back is made again,
- * to the byte; and nothing in a file but a checked program, placement and facts ever reaches a device. `ids`
- * are the devices' names, and `program` is the program's text. */
+/* What a plan was made from, and a digest of what came out. Planning is pure, so a plan that is read back is made
+ * again, to the byte; and nothing in a file but a checked program, placement and facts ever reaches a device. `ids` are
+ * the devices' names, and `program` is the program's text. */
 void hdi_plan_save(const hdi_plan *plan, const char *const *ids, const hdi_text *program, hdi_text *out_text);
 /* The parts of such a file; they lie in its text. */
 typedef struct hdi_saved_plan {
@@ -88,8 +88,8 @@ typedef struct hdi_saved_plan {
 /* Statuses: PARSE with the line. */
 hd_status hdi_saved_plan_read(const char *text, size_t bytes, hdi_saved_plan *out_saved, hd_error *error);
 /* Makes the plan again. `program` is that of the file, and `caps` and `ids` are those of the devices now: they must be
- * able to do what the file's could; what was chosen and judged on them is the file's. Statuses: PARSE, UNSUPPORTED (other
- * devices, or another version of heddle), those of hdi_plan_make. */
+ * able to do what the file's could; what was chosen and judged on them is the file's. Statuses: PARSE, UNSUPPORTED
+ * (other devices, or another version of heddle), those of hdi_plan_make. */
 hd_status hdi_saved_plan_make(const hdi_saved_plan *saved, const hd_program *program, const hdi_caps *caps,
                               const char *const *ids, hdi_plan **out_plan, hd_error *error);
 #endif

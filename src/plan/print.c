@@ -41,7 +41,8 @@ static bool repeated(const hdi_schedule_step *step, uint32_t at) {
 }
 
 /* The operands that are only read, or those that are written. */
-static void print_uses(const hdi_schedule *schedule, const hdi_schedule_step *step, const char *separator, bool written, hdi_text *out) {
+static void print_uses(const hdi_schedule *schedule, const hdi_schedule_step *step, const char *separator, bool written,
+                       hdi_text *out) {
     for (uint32_t u = 0; u < step->use_count; u++) {
         if (repeated(step, u) || written != ((step->uses[u].access & HDI_WRITE) != 0)) continue;
         uint64_t offset = step->uses[u].offset;
@@ -72,13 +73,14 @@ static const char *order_of(const hdi_schedule *schedule) {
 
 void hdi_schedule_print(const hdi_schedule *schedule, hdi_text *out) {
     hdi_text_add(out, "math %s, %u steps in %u levels%s, %u kernels, %u slices\n",
-                 schedule->options.math == HD_MATH_EXACT ? "exact" : "fast", schedule->step_count, schedule->level_count,
-                 order_of(schedule), schedule->cmds.kernel_count, schedule->slices);
+                 schedule->options.math == HD_MATH_EXACT ? "exact" : "fast", schedule->step_count,
+                 schedule->level_count, order_of(schedule), schedule->cmds.kernel_count, schedule->slices);
     hdi_text_add(out,
-                 "memory %" PRIu64 " bytes: inputs %" PRIu64 ", states %" PRIu64 ", outputs %" PRIu64 ", constants %" PRIu64
-                 ", scratch %" PRIu64 " (%" PRIu64 " unshared)\n",
-                 schedule->memory.total_bytes, schedule->memory.input_bytes, schedule->memory.state_bytes, schedule->memory.output_bytes,
-                 schedule->memory.constant_bytes, schedule->memory.scratch_bytes, schedule->memory.unshared_bytes);
+                 "memory %" PRIu64 " bytes: inputs %" PRIu64 ", states %" PRIu64 ", outputs %" PRIu64
+                 ", constants %" PRIu64 ", scratch %" PRIu64 " (%" PRIu64 " unshared)\n",
+                 schedule->memory.total_bytes, schedule->memory.input_bytes, schedule->memory.state_bytes,
+                 schedule->memory.output_bytes, schedule->memory.constant_bytes, schedule->memory.scratch_bytes,
+                 schedule->memory.unshared_bytes);
     print_storages(schedule, out);
     for (uint32_t s = 0; s < schedule->step_count; s++) print_step(schedule, s, out);
 }

@@ -83,8 +83,8 @@ static hd_status read_number(reader *r, const char *name, uint64_t most, uint64_
     hdi_span value;
     hd_status status = read_value(r, name, &value);
     if (status || hdi_whole_read(hdi_word_next(&value), most, out)) return status;
-    return hdi_fail(r->error, HD_STATUS_PARSE, "saved plan, line %u: %s is a whole number up to %" PRIu64, r->line - 1, name,
-                    most);
+    return hdi_fail(r->error, HD_STATUS_PARSE, "saved plan, line %u: %s is a whole number up to %" PRIu64, r->line - 1,
+                    name, most);
 }
 
 static hd_status read_options(reader *r, hdi_plan_options *out) {
@@ -108,7 +108,8 @@ static hd_status read_options(reader *r, hdi_plan_options *out) {
 /* A device's facts, up to what comes behind them. */
 static hd_status read_device(reader *r, hdi_saved_plan *saved) {
     if (saved->device_count == HDI_MOST_DEVICES)
-        return hdi_fail(r->error, HD_STATUS_PARSE, "saved plan, line %u: more than %d devices", r->line, HDI_MOST_DEVICES);
+        return hdi_fail(r->error, HD_STATUS_PARSE, "saved plan, line %u: more than %d devices", r->line,
+                        HDI_MOST_DEVICES);
     take(r);
     hdi_span *caps = &saved->caps[saved->device_count++];
     caps->at = r->rest.at;
@@ -122,12 +123,15 @@ hd_status hdi_saved_plan_read(const char *text, size_t bytes, hdi_saved_plan *ou
     const hdi_span first = look(&r);
     hdi_span program;
     *out = (hdi_saved_plan){ 0 };
-    if ((size_t)(first.end - first.at) != sizeof first_line - 1 || memcmp(first.at, first_line, sizeof first_line - 1) != 0)
-        return hdi_fail(error, HD_STATUS_PARSE, "not a saved plan of this version: the first line is \"%s\"", first_line);
+    if ((size_t)(first.end - first.at) != sizeof first_line - 1 ||
+        memcmp(first.at, first_line, sizeof first_line - 1) != 0)
+        return hdi_fail(error, HD_STATUS_PARSE, "not a saved plan of this version: the first line is \"%s\"",
+                        first_line);
     take(&r);
     hd_status status = read_options(&r, &out->options);
     while (!status && begins(&r, "device")) status = read_device(&r, out);
-    if (!status && out->device_count == 0) status = hdi_fail(error, HD_STATUS_PARSE, "saved plan, line %u: no device", r.line);
+    if (!status && out->device_count == 0)
+        status = hdi_fail(error, HD_STATUS_PARSE, "saved plan, line %u: no device", r.line);
     if (!status) status = read_value(&r, "route", &out->route);
     if (!status) status = read_number(&r, "digest", UINT64_MAX, &out->digest);
     if (!status) status = read_value(&r, "program", &program);
@@ -138,8 +142,8 @@ hd_status hdi_saved_plan_read(const char *text, size_t bytes, hdi_saved_plan *ou
 /* ---- making it again ---- */
 
 /* The facts of the file, where the device now can do the same. */
-static hd_status read_caps(const hdi_saved_plan *saved, uint32_t device, const hdi_caps *now, const char *id, hdi_caps *out,
-                           hd_error *error) {
+static hd_status read_caps(const hdi_saved_plan *saved, uint32_t device, const hdi_caps *now, const char *id,
+                           hdi_caps *out, hd_error *error) {
     const hdi_span text = saved->caps[device];
     const hd_status status = hdi_caps_parse(text.at, (size_t)(text.end - text.at), out, error);
     const char *other = status ? NULL : hdi_caps_difference(out, now);
@@ -149,7 +153,8 @@ static hd_status read_caps(const hdi_saved_plan *saved, uint32_t device, const h
                     out->name[0] ? out->name : "a device", id, other);
 }
 
-static hd_status read_route(const hdi_saved_plan *saved, const hd_program *program, hdi_placement *out, hd_error *error) {
+static hd_status read_route(const hdi_saved_plan *saved, const hd_program *program, hdi_placement *out,
+                            hd_error *error) {
     const size_t bytes = (size_t)(saved->route.end - saved->route.at);
     char *route = hdi_alloc(program->allocator, bytes + 1);
     if (!route) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a route");

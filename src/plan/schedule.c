@@ -2,8 +2,9 @@
 #include "plan/schedule.h"
 
 uint32_t hdi_schedule_storage(hdi_schedule *schedule, hdi_storage_kind kind, uint64_t bytes, const char *name) {
-    if (!hdi_grow(schedule->arena.allocator, &schedule->storages, &schedule->storage_capacity, (size_t)schedule->storage_count + 1,
-                  sizeof *schedule->storages)) return HDI_NO_INDEX;
+    if (!hdi_grow(schedule->arena.allocator, &schedule->storages, &schedule->storage_capacity,
+                  (size_t)schedule->storage_count + 1, sizeof *schedule->storages))
+        return HDI_NO_INDEX;
     schedule->storages[schedule->storage_count] = (hdi_storage){
         .kind = kind, .bytes = bytes, .name = name, .parent = HDI_NO_INDEX, .first_level = UINT32_MAX };
     return schedule->storage_count++;
@@ -46,7 +47,8 @@ static hd_status run_stages(hdi_schedule *schedule, const hd_program *program, h
     return status;
 }
 
-static hdi_schedule *new_schedule(const hd_allocator *allocator, const hdi_caps *caps, const hdi_plan_options *options, bool tight) {
+static hdi_schedule *new_schedule(const hd_allocator *allocator, const hdi_caps *caps, const hdi_plan_options *options,
+                                  bool tight) {
     hdi_schedule *schedule = hdi_alloc(allocator, sizeof *schedule);
     if (!schedule) return NULL;
     schedule->arena.allocator = allocator;

@@ -1,5 +1,5 @@
-/* schedule.h: what one device does, and in which order. A plan has a schedule for each of its segments (plan.h). It is a
- * pure function of (program, caps, options): same inputs, same bytes out; no device is asked, nothing is allocated on
+/* schedule.h: what one device does, and in which order. A plan has a schedule for each of its segments (plan.h). It is
+ * a pure function of (program, caps, options): same inputs, same bytes out; no device is asked, nothing is allocated on
  * one. The stages, in order, each reading only what the one before left:
  *   fuse.c    nodes -> steps: views resolved, element-wise chains fused, kernels picked by the kernels room
  *   order.c   steps -> levels: steps of one level do not touch each other's bytes

@@ -1,18 +1,21 @@
 /* share.c: operations shared by rows. What that takes is the time of the program in which they are one operation a
- * device. The parts of least time are searched for, the same ones for all, so that what lies behind one another stays on
- * its device. */
+ * device. The parts of least time are searched for, the same ones for all, so that what lies behind one another stays
+ * on its device. */
 #include "plan/choose.h"
 #include <math.h>
 
-enum { MOST_NODES = 256, ALL = 100 }; /* of a program in which parts are searched for: each look splits it anew; parts of all */
+/* of a program in which parts are searched for: each look splits it anew; parts of all */
+enum { MOST_NODES = 256, ALL = 100 };
 
-hd_status hdi_choose_time(const hdi_choose_wish *wish, const hdi_placement *placement, hdi_placement_time *out_time, hd_error *error) {
+hd_status hdi_choose_time(const hdi_choose_wish *wish, const hdi_placement *placement, hdi_placement_time *out_time,
+                          hd_error *error) {
     hdi_split split;
     hdi_timing timing = { 0 };
     hd_status status = hdi_split_make(wish->plan.program, placement, &split, error);
     if (!status) status = hdi_timing_make(wish, split.program ? split.program : wish->plan.program, &timing, error);
     if (!status) *out_time = hdi_timing_of(&timing, split.program ? &split.placement : placement);
-    for (uint32_t i = 0; !status && i < timing.program->node_count; i++) { /* nothing is placed where it is not computed */
+    /* nothing is placed where it is not computed */
+    for (uint32_t i = 0; !status && i < timing.program->node_count; i++) {
         const uint32_t device = (split.program ? &split.placement : placement)->of[i].device;
         if (timing.alive[i] && hdi_timing_cost(&timing, i, device)->cannot) out_time->total_ns = HUGE_VAL;
     }
@@ -41,7 +44,8 @@ static hd_status place(const sharing *s, const uint32_t *parts, hdi_placement *o
     if (!status) status = hdi_placement_share(out, &share, &number, s->error);
     for (uint32_t i = 0; i < s->t->program->node_count && !status; i++) {
         const bool source = hdi_op_is_source(s->t->program->nodes[i].op);
-        if (source || !s->wanted[i] || !s->t->alive[i] || hdi_share_why_not(s->t->program, i + 1, HDI_SHARE_ROWS)) continue;
+        if (source || !s->wanted[i] || !s->t->alive[i] || hdi_share_why_not(s->t->program, i + 1, HDI_SHARE_ROWS))
+            continue;
         out->of[i].share = number;
         *out_any = *out_any || hdi_timing_cost(s->t, i, 0)->ns > 0;
     }
@@ -86,7 +90,8 @@ static void begin_with(const sharing *s, uint32_t devices, uint32_t *parts) {
     uint32_t left = ALL;
     for (uint32_t d = 0; d < devices; d++) {
         double ns = 1;
-        for (uint32_t i = 0; i < s->t->program->node_count; i++) ns += s->wanted[i] ? hdi_timing_cost(s->t, i, d)->ns : 0;
+        for (uint32_t i = 0; i < s->t->program->node_count; i++)
+            ns += s->wanted[i] ? hdi_timing_cost(s->t, i, d)->ns : 0;
         rate[d] = 1 / ns;
         all += rate[d];
     }
@@ -96,8 +101,8 @@ static void begin_with(const sharing *s, uint32_t devices, uint32_t *parts) {
     }
 }
 
-hd_status hdi_choose_rows(const hdi_timing *timing, const hdi_placement *base, const bool *wanted, hdi_placement *out_placement,
-                          hdi_placement_time *out_time, hd_error *error) {
+hd_status hdi_choose_rows(const hdi_timing *timing, const hdi_placement *base, const bool *wanted,
+                          hdi_placement *out_placement, hdi_placement_time *out_time, hd_error *error) {
     static const uint32_t steps[] = { 10, 5, 2, 1 };
     const uint32_t devices = base->device_count;
     sharing s = { timing, base, wanted, out_placement, out_time, { 0 }, error };

@@ -2,8 +2,8 @@
 #include "kernels/exact.h"
 #include "plan/task.h"
 
-/* "v5 matmul + v6 relu", or of a piece "v5 rows 0-383 matmul", in the plan's arena; NULL without memory. Values are those of
- * the user's program. */
+/* "v5 matmul + v6 relu", or of a piece "v5 rows 0-383 matmul", in the plan's arena; NULL without memory. Values are
+ * those of the user's program. */
 static const char *label_of(hdi_schedule *schedule, const hd_program *program, const hd_value *values, uint32_t count) {
     hdi_text text = { .allocator = schedule->arena.allocator };
     for (uint32_t i = 0; i < count; i++) {
@@ -27,15 +27,20 @@ static hdi_schedule_step *new_step(hdi_schedule *schedule) {
     return step;
 }
 
-static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a step of the plan"); }
+static hd_status no_memory(hd_error *error) {
+    return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a step of the plan");
+}
 
 /* ---- what the kernels room asks back ---- */
 
-static uint32_t temporary(void *user, uint64_t bytes) { return hdi_schedule_storage(user, HDI_STORAGE_SCRATCH, bytes, NULL); }
+static uint32_t temporary(void *user, uint64_t bytes) {
+    return hdi_schedule_storage(user, HDI_STORAGE_SCRATCH, bytes, NULL);
+}
 
 static uint32_t constant(void *user, const void *data, uint64_t bytes) {
     hdi_schedule *schedule = user;
-    for (uint32_t i = 0; i < schedule->storage_count; i++) /* equal tables are shared: rope's is the same in every layer */
+    /* equal tables are shared: rope's is the same in every layer */
+    for (uint32_t i = 0; i < schedule->storage_count; i++)
         if (schedule->storages[i].kind == HDI_STORAGE_CONSTANT && schedule->storages[i].bytes == bytes &&
             memcmp(schedule->storages[i].data, data, (size_t)bytes) == 0) return i;
     void *copy = hdi_arena_alloc(&schedule->arena, (size_t)bytes);
@@ -90,8 +95,10 @@ static hd_status add_launch(hdi_schedule *schedule, const hdi_launch *launch, co
                         launch->groups[0], launch->groups[1], launch->groups[2]);
     for (uint32_t u = 0; u < step->use_count; u++)
         if (schedule->caps.max_binding_bytes && step->uses[u].bytes > schedule->caps.max_binding_bytes)
-            return hdi_fail(error, HD_STATUS_LIMIT, "%s: a tensor of %llu bytes and a binding of this device sees at most %llu", label,
-                            (unsigned long long)step->uses[u].bytes, (unsigned long long)schedule->caps.max_binding_bytes);
+            return hdi_fail(error, HD_STATUS_LIMIT,
+                            "%s: a tensor of %llu bytes and a binding of this device sees at most %llu", label,
+                            (unsigned long long)step->uses[u].bytes,
+                            (unsigned long long)schedule->caps.max_binding_bytes);
     return HD_OK;
 }
 
@@ -113,7 +120,8 @@ static hd_status hold_kernel(hdi_schedule *schedule, hdi_user_kernel *kernel, ui
 }
 
 /* The first bytes of a part are those of an operand. */
-static hd_status emit_beginning(hdi_schedule *schedule, const hdi_use *from, const hdi_use *to, const char *label, hd_error *error) {
+static hd_status emit_beginning(hdi_schedule *schedule, const hdi_use *from, const hdi_use *to, const char *label,
+                                hd_error *error) {
     hdi_schedule_step *step = new_step(schedule);
     if (!step) return no_memory(error);
     step->kind = HDI_CMD_COPY;
@@ -126,8 +134,10 @@ static hd_status emit_beginning(hdi_schedule *schedule, const hdi_use *from, con
     return HD_OK;
 }
 
-/* Operands and parts of the result, as the launch says. What the kernel does not use is shown something that is there. */
-static hd_status bind_custom(hdi_schedule *schedule, const hdi_task *task, hdi_launch *launch, const char *label, hd_error *error) {
+/* Operands and parts of the result, as the launch says. What the kernel does not use is shown something that is
+ * there. */
+static hd_status bind_custom(hdi_schedule *schedule, const hdi_task *task, hdi_launch *launch, const char *label,
+                             hd_error *error) {
     const hdi_custom *custom = task->attrs->custom;
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < custom->binding_count && !status; i++) {
@@ -136,7 +146,8 @@ static hd_status bind_custom(hdi_schedule *schedule, const hdi_task *task, hdi_l
         if (binding->operand) hdi_launch_bind(&operand, &task->inputs[binding->operand - 1], HDI_READ);
         hdi_use use = operand.uses[0];
         if (!binding->operand || binding->bytes)
-            use = (hdi_use){ task->out.storage, binding->offset, (HDI_MAX(binding->bytes, 4u) + 3) & ~UINT64_C(3), HDI_WRITE };
+            use = (hdi_use){ task->out.storage, binding->offset, (HDI_MAX(binding->bytes, 4u) + 3) & ~UINT64_C(3),
+                             HDI_WRITE };
         if (binding->operand && binding->bytes) {
             status = emit_beginning(schedule, &operand.uses[0], &use, label, error);
             use.access = HDI_READ | HDI_WRITE;
@@ -149,8 +160,9 @@ static hd_status bind_custom(hdi_schedule *schedule, const hdi_task *task, hdi_l
 static hd_status emit_custom(hdi_schedule *schedule, const hdi_task *task, const char *label, hd_error *error) {
     const hdi_custom *custom = task->attrs->custom;
     if (custom->push_bytes > schedule->caps.max_push_bytes || custom->kernel_bindings > schedule->caps.max_bindings)
-        return hdi_fail(error, HD_STATUS_LIMIT, "%s: %u push bytes and %u bindings; the device takes %llu and %llu", label,
-                        custom->push_bytes, custom->kernel_bindings, (unsigned long long)schedule->caps.max_push_bytes,
+        return hdi_fail(error, HD_STATUS_LIMIT, "%s: %u push bytes and %u bindings; the device takes %llu and %llu",
+                        label, custom->push_bytes, custom->kernel_bindings,
+                        (unsigned long long)schedule->caps.max_push_bytes,
                         (unsigned long long)schedule->caps.max_bindings);
     uint32_t index = 0;
     hd_status status = hold_kernel(schedule, custom->kernel, &index, error);
@@ -173,8 +185,10 @@ static hd_status emit_custom(hdi_schedule *schedule, const hdi_task *task, const
 
 static hdi_request request_of(const hdi_schedule *schedule, const hdi_task *task) {
     return (hdi_request){
-        .op = task->op, .attrs = task->attrs, .inputs = task->inputs, .input_count = task->input_count, .out = task->out,
-        .chain = task->chain.step_count > 0 ? &task->chain : NULL, .norm = task->norm, .a_norm = task->a_norm, .pair = task->pair,
+        .op = task->op, .attrs = task->attrs, .inputs = task->inputs, .input_count = task->input_count,
+            .out = task->out,
+        .chain = task->chain.step_count > 0 ? &task->chain : NULL, .norm = task->norm, .a_norm = task->a_norm,
+        .pair = task->pair,
         .caps = &schedule->caps, .math = schedule->options.math };
 }
 
@@ -217,9 +231,10 @@ static hdi_task copy_of_words(const hdi_task *task) {
     return words;
 }
 
-/* What the steps from `first` on do, for those who choose a device. What the device does not compute is no failure then. */
-static hd_status note_work(hdi_schedule *schedule, const hd_program *program, const hdi_task *task, uint32_t first, hd_status status,
-                           hd_error *error) {
+/* What the steps from `first` on do, for those who choose a device. What the device does not compute is no failure
+ * then. */
+static hd_status note_work(hdi_schedule *schedule, const hd_program *program, const hdi_task *task, uint32_t first,
+                           hd_status status, hd_error *error) {
     hdi_schedule_work *works = schedule->options.works;
     const hd_value last = task->values[task->value_count - 1];
     hdi_work all = { .kind = HDI_KIND_ELEMENTWISE, .kernels = schedule->step_count - first };
@@ -268,7 +283,8 @@ static hd_status emit_task(hdi_schedule *schedule, const hd_program *program, co
                               .offer = schedule->options.offer };
     const hdi_request request = request_of(schedule, task);
     hd_status status = hdi_kernels_lower(&request, &lowering, error);
-    for (uint32_t i = 0; i < lowering.count && !status; i++) status = add_launch(schedule, &lowering.launches[i], label, error);
+    for (uint32_t i = 0; i < lowering.count && !status; i++)
+        status = add_launch(schedule, &lowering.launches[i], label, error);
     hdi_free(lowering.allocator, lowering.launches, lowering.capacity * sizeof *lowering.launches);
     return status;
 }
@@ -301,7 +317,8 @@ hd_status hdi_task_fill(hdi_schedule *schedule, const hd_program *program, hd_va
     const char *label = label_of(schedule, program, &value, 1);
     if (!step || !label) return no_memory(error);
     step->kind = HDI_CMD_FILL;
-    step->uses[0] = (hdi_use){ tensor->storage, 0, (hd_tensor_bytes(tensor->dtype, tensor->shape) + 3) & ~UINT64_C(3), HDI_WRITE };
+    step->uses[0] =
+        (hdi_use){ tensor->storage, 0, (hd_tensor_bytes(tensor->dtype, tensor->shape) + 3) & ~UINT64_C(3), HDI_WRITE };
     step->use_count = 1;
     step->fill = fill_pattern(tensor->dtype, fill);
     step->bytes = step->uses[0].bytes;

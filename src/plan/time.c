@@ -33,7 +33,8 @@ hd_status hdi_timing_make(const hdi_choose_wish *wish, const hd_program *program
     out->room = hdi_alloc(allocator, wish->device_count * count * sizeof *out->room);
     out->read_on = hdi_alloc(allocator, count * sizeof *out->read_on);
     out->ends = hdi_alloc(allocator, count * sizeof *out->ends);
-    if (!out->costs || !out->readers || !out->alive || !out->resident || !out->segment || !out->room || !out->read_on || !out->ends)
+    if (!out->costs || !out->readers || !out->alive || !out->resident || !out->segment || !out->room || !out->read_on ||
+        !out->ends)
         return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to place %u nodes", program->node_count);
     hdi_plan_wish plan = wish->plan;
     hd_status status = HD_OK;
@@ -43,7 +44,8 @@ hd_status hdi_timing_make(const hdi_choose_wish *wish, const hd_program *program
     for (uint32_t i = 0; i < count; i++) {
         const hd_value from = program->nodes[i].origin.value;
         const uint32_t whole_node = from ? from - 1 : i;
-        out->resident[i] = hdi_dtype_is_quantised(program->nodes[i].dtype) || (wish->resident && wish->resident[whole_node]);
+        out->resident[i] =
+            hdi_dtype_is_quantised(program->nodes[i].dtype) || (wish->resident && wish->resident[whole_node]);
     }
     hdi_program_find_alive(program, out->alive);
     if (!status) find_readers(out);
@@ -76,7 +78,8 @@ double hdi_timing_write_ns(const hdi_timing *t, uint32_t device, uint32_t input)
 }
 
 double hdi_timing_read_ns(const hdi_timing *t, uint32_t device, uint32_t node) {
-    return hdi_cost_read(&t->wish->figures[device], &hdi_timing_cost(t, node, device)->work, bytes_of(&t->program->nodes[node]));
+    return hdi_cost_read(&t->wish->figures[device], &hdi_timing_cost(t, node, device)->work,
+                         bytes_of(&t->program->nodes[node]));
 }
 
 /* A device that computes in the host's memory has values read and written in place. */
@@ -92,7 +95,8 @@ static void find_read_on(hdi_timing *t, const hdi_placement *placement) {
     memset(t->read_on, 0, t->program->node_count * sizeof *t->read_on);
     for (uint32_t i = 0; i < t->program->node_count; i++)
         for (uint32_t k = 0; k < t->program->nodes[i].operand_count && t->alive[i]; k++)
-            if (t->program->nodes[i].operands[k]) t->read_on[t->program->nodes[i].operands[k] - 1] |= 1u << placement->of[i].device;
+            if (t->program->nodes[i].operands[k])
+                t->read_on[t->program->nodes[i].operands[k] - 1] |= 1u << placement->of[i].device;
 }
 
 /* Inputs that are written, outputs that are read, and what crosses on the way. */
@@ -127,7 +131,9 @@ static double overlapped_ns(const hdi_timing *t, const hdi_placement *placement,
             spent += hdi_timing_cost(t, i, device)->ns;
             for (uint32_t k = 0; k < node->operand_count; k++) {
                 const uint32_t from = node->operands[k] - 1;
-                if (node->operands[k] == 0 || t->segment[from] == HDI_NO_SEGMENT || placement->of[from].device == device) continue;
+                if (node->operands[k] == 0 || t->segment[from] == HDI_NO_SEGMENT ||
+                    placement->of[from].device == device)
+                    continue;
                 const double crossing_ns =
                     hdi_timing_crossing_ns(t, placement->of[from].device, device, bytes_of(&t->program->nodes[from]));
                 begin = HDI_MAX(begin, t->ends[t->segment[from]] + crossing_ns);
@@ -159,14 +165,15 @@ hdi_placement_time hdi_timing_of(const hdi_timing *timing, const hdi_placement *
     time.transfers_ns = transfers_ns(&t, placement, &crossings_ns);
     for (uint32_t d = 0; d < placement->device_count; d++) one_by_one += time.nodes_ns[d] + time.submits_ns[d];
     one_by_one += crossings_ns;
-    const double overlapped = seen && time.segments <= MOST_OVERLAPPED ? overlapped_ns(&t, placement, time.segments) : one_by_one;
+    const double overlapped =
+        seen && time.segments <= MOST_OVERLAPPED ? overlapped_ns(&t, placement, time.segments) : one_by_one;
     time.ports_ns = time.transfers_ns - crossings_ns;
     time.total_ns = HDI_MIN(one_by_one, overlapped) + time.ports_ns;
     return time;
 }
 
-hd_status hdi_timing_alone(const hd_program *program, const hdi_caps *caps, const hdi_figures *figures, hdi_placement_time *out_time,
-                           hd_error *error) {
+hd_status hdi_timing_alone(const hd_program *program, const hdi_caps *caps, const hdi_figures *figures,
+                           hdi_placement_time *out_time, hd_error *error) {
     hdi_timing timing = { 0 };
     hdi_placement placement = { 0 };
     const char *const id = "";

@@ -238,7 +238,8 @@ static hd_status read_operands(uint32_t tag, const hdi_node *node, hd_value *out
         if (out_ids[i] != UINT32_MAX) continue;
         const char *name = hdi_op_get(node->op).name;
         snprintf(error->op, sizeof error->op, "%s", name);
-        return hdi_fail(error, HD_STATUS_UNKNOWN_VALUE, "%s: operand %u is a value of another program, or none", name, i + 1);
+        return hdi_fail(error, HD_STATUS_UNKNOWN_VALUE, "%s: operand %u is a value of another program, or none", name,
+                        i + 1);
     }
     return HD_OK;
 }

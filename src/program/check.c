@@ -6,7 +6,8 @@ hd_status hdi_program_check(const hd_program *program, hd_error *error) {
         if (error && error->status == HD_OK) *error = program->error;
         return program->error.status;
     }
-    const bool segment = program->node_count > 0 && program->nodes[0].whole != 0; /* it may do no more than write a state */
+    /* it may do no more than write a state */
+    const bool segment = program->node_count > 0 && program->nodes[0].whole != 0;
     if (program->output_count == 0 && !segment)
         return hdi_fail(error, HD_STATUS_WRONG_STATE, "the program has no output: name one with hd_output");
     return HD_OK;

@@ -20,8 +20,8 @@ static bool begin(hd_error *error, const hdi_custom *kernel, const hd_dispatch_d
         return false;
     }
     if (desc->push_bytes > sizeof custom->push_words || desc->binding_count > HDI_COUNT(custom->bindings)) {
-        hdi_fail(error, HD_STATUS_LIMIT, "dispatch: %u push bytes and %u bindings; the limits are %zu and %zu", desc->push_bytes,
-                 desc->binding_count, sizeof custom->push_words, HDI_COUNT(custom->bindings));
+        hdi_fail(error, HD_STATUS_LIMIT, "dispatch: %u push bytes and %u bindings; the limits are %zu and %zu",
+                 desc->push_bytes, desc->binding_count, sizeof custom->push_words, HDI_COUNT(custom->bindings));
         return false;
     }
     custom->push_bytes = desc->push_bytes;
@@ -36,8 +36,10 @@ static bool check_bindings(hd_error *error, const hdi_custom *kernel, const hd_d
         const bool output = desc->bindings[i].dtype != HD_DTYPE_NONE, held = output || desc->bindings[i].value;
         const bool used = kernel->kernel_uses >> i & 1, written = kernel->kernel_writes >> i & 1;
         if ((held || !used) && (output || !written)) continue;
-        hdi_fail(error, HD_STATUS_ARGUMENT_COUNT, held ? "dispatch: the kernel writes binding %u: it is an output"
-                                                       : "dispatch: the kernel uses binding %u, and nothing is given for it", i);
+        hdi_fail(error, HD_STATUS_ARGUMENT_COUNT,
+                 held ? "dispatch: the kernel writes binding %u: it is an output"
+                      : "dispatch: the kernel uses binding %u, and nothing is given for it",
+                 i);
         return false;
     }
     return true;
@@ -68,14 +70,16 @@ static hd_value put(hd_program *handle, const launch_node *node) {
         .operands = node->operands, .operand_count = node->operand_count });
 }
 
-bool hdi_dispatch_all(hd_program *handle, const hdi_custom *kernel, const hd_dispatch_desc *desc, hd_value *out_values) {
+bool hdi_dispatch_all(hd_program *handle, const hdi_custom *kernel, const hd_dispatch_desc *desc,
+                      hd_value *out_values) {
     launch_node node;
     hd_program *program = handle;
     uint32_t tag;
     if (!hdi_program_see(&program, &tag) || !begin(&program->error, kernel, desc, &node) ||
         !check_bindings(&program->error, kernel, desc)) return false;
     add_bindings(desc, &node);
-    if (node.output_count == 0) hdi_fail(&program->error, HD_STATUS_ARGUMENT_COUNT, "dispatch: no binding is an output");
+    if (node.output_count == 0)
+        hdi_fail(&program->error, HD_STATUS_ARGUMENT_COUNT, "dispatch: no binding is an output");
     const hd_value value = node.output_count ? put(handle, &node) : 0;
     for (uint32_t i = 0; i < desc->binding_count && value; i++) {
         const hd_dispatch_binding *binding = &desc->bindings[i];
@@ -99,7 +103,8 @@ hd_value hdi_dispatch(hd_program *handle, const hdi_custom *kernel, const hd_dis
             if (values[i]) return values[i];
     }
     if (desc->input_count > HDI_COUNT(node.operands)) {
-        hdi_fail(&program->error, HD_STATUS_ARGUMENT_COUNT, "dispatch: %u inputs; a kernel has at most 16 bindings", desc->input_count);
+        hdi_fail(&program->error, HD_STATUS_ARGUMENT_COUNT, "dispatch: %u inputs; a kernel has at most 16 bindings",
+                 desc->input_count);
         return 0;
     }
     if (desc->input_count) memcpy(node.operands, desc->inputs, desc->input_count * sizeof *node.operands);

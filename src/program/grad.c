@@ -1,14 +1,15 @@
 /* grad.c: gradients, a program -> program step: operations that give the derivatives of one number, the loss, are added
- * behind those that are there. The walk goes from the loss back, by descending number of the values, and visits each value
- * on a way from a wanted one to the loss once, when all of its consumers have given their parts. Parts are added in the
- * order of the consumers' numbers, and of operands of one consumer in theirs: the first two, then the third, and so on. */
+ * behind those that are there. The walk goes from the loss back, by descending number of the values, and visits each
+ * value on a way from a wanted one to the loss once, when all of its consumers have given their parts. Parts are added
+ * in the order of the consumers' numbers, and of operands of one consumer in theirs: the first two, then the third, and
+ * so on. */
 #include "program/grad.h"
 #include "program/attrs.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A consumer's part of a value's gradient. Sums over rows are one for each chunk, made at once, so that what they are made of
- * need not be there any longer; where a value has one consumer they are added at once, too. */
+/* A consumer's part of a value's gradient. Sums over rows are one for each chunk, made at once, so that what they are
+ * made of need not be there any longer; where a value has one consumer they are added at once, too. */
 typedef struct part {
     hd_value value;    /* or, of a slice, what is to be put in its place; or rows [I,n] of a table, */
     hd_value indices;  /* i32 [I], which are added one by one, chunk by chunk. Else 0 */
@@ -72,13 +73,15 @@ void hdi_grad_refuse(hdi_grad *g, hd_status status, const char *why) {
 /* ---- what rules ask ---- */
 
 bool hdi_grad_wants(const hdi_grad *g, uint32_t index) {
-    return index < g->node.operand_count && g->node.operands[index] != 0 && (g->walk->marks[g->node.operands[index]] & MARK_LEADS);
+    return index < g->node.operand_count && g->node.operands[index] != 0 &&
+           (g->walk->marks[g->node.operands[index]] & MARK_LEADS);
 }
 
 /* May a value be computed again? Not what the caller gave or named, what lies in a state, and a caller's kernel's. */
 static bool stays(const hdi_grad_walk *walk, const hd_program *program, hd_value value) {
     const hdi_node *node = hdi_program_node(program, value);
-    if (!walk->desc->recompute || value > walk->loss || (walk->marks[value] & MARK_KEPT) || node->is_output) return true;
+    if (!walk->desc->recompute || value > walk->loss || (walk->marks[value] & MARK_KEPT) || node->is_output)
+        return true;
     if (hdi_op_is_source(node->op) || hdi_op_shows_state(node->op) || node->op == HDI_OP_DISPATCH) return true;
     for (uint32_t i = 0; i < node->operand_count; i++) {
         const hdi_node *operand = hdi_program_node(program, node->operands[i]);
@@ -91,7 +94,8 @@ static bool stays(const hdi_grad_walk *walk, const hd_program *program, hd_value
 static hd_value write_again(hd_program *program, const hdi_grad_walk *walk, hd_value value) {
     hdi_node node = program->nodes[value - 1];
     hd_value operands[HDI_MAX_OPERANDS];
-    for (uint32_t i = 0; i < node.operand_count; i++) operands[i] = node.operands[i] ? walk->again[node.operands[i]] : 0;
+    for (uint32_t i = 0; i < node.operand_count; i++)
+        operands[i] = node.operands[i] ? walk->again[node.operands[i]] : 0;
     node.operands = operands;
     return hdi_program_add(program, &node);
 }
@@ -142,8 +146,9 @@ hd_value hdi_grad_nought(hdi_grad *g) {
 hd_value hdi_grad_find(const hdi_grad *g, const hdi_grad_constant *wanted) {
     for (uint32_t i = 0; i < g->walk->constant_count; i++) {
         const hdi_grad_constant *one = &g->walk->constants[i];
-        if (one->dtype == wanted->dtype && one->counts == wanted->counts && memcmp(&one->value, &wanted->value, sizeof one->value) == 0 &&
-            hdi_shape_equal(one->shape, wanted->shape)) return one->made;
+        if (one->dtype == wanted->dtype && one->counts == wanted->counts &&
+            memcmp(&one->value, &wanted->value, sizeof one->value) == 0 && hdi_shape_equal(one->shape, wanted->shape))
+            return one->made;
     }
     return 0;
 }
@@ -151,7 +156,8 @@ hd_value hdi_grad_keep(hdi_grad *g, hdi_grad_constant made) {
     enum { MOST_ELEMENTS = 1 << 16 };
     hdi_grad_walk *walk = g->walk;
     if (hd_shape_elements(made.shape) > MOST_ELEMENTS) return made.made;
-    if (!hdi_grow(g->program->allocator, &walk->constants, &walk->constant_capacity, walk->constant_count + 1, sizeof made)) {
+    if (!hdi_grow(g->program->allocator, &walk->constants, &walk->constant_capacity, walk->constant_count + 1,
+                  sizeof made)) {
         fail(g->program, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a constant");
         return 0;
     }
@@ -221,10 +227,13 @@ static void give_chunks(hdi_grad *g, uint32_t index, hd_value x, int64_t step) {
     const int64_t length = hdi_grad_shape(g, x).dims[0], n = (int64_t)hd_shape_elements(shape), whole = length / step;
     const hd_value chunks = hd_reshape(p, rows_of(g, x, 0, whole * step), HD_SHAPE(whole, step, n));
     const hd_value sums = hd_reshape(p, hd_sum(p, chunks, 1), HD_SHAPE(whole, n));
-    const hd_value rest = whole * step < length ? hd_reshape(p, hd_sum(p, rows_of(g, x, whole * step, length), 0), HD_SHAPE(1, n)) : 0;
+    const hd_value rest =
+        whole * step < length ? hd_reshape(p, hd_sum(p, rows_of(g, x, whole * step, length), 0), HD_SHAPE(1, n)) : 0;
     if (alone(g, index) && whole > 1) { /* scatter_add adds rows in their order to what is there */
-        const hd_value before = so_far(g->walk, g->node.operands[index]), zero = hdi_grad_fill(g, HD_I32, HD_SHAPE(whole), 0);
-        hd_value sum = before ? hdi_grad_wide(g, hd_reshape(p, before, HD_SHAPE(1, n))) : hdi_grad_fill(g, HD_F32, HD_SHAPE(1, n), 0);
+        const hd_value before = so_far(g->walk, g->node.operands[index]),
+                       zero = hdi_grad_fill(g, HD_I32, HD_SHAPE(whole), 0);
+        hd_value sum = before ? hdi_grad_wide(g, hd_reshape(p, before, HD_SHAPE(1, n)))
+                              : hdi_grad_fill(g, HD_F32, HD_SHAPE(1, n), 0);
         sum = hd_scatter_add(p, sum, zero, hdi_grad_wide(g, sums));
         if (rest) sum = plus(g, sum, rest);
         add_part(g, index, (part){ .value = hd_reshape(p, sum, shape), .added = true });
@@ -285,7 +294,8 @@ static int by_begin(const void *a, const void *b) {
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* Slices of one value that lie side by side along one axis and leave nothing out: their parts joined. 0: they are not so. */
+/* Slices of one value that lie side by side along one axis and leave nothing out: their parts joined. 0: they are not
+ * so. */
 static hd_value joined(hdi_grad *g, hd_value value) {
     const hdi_grad_walk *walk = g->walk;
     const hd_shape shape = hdi_grad_shape(g, value);
@@ -335,17 +345,20 @@ static hd_value add_chunk(hdi_grad *g, hd_value value, const part *one, hd_value
         if (one->chunk != k) return sum;
         return plus(g, sum, in_place(g, one, shape));
     }
-    const bool only = g->walk->parts[g->walk->first[value] - 1].next == 0; /* chunks or not, rows are added one by one */
-    const int64_t length = hdi_grad_shape(g, one->value).dims[0], step = only ? length : chunk_of(g, length, 1), begin = k * step;
+    /* chunks or not, rows are added one by one */
+    const bool only = g->walk->parts[g->walk->first[value] - 1].next == 0;
+    const int64_t length = hdi_grad_shape(g, one->value).dims[0], step = only ? length : chunk_of(g, length, 1),
+                  begin = k * step;
     if (begin >= length) return sum;
     const hd_dtype dtype = hdi_grad_type(g, sum ? sum : one->value);
     if (!sum) sum = hdi_grad_fill(g, dtype, shape, 0);
     const int64_t end = HDI_MIN(begin + step, length);
-    return hd_scatter_add(p, sum, rows_of(g, one->indices, begin, end), hdi_grad_to(g, rows_of(g, one->value, begin, end), dtype));
+    return hd_scatter_add(p, sum, rows_of(g, one->indices, begin, end),
+                          hdi_grad_to(g, rows_of(g, one->value, begin, end), dtype));
 }
 
-/* The gradient of a value, all parts of which are there; 0: there are none. Chunk by chunk, and in each part by part, to what
- * there was before. Of narrow types several are added in f32. */
+/* The gradient of a value, all parts of which are there; 0: there are none. Chunk by chunk, and in each part by part,
+ * to what there was before. Of narrow types several are added in f32. */
 static hd_value total(hdi_grad *g, hd_value value, hd_value sum, bool keep_wide) {
     const hdi_grad_walk *walk = g->walk;
     const hd_value whole = sum ? 0 : joined(g, value);
@@ -380,7 +393,8 @@ static void mark_ways(const hd_program *program, const hdi_grad_walk *walk) {
     }
 }
 
-/* What a gradient goes on from is added before all else, which the gradients of what the value is made of would lack. */
+/* What a gradient goes on from is added before all else, which the gradients of what the value is made of would
+ * lack. */
 static void check_continued(hd_program *program, const hdi_grad_walk *walk) {
     for (size_t i = 0; i < walk->wanted_count && walk->desc->continued; i++) {
         const hdi_node *node = hdi_program_node(program, walk->wanted[i]);
@@ -388,8 +402,10 @@ static void check_continued(hd_program *program, const hdi_grad_walk *walk) {
         for (uint32_t k = 0; k < node->operand_count && walk->wanted[i] <= walk->loss; k++)
             leads_on |= node->operands[k] && (walk->marks[node->operands[k]] & MARK_LEADS);
         if (leads_on && walk->desc->continued[i] && !failed(program))
-            fail(program, HD_STATUS_INVALID_ARGUMENT, "value %u is no input or state but made of another wanted value: its gradient "
-                 "cannot be continued", walk->wanted[i]);
+            fail(program, HD_STATUS_INVALID_ARGUMENT,
+                 "value %u is no input or state but made of another wanted value: its gradient "
+                 "cannot be continued",
+                 walk->wanted[i]);
     }
 }
 
@@ -415,24 +431,30 @@ static void walk_back(hd_program *program, hdi_grad_walk *walk, hd_value *out_gr
     }
 }
 
-static bool check(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count, const hd_gradients_desc *desc) {
+static bool check(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count,
+                  const hd_gradients_desc *desc) {
     const hdi_node *node = hdi_program_node(program, loss), *given = hdi_program_node(program, desc->loss_gradient);
-    if (!node) fail(program, HD_STATUS_UNKNOWN_VALUE, "the loss is value %u, the program has 1 to %u", loss, program->node_count);
+    if (!node)
+        fail(program, HD_STATUS_UNKNOWN_VALUE, "the loss is value %u, the program has 1 to %u", loss,
+             program->node_count);
     else if (node->dtype != HD_F32 || (hd_shape_elements(node->shape) != 1 && !desc->loss_gradient))
-        fail(program, HD_STATUS_SHAPE, "the loss is %s %s, it must be one f32: sum it, or give loss_gradient", hd_dtype_name(node->dtype),
-             hdi_shape_text(node->shape, (char[HDI_SHAPE_TEXT]){ 0 }));
+        fail(program, HD_STATUS_SHAPE, "the loss is %s %s, it must be one f32: sum it, or give loss_gradient",
+             hd_dtype_name(node->dtype), hdi_shape_text(node->shape, (char[HDI_SHAPE_TEXT]){ 0 }));
     else if (desc->loss_gradient && (!given || given->dtype != HD_F32 || !hdi_shape_equal(given->shape, node->shape)))
         fail(program, HD_STATUS_SHAPE, "loss_gradient must be a value of the loss's type and shape");
     for (size_t i = 0; i < wanted_count + desc->kept_count && !failed(program); i++) {
         const hd_value value = i < wanted_count ? wanted[i] : desc->kept[i - wanted_count];
         if (!hdi_program_node(program, value))
-            fail(program, HD_STATUS_UNKNOWN_VALUE, "%s %u, the program has 1 to %u", i < wanted_count ? "wanted is value" : "kept is value",
-                 value, program->node_count);
+            fail(program, HD_STATUS_UNKNOWN_VALUE, "%s %u, the program has 1 to %u",
+                 i < wanted_count ? "wanted is value" : "kept is value", value, program->node_count);
     }
     for (size_t i = 0; i < wanted_count && desc->continued && !failed(program); i++) {
-        const hdi_node *before = hdi_program_node(program, desc->continued[i]), *of = hdi_program_node(program, wanted[i]);
-        if (desc->continued[i] != 0 && (!before || before->dtype != of->dtype || !hdi_shape_equal(before->shape, of->shape)))
-            fail(program, HD_STATUS_SHAPE, "what the gradient of value %u goes on from must have its type and shape", wanted[i]);
+        const hdi_node *before = hdi_program_node(program, desc->continued[i]),
+                       *of = hdi_program_node(program, wanted[i]);
+        if (desc->continued[i] != 0 &&
+            (!before || before->dtype != of->dtype || !hdi_shape_equal(before->shape, of->shape)))
+            fail(program, HD_STATUS_SHAPE, "what the gradient of value %u goes on from must have its type and shape",
+                 wanted[i]);
     }
     return !failed(program);
 }
@@ -458,8 +480,11 @@ static void end(const hd_program *program, hdi_grad_walk *walk) {
 }
 
 hd_status hdi_program_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count,
-                                const hd_gradients_desc *desc, hdi_kernel_gradient_fn find_kernel, hd_value *out_gradients) {
-    hdi_grad_walk walk = { .desc = desc, .find_kernel = find_kernel, .loss = loss, .wanted = wanted, .wanted_count = wanted_count };
+                                const hd_gradients_desc *desc, hdi_kernel_gradient_fn find_kernel,
+                                hd_value *out_gradients) {
+    hdi_grad_walk walk = {
+        .desc = desc, .find_kernel = find_kernel, .loss = loss, .wanted = wanted, .wanted_count = wanted_count
+    };
     for (size_t i = 0; i < wanted_count; i++) out_gradients[i] = 0;
     if (failed(program) || !check(program, loss, wanted, wanted_count, desc)) return program->error.status;
     if (!begin(program, &walk)) fail(program, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the walk");
@@ -478,13 +503,14 @@ hd_status hdi_program_gradients(hd_program *program, hd_value loss, const hd_val
     return program->error.status;
 }
 
-hd_status hdi_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count, const hd_gradients_desc *desc,
-                        hdi_kernel_gradient_fn find_kernel, hd_value *out_gradients) {
+hd_status hdi_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count,
+                        const hd_gradients_desc *desc, hdi_kernel_gradient_fn find_kernel, hd_value *out_gradients) {
     hd_gradients_desc wishes = *desc;
     uint32_t tag;
     if (!hdi_program_see(&program, &tag)) return HDI_REFUSE(program);
     if (wanted_count > 0 && (!wanted || !out_gradients)) return HD_STATUS_NULL_POINTER;
-    if ((wishes.kept_count > 0 && !wishes.kept) || (wishes.kernel_count > 0 && !wishes.kernels)) return HD_STATUS_NULL_POINTER;
+    if ((wishes.kept_count > 0 && !wishes.kept) || (wishes.kernel_count > 0 && !wishes.kernels))
+        return HD_STATUS_NULL_POINTER;
     const size_t kept_end = wanted_count + wishes.kept_count, count = kept_end + (wishes.continued ? wanted_count : 0);
     hd_value *ids = hdi_alloc(program->allocator, count * sizeof *ids);
     if (count > 0 && !ids) return HD_STATUS_OUT_OF_HOST_MEMORY;
@@ -494,8 +520,8 @@ hd_status hdi_gradients(hd_program *program, hd_value loss, const hd_value *want
     wishes.loss_gradient = hdi_value_id(tag, wishes.loss_gradient);
     wishes.kept = ids ? ids + wanted_count : NULL;
     wishes.continued = ids && wishes.continued ? ids + kept_end : NULL;
-    const hd_status status = hdi_program_gradients(program, hdi_value_id(tag, loss), ids, wanted_count, &wishes, find_kernel,
-                                                   out_gradients);
+    const hd_status status =
+        hdi_program_gradients(program, hdi_value_id(tag, loss), ids, wanted_count, &wishes, find_kernel, out_gradients);
     for (size_t i = 0; i < wanted_count; i++) out_gradients[i] = hdi_value_shown(tag, out_gradients[i]);
     hdi_free(program->allocator, ids, count * sizeof *ids);
     return status;

@@ -1,6 +1,6 @@
-/* grad.h: gradients, for the files grad*.c of this room only. grad.c walks a program from the loss back; a rule, named in
- * its operation's row of op_table.inc, adds the operations that give the gradients of the operands from the gradient of
- * the result. Rules are written in operations that there are; those that are alike share a file: grad_elementwise.c,
+/* grad.h: gradients, for the files grad*.c of this room only. grad.c walks a program from the loss back; a rule, named
+ * in its operation's row of op_table.inc, adds the operations that give the gradients of the operands from the gradient
+ * of the result. Rules are written in operations that there are; those that are alike share a file: grad_elementwise.c,
  * grad_form.c, grad_rows.c, grad_tables.c, grad_products.c. */
 #ifndef HDI_PROGRAM_GRAD_H
 #define HDI_PROGRAM_GRAD_H
@@ -25,8 +25,8 @@ hd_value hdi_grad_x(hdi_grad *g, uint32_t index);
 hd_value hdi_grad_y(hdi_grad *g);
 /* A gradient of operand `index`: of its shape or one that it broadcasts to, and of its type or f32. 0: none. */
 void hdi_grad_give(hdi_grad *g, uint32_t index, hd_value dx);
-/* The same as sums over rows, which are made chunk by chunk: x^T dy, or dy^T x if `turned`, of [rows,K] and [rows,N]; and
- * `rows` [I,n] added to the rows of a table that `indices`, i32 [I], name. */
+/* The same as sums over rows, which are made chunk by chunk: x^T dy, or dy^T x if `turned`, of [rows,K] and [rows,N];
+ * and `rows` [I,n] added to the rows of a table that `indices`, i32 [I], name. */
 void hdi_grad_give_product(hdi_grad *g, uint32_t index, hd_value x, hd_value dy, bool turned);
 void hdi_grad_give_rows(hdi_grad *g, uint32_t index, hd_value indices, hd_value rows);
 /* Fails by name; sticks to the program. */
@@ -61,21 +61,28 @@ hd_value hdi_grad_whole(hdi_grad *g, int64_t value);
 hd_value hdi_grad_count(hdi_grad *g, uint32_t rank, uint32_t axis, int64_t length);
 /* x repeated along the axes where it has length 1. */
 hd_value hdi_grad_expand(hdi_grad *g, hd_value x, hd_shape shape);
-/* Sums over the axes that `shape` was broadcast along. Neighbouring ones count as one axis; the last such is summed first. */
+/* Sums over the axes that `shape` was broadcast along. Neighbouring ones count as one axis; the last such is summed
+ * first. */
 hd_value hdi_grad_sum_to(hdi_grad *g, hd_value x, hd_shape shape);
 hd_value hdi_grad_flat(hdi_grad *g, hd_value x, uint32_t axes); /* the first `axes` axes, 1 or more, as one */
 /* condition ? x : 0 and condition ? 0 : x. */
 hd_value hdi_grad_where(hdi_grad *g, hd_value condition, hd_value x);
 hd_value hdi_grad_unless(hdi_grad *g, hd_value condition, hd_value x);
 
-static inline hd_value hdi_grad_times(hdi_grad *g, hd_value x, float factor) { return hd_scale(g->program, x, factor, 0); }
+static inline hd_value hdi_grad_times(hdi_grad *g, hd_value x, float factor) {
+    return hd_scale(g->program, x, factor, 0);
+}
 
 /* The rules, by the gradient column. */
 #define HDI_GRAD_LIST(X) \
-    X(add) X(sub) X(mul) X(div) X(extreme) X(scale) X(neg) X(abs) X(sqrt) X(exp) X(log) X(sin) X(cos) X(relu) X(leaky_relu) \
-    X(elu) X(sigmoid) X(tanh) X(silu) X(gelu) X(gelu_tanh) X(erf) X(clip) X(choice) X(same) X(permute) X(reshape) X(concat) \
-    X(slice) X(pad) X(sum) X(prod) X(cumsum) X(mean) X(pick) X(dot) X(softmax) X(log_softmax) X(rms_norm) X(layer_norm) \
-    X(matmul) X(experts) X(gather) X(take_along) X(scatter_add) X(scatter_mul) X(scatter_pick) X(write_rows) X(assign) X(rope) \
+    X(add) X(sub) X(mul) X(div) X(extreme) X(scale) X(neg) X(abs) X(sqrt) X(exp) X(log) X(sin) X(cos) X(relu) \
+        X(leaky_relu) \
+    X(elu) X(sigmoid) X(tanh) X(silu) X(gelu) X(gelu_tanh) X(erf) X(clip) X(choice) X(same) X(permute) X(reshape) \
+        X(concat) \
+    X(slice) X(pad) X(sum) X(prod) X(cumsum) X(mean) X(pick) X(dot) X(softmax) X(log_softmax) X(rms_norm) \
+        X(layer_norm) \
+    X(matmul) X(experts) X(gather) X(take_along) X(scatter_add) X(scatter_mul) X(scatter_pick) X(write_rows) X(assign) \
+        X(rope) \
     X(attention) X(cross_entropy) X(dispatch)
 #define HDI_GRAD_DECLARE(name) void hdi_grad_##name(hdi_grad *g);
 HDI_GRAD_LIST(HDI_GRAD_DECLARE)

@@ -1,5 +1,5 @@
-/* grad_elementwise.c: rules of element-wise operations. Formulas are the derivatives of the operations' own; where there is
- * no derivative (ties, corners, 0) they do as PyTorch does. Rules of more than one rounding compute in f32. */
+/* grad_elementwise.c: rules of element-wise operations. Formulas are the derivatives of the operations' own; where
+ * there is no derivative (ties, corners, 0) they do as PyTorch does. Rules of more than one rounding compute in f32. */
 #include "program/grad.h"
 
 static hd_value one_minus(hdi_grad *g, hd_value x) { return hd_scale(g->program, x, -1, 1); }
@@ -41,7 +41,8 @@ void hdi_grad_extreme(hdi_grad *g) {
     const bool larger = g->node.op == HDI_OP_MAXIMUM;
     const hd_value a = hdi_grad_x(g, 0), b = hdi_grad_x(g, 1);
     const hd_value shared = hd_where(p, hd_equal(p, a, b), hdi_grad_times(g, g->dy, 0.5f), g->dy);
-    const hd_value b_taken = larger ? hd_less(p, a, b) : hd_less(p, b, a), a_taken = larger ? hd_less(p, b, a) : hd_less(p, a, b);
+    const hd_value b_taken = larger ? hd_less(p, a, b) : hd_less(p, b, a),
+                   a_taken = larger ? hd_less(p, b, a) : hd_less(p, a, b);
     if (hdi_grad_wants(g, 0)) hdi_grad_give(g, 0, hdi_grad_unless(g, b_taken, shared));
     if (hdi_grad_wants(g, 1)) hdi_grad_give(g, 1, hdi_grad_unless(g, a_taken, shared));
 }
@@ -51,7 +52,9 @@ void hdi_grad_scale(hdi_grad *g) {
 }
 void hdi_grad_neg(hdi_grad *g) { hdi_grad_give(g, 0, hd_neg(g->program, g->dy)); }
 void hdi_grad_abs(hdi_grad *g) { hdi_grad_give(g, 0, times(g, g->dy, hd_sign(g->program, hdi_grad_x(g, 0)))); }
-void hdi_grad_sqrt(hdi_grad *g) { hdi_grad_give(g, 0, hd_div(g->program, dy_wide(g), hdi_grad_times(g, y_wide(g), 2))); }
+void hdi_grad_sqrt(hdi_grad *g) {
+    hdi_grad_give(g, 0, hd_div(g->program, dy_wide(g), hdi_grad_times(g, y_wide(g), 2)));
+}
 void hdi_grad_exp(hdi_grad *g) { hdi_grad_give(g, 0, times(g, g->dy, hdi_grad_y(g))); }
 void hdi_grad_log(hdi_grad *g) { hdi_grad_give(g, 0, hd_div(g->program, g->dy, hdi_grad_x(g, 0))); }
 void hdi_grad_sin(hdi_grad *g) { hdi_grad_give(g, 0, times(g, dy_wide(g), hd_cos(g->program, x_wide(g)))); }
@@ -98,17 +101,20 @@ void hdi_grad_gelu(hdi_grad *g) {
     hd_program *p = g->program;
     const hd_value x = x_wide(g);
     const hd_value below = hd_scale(p, hd_erf(p, hdi_grad_times(g, x, 0.70710678118654752f)), 0.5f, 0.5f);
-    const hd_value density = hdi_grad_times(g, hd_exp(p, hdi_grad_times(g, times(g, x, x), -0.5f)), 0.39894228040143268f);
+    const hd_value density =
+        hdi_grad_times(g, hd_exp(p, hdi_grad_times(g, times(g, x, x), -0.5f)), 0.39894228040143268f);
     hdi_grad_give(g, 0, times(g, dy_wide(g), hd_add(p, below, times(g, x, density))));
 }
 
-/* (1 + t) / 2 + x / 2 * (1 - t^2) * c * (1 + 3 * 0.044715 x^2) with t = tanh(c * (x + 0.044715 x^3)), c = sqrt(2 / pi). */
+/* (1 + t) / 2 + x / 2 * (1 - t^2) * c * (1 + 3 * 0.044715 x^2) with t = tanh(c * (x + 0.044715 x^3)), c = sqrt(2 /
+ * pi). */
 void hdi_grad_gelu_tanh(hdi_grad *g) {
     hd_program *p = g->program;
     const float c = 0.79788456080286536f, cubic = 0.044715f;
     const hd_value x = x_wide(g), squared = times(g, x, x);
     const hd_value t = hd_tanh(p, times(g, x, hd_scale(p, squared, c * cubic, c)));
-    const hd_value inner = hd_scale(p, squared, 1.5f * c * cubic, 0.5f * c); /* half of the derivative of t's argument */
+    /* half of the derivative of t's argument */
+    const hd_value inner = hd_scale(p, squared, 1.5f * c * cubic, 0.5f * c);
     const hd_value steep = times(g, times(g, x, one_minus(g, times(g, t, t))), inner);
     hdi_grad_give(g, 0, times(g, dy_wide(g), hd_add(p, hd_scale(p, t, 0.5f, 0.5f), steep)));
 }
@@ -121,7 +127,8 @@ void hdi_grad_erf(hdi_grad *g) {
 /* Inside only: 0 at the ends, as relu has at 0. */
 void hdi_grad_clip(hdi_grad *g) {
     hd_program *p = g->program;
-    const hd_value x = hdi_grad_x(g, 0), low = number(g, g->node.attrs.floats[0]), high = number(g, g->node.attrs.floats[1]);
+    const hd_value x = hdi_grad_x(g, 0), low = number(g, g->node.attrs.floats[0]),
+                   high = number(g, g->node.attrs.floats[1]);
     hdi_grad_give(g, 0, hdi_grad_where(g, hd_less(p, low, x), hdi_grad_where(g, hd_less(p, x, high), g->dy)));
 }
 

@@ -44,8 +44,8 @@ void hdi_grad_mean(hdi_grad *g) {
     hdi_grad_give(g, 0, hdi_grad_expand(g, hdi_grad_times(g, hdi_grad_wide(g, g->dy), share), x_shape(g)));
 }
 
-/* The product of the others. With u = x where x is not 0, else 1, and P the product of the u: P / u where no other x is 0,
- * else 0. */
+/* The product of the others. With u = x where x is not 0, else 1, and P the product of the u: P / u where no other x is
+ * 0, else 0. */
 void hdi_grad_prod(hdi_grad *g) {
     hd_program *p = g->program;
     const int axis = (int)axis_of(g);

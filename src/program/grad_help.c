@@ -1,5 +1,5 @@
-/* grad_help.c: what the rules of grad*.c are made of: constants, and shapes that broadcast. A program has no constants, so
- * they are made of the loss: less(loss, loss) is 0, whatever the loss is. */
+/* grad_help.c: what the rules of grad*.c are made of: constants, and shapes that broadcast. A program has no constants,
+ * so they are made of the loss: less(loss, loss) is 0, whatever the loss is. */
 #include "program/grad.h"
 
 hd_shape hdi_grad_shape(const hdi_grad *g, hd_value value) {
@@ -68,7 +68,8 @@ hd_value hdi_grad_expand(hdi_grad *g, hd_value x, hd_shape shape) {
 hd_value hdi_grad_sum_to(hdi_grad *g, hd_value x, hd_shape shape) {
     hd_program *p = g->program;
     hd_shape from = hdi_grad_shape(g, x);
-    if (hd_shape_elements(from) == hd_shape_elements(shape)) return hdi_shape_equal(from, shape) ? x : hd_reshape(p, x, shape);
+    if (hd_shape_elements(from) == hd_shape_elements(shape))
+        return hdi_shape_equal(from, shape) ? x : hd_reshape(p, x, shape);
     const uint32_t before = from.rank - shape.rank;
     for (uint32_t end = from.rank; end > 0; end--) {
         uint32_t begin = end, left = 0;

@@ -11,13 +11,14 @@ static bool has_batch(hd_shape shape) {
     return false;
 }
 
-/* With A' and B' as they are multiplied, C = A' B': dA' = dC B'^T. A transposed A gets its own transposed, B' dC^T, which a
- * quantised B cannot begin. */
+/* With A' and B' as they are multiplied, C = A' B': dA' = dC B'^T. A transposed A gets its own transposed, B' dC^T,
+ * which a quantised B cannot begin. */
 static hd_value of_a(hdi_grad *g, bool swap_a, bool swap_b) {
     hd_program *p = g->program;
     const hd_value b = hdi_grad_x(g, 1);
     if (swap_a && hdi_dtype_is_float(hdi_grad_type(g, b))) /* the result has the first one's type */
-        return hd_matmul_with(p, hdi_grad_to(g, b, hdi_grad_type(g, g->dy)), g->dy, HD_TRANSPOSE_B | (swap_b ? HD_TRANSPOSE_A : 0u));
+        return hd_matmul_with(p, hdi_grad_to(g, b, hdi_grad_type(g, g->dy)), g->dy,
+                              HD_TRANSPOSE_B | (swap_b ? HD_TRANSPOSE_A : 0u));
     return turned(g, hd_matmul_with(p, g->dy, b, swap_b ? HD_MATMUL_PLAIN : HD_TRANSPOSE_B), swap_a);
 }
 
@@ -41,21 +42,23 @@ void hdi_grad_matmul(hdi_grad *g) {
     if (hdi_grad_wants(g, 1)) give_b(g, swap_a, swap_b);
 }
 
-/* Of each pair of a row and an expert by itself: dx = dy W of the expert, added up where pairs share a row; dW of an expert is
- * the sum of dy^T x over the pairs that chose it, in their order. A number outside has no gradient. */
+/* Of each pair of a row and an expert by itself: dx = dy W of the expert, added up where pairs share a row; dW of an
+ * expert is the sum of dy^T x over the pairs that chose it, in their order. A number outside has no gradient. */
 void hdi_grad_experts(hdi_grad *g) {
     hd_program *p = g->program;
     const hd_shape x = operand_shape(g, 0), w = operand_shape(g, 1), y = g->node.shape;
     const int64_t T = y.dims[0], U = y.dims[1], N = y.dims[2], K = w.dims[2], pairs = T * U;
     const hd_value numbers = hd_reshape(p, hdi_grad_x(g, 2), HD_SHAPE(pairs)), dy = hdi_grad_wide(g, g->dy);
     if (hdi_grad_wants(g, 0) && !hdi_dtype_is_float(hdi_grad_type(g, hdi_grad_x(g, 1)))) {
-        hdi_grad_refuse(g, HD_STATUS_UNSUPPORTED, "rows have no gradient through quantised experts: cast these to f16 first");
+        hdi_grad_refuse(g, HD_STATUS_UNSUPPORTED,
+                        "rows have no gradient through quantised experts: cast these to f16 first");
         return;
     }
     if (hdi_grad_wants(g, 0)) {
         const hd_value own = hd_gather(p, hd_reshape(p, hdi_grad_x(g, 1), HD_SHAPE(w.dims[0], N * K)), numbers);
         const hd_value weights = hd_reshape(p, hdi_grad_wide(g, own), HD_SHAPE(pairs, N, K));
-        const hd_value dx = hd_reshape(p, hd_matmul(p, hd_reshape(p, dy, HD_SHAPE(pairs, 1, N)), weights), HD_SHAPE(T, U, K));
+        const hd_value dx =
+            hd_reshape(p, hd_matmul(p, hd_reshape(p, dy, HD_SHAPE(pairs, 1, N)), weights), HD_SHAPE(T, U, K));
         hdi_grad_give(g, 0, x.rank == 3 ? dx : hd_reshape(p, hd_sum(p, dx, 1), x));
     }
     if (hdi_grad_wants(g, 1)) {
@@ -64,7 +67,8 @@ void hdi_grad_experts(hdi_grad *g) {
         const hd_value each = hd_reshape(p, hdi_grad_expand(g, apart, HD_SHAPE(T, U, K)), HD_SHAPE(pairs, 1, K));
         const hd_value outer = hd_matmul(p, hd_reshape(p, dy, HD_SHAPE(pairs, N, 1)), each);
         const hd_value none = hdi_grad_fill(g, HD_F32, HD_SHAPE(w.dims[0], N * K), 0);
-        hdi_grad_give(g, 1, hd_reshape(p, hd_scatter_add(p, none, numbers, hd_reshape(p, outer, HD_SHAPE(pairs, N * K))), w));
+        hdi_grad_give(g, 1,
+                      hd_reshape(p, hd_scatter_add(p, none, numbers, hd_reshape(p, outer, HD_SHAPE(pairs, N * K))), w));
     }
 }
 
@@ -89,14 +93,16 @@ typedef struct attention {
 static hd_value to_heads(hdi_grad *g, const attention *a, hd_value x, int64_t rows, int64_t group) {
     const uint32_t axes[] = { 0, 2, 3, 1, 4 };
     const int64_t each = (int64_t)hd_shape_elements(hdi_grad_shape(g, x)) / (a->B * rows * a->Hkv * group);
-    return hd_permute(g->program, hd_reshape(g->program, hdi_grad_wide(g, x), HD_SHAPE(a->B, rows, a->Hkv, group, each)), axes, 5);
+    return hd_permute(g->program,
+                      hd_reshape(g->program, hdi_grad_wide(g, x), HD_SHAPE(a->B, rows, a->Hkv, group, each)), axes, 5);
 }
 static hd_value from_heads(hdi_grad *g, hd_value x, hd_shape shape) {
     const uint32_t axes[] = { 0, 3, 1, 2, 4 };
     return hd_reshape(g->program, hd_permute(g->program, x, axes, 5), shape);
 }
 
-/* The pages that the sequences see, one after the other: [B*S,...] of the pool [N,R,...]. A page outside is the nearest one. */
+/* The pages that the sequences see, one after the other: [B*S,...] of the pool [N,R,...]. A page outside is the nearest
+ * one. */
 static hd_value page_numbers(hdi_grad *g, int64_t *out_count) {
     const hd_value pages = hdi_grad_x(g, 4);
     *out_count = (int64_t)hd_shape_elements(hdi_grad_shape(g, pages));
@@ -108,7 +114,8 @@ static hd_value of_pages(hdi_grad *g, hd_value pool) {
     const hd_shape shape = hdi_grad_shape(g, pool);
     int64_t count;
     const hd_value numbers = page_numbers(g, &count);
-    const hd_value rows = hd_reshape(g->program, pool, HD_SHAPE(shape.dims[0], shape.dims[1] * shape.dims[2] * shape.dims[3]));
+    const hd_value rows =
+        hd_reshape(g->program, pool, HD_SHAPE(shape.dims[0], shape.dims[1] * shape.dims[2] * shape.dims[3]));
     return hd_gather(g->program, rows, numbers);
 }
 static hd_value to_pages(hdi_grad *g, hd_value dx, hd_shape pool) {
@@ -116,7 +123,9 @@ static hd_value to_pages(hdi_grad *g, hd_value dx, hd_shape pool) {
     const hd_value numbers = page_numbers(g, &count);
     const int64_t page = pool.dims[1] * pool.dims[2] * pool.dims[3];
     const hd_value none = hdi_grad_fill(g, HD_F32, HD_SHAPE(pool.dims[0], page), 0);
-    return hd_reshape(g->program, hd_scatter_add(g->program, none, numbers, hd_reshape(g->program, dx, HD_SHAPE(count, page))), pool);
+    return hd_reshape(g->program,
+                      hd_scatter_add(g->program, none, numbers, hd_reshape(g->program, dx, HD_SHAPE(count, page))),
+                      pool);
 }
 
 static attention read_operands(hdi_grad *g, bool paged) {
@@ -140,12 +149,16 @@ static attention read_operands(hdi_grad *g, bool paged) {
 /* Rows begin to end of matrices. */
 static hd_value rows_of(hdi_grad *g, hd_value x, int64_t begin, int64_t end) {
     const hd_shape shape = hdi_grad_shape(g, x);
-    const int64_t low[] = { 0, 0, 0, begin, 0 }, high[] = { shape.dims[0], shape.dims[1], shape.dims[2], end, shape.dims[4] };
+    const int64_t low[] = { 0, 0, 0, begin, 0 },
+                  high[] = { shape.dims[0], shape.dims[1], shape.dims[2], end, shape.dims[4] };
     return begin == 0 && end == shape.dims[3] ? x : hd_slice(g->program, x, low, high, 5);
 }
 
-/* Does each query see a key, where none is in the past? Its own, if it has one; then what it does not see has a share of 0 already. */
-static bool sees_one(hdi_grad *g, const attention *a) { return !hdi_grad_x(g, 3) && (g->node.attrs.ints[1] == 0 || a->T <= a->S); }
+/* Does each query see a key, where none is in the past? Its own, if it has one; then what it does not see has a share
+ * of 0 already. */
+static bool sees_one(hdi_grad *g, const attention *a) {
+    return !hdi_grad_x(g, 3) && (g->node.attrs.ints[1] == 0 || a->T <= a->S);
+}
 
 /* 1 where a query of begin to end sees a key of the first `keys`: [B,1,1,end - begin,keys]. */
 static hd_value visible(hdi_grad *g, const attention *a, int64_t begin, int64_t end, int64_t keys) {
@@ -193,15 +206,16 @@ static hd_value all_keys(hdi_grad *g, const attention *a, hd_value sums) {
     return behind[3] ? hd_pad(g->program, sums, none, behind, 5, 0) : sums;
 }
 
-/* Of a block of queries: gradients of them and of the keys, values and sinks that they may see. With W = softmax(scale * Q K^T):
- * dV = W^T dY; dW = dY V^T; dS = W * (dW - sum of dW * W) * scale; dQ = dS K, dK = dS^T Q. The sum of dW * W is that of dY * Y,
- * which is shorter (Dao and others, 2022), and is taken so where Y is f32. Heads of a group are added in their
- * order. A query that sees no key has no gradient. With a cap c, where t = tanh(score / c), dS is also times 1 - t^2. A sink is
- * a score of a value 0: its gradient is -its share * sum of dW * W. */
+/* Of a block of queries: gradients of them and of the keys, values and sinks that they may see. With W = softmax(scale
+ * * Q K^T): dV = W^T dY; dW = dY V^T; dS = W * (dW - sum of dW * W) * scale; dQ = dS K, dK = dS^T Q. The sum of dW * W
+ * is that of dY * Y, which is shorter (Dao and others, 2022), and is taken so where Y is f32. Heads of a group are
+ * added in their order. A query that sees no key has no gradient. With a cap c, where t = tanh(score / c), dS is also
+ * times 1 - t^2. A sink is a score of a value 0: its gradient is -its share * sum of dW * W. */
 typedef struct of_attention { hd_value q, k, v, sinks; } of_attention;
 static of_attention of_block(hdi_grad *g, const attention *a, int64_t begin, int64_t end) {
     hd_program *p = g->program;
-    const bool needs_q = hdi_grad_wants(g, 0), needs_k = hdi_grad_wants(g, 1), all = g->node.attrs.ints[0] || hdi_grad_x(g, 3);
+    const bool needs_q = hdi_grad_wants(g, 0), needs_k = hdi_grad_wants(g, 1),
+               all = g->node.attrs.ints[0] || hdi_grad_x(g, 3);
     const int64_t keys = all ? a->S : HDI_MIN(end, a->S);
     const float scale = g->node.attrs.floats[0], cap = g->node.attrs.floats[1], far = -3e38f;
     const hd_value q = rows_of(g, a->q, begin, end), dy = rows_of(g, a->dy, begin, end);
@@ -220,20 +234,22 @@ static of_attention of_block(hdi_grad *g, const attention *a, int64_t begin, int
     const hd_value mean = a->along ? rows_of(g, a->along, begin, end) : hd_dot(p, dw, weights, -1);
     hd_value ds = hdi_grad_times(g, hd_mul(p, weights, hd_sub(p, dw, mean)), scale);
     if (capped) ds = hd_mul(p, ds, hd_scale(p, hd_mul(p, capped, capped), -1, 1));
-    if (needs_sinks) d.sinks = hdi_grad_sum_to(g, hd_neg(p, hd_mul(p, both.sinks, mean)), HD_SHAPE(1, a->Hkv, a->G, 1, 1));
+    if (needs_sinks)
+        d.sinks = hdi_grad_sum_to(g, hd_neg(p, hd_mul(p, both.sinks, mean)), HD_SHAPE(1, a->Hkv, a->G, 1, 1));
     if (needs_q) d.q = hd_matmul(p, ds, k);
     if (needs_k) d.k = hd_sum(p, hd_matmul_with(p, ds, q, HD_TRANSPOSE_A), 2);
     return d;
 }
 
-/* Blocks of 256 queries (of more, where there would be more than 64), so that the weights of one block are all that is there of
- * them, and a causal one skips the keys behind it. The last block comes first: it sees the most keys. */
+/* Blocks of 256 queries (of more, where there would be more than 64), so that the weights of one block are all that is
+ * there of them, and a causal one skips the keys behind it. The last block comes first: it sees the most keys. */
 void hdi_grad_attention(hdi_grad *g) {
     enum { BLOCK = 256 };
     const bool paged = g->node.operand_count > 4 && g->node.operands[4];
     const attention a = read_operands(g, paged);
     const hd_shape q = g->node.shape, pool = operand_shape(g, 1), kv = paged ? HD_SHAPE(a.B, a.S, a.Hkv, a.D) : pool;
-    const int64_t length = BLOCK * ((a.T + BLOCK * HDI_MAX_OPERANDS - 1) / (BLOCK * HDI_MAX_OPERANDS)), count = (a.T + length - 1) / length;
+    const int64_t length = BLOCK * ((a.T + BLOCK * HDI_MAX_OPERANDS - 1) / (BLOCK * HDI_MAX_OPERANDS)),
+                  count = (a.T + length - 1) / length;
     hd_value of_q[HDI_MAX_OPERANDS], dk = 0, dv = 0, sinks = 0;
     for (int64_t i = count; i-- > 0;) {
         const of_attention d = of_block(g, &a, i * length, HDI_MIN((i + 1) * length, a.T));
@@ -242,7 +258,8 @@ void hdi_grad_attention(hdi_grad *g) {
         dv = add_keys(g, dv, d.v);
         sinks = sinks && d.sinks ? hd_add(g->program, sinks, d.sinks) : d.sinks;
     }
-    if (hdi_grad_wants(g, 0)) hdi_grad_give(g, 0, from_heads(g, count > 1 ? hd_concat(g->program, of_q, (uint32_t)count, 3) : of_q[0], q));
+    if (hdi_grad_wants(g, 0))
+        hdi_grad_give(g, 0, from_heads(g, count > 1 ? hd_concat(g->program, of_q, (uint32_t)count, 3) : of_q[0], q));
     if (dk) dk = from_heads(g, all_keys(g, &a, dk), kv);
     if (dv) dv = from_heads(g, all_keys(g, &a, dv), kv);
     hdi_grad_give(g, 1, dk && paged ? to_pages(g, dk, pool) : dk);

@@ -26,7 +26,8 @@ void hdi_grad_cross_entropy(hdi_grad *g) {
     hd_shape row = shape;
     row.dims[shape.rank - 1] = 1;
     const hd_value y = hd_softmax(p, logits, -1), targets = hd_reshape(p, hdi_grad_x(g, 1), row);
-    const hd_value at_target = hd_equal(p, hdi_grad_count(g, shape.rank, shape.rank - 1, shape.dims[shape.rank - 1]), targets);
+    const hd_value at_target =
+        hd_equal(p, hdi_grad_count(g, shape.rank, shape.rank - 1, shape.dims[shape.rank - 1]), targets);
     const hd_value ignored = hd_less(p, targets, hdi_grad_fill(g, HD_I32, (hd_shape){ 0 }, 0));
     const hd_value slope = hd_where(p, at_target, hd_scale(p, y, 1, -1), y);
     hdi_grad_give(g, 0, hdi_grad_unless(g, ignored, hd_mul(p, slope, hd_reshape(p, g->dy, row))));
@@ -44,7 +45,8 @@ static void norm(hdi_grad *g, hd_value n, hd_value centred) {
         const hd_value weight = hdi_grad_x(g, 1);
         const hd_value h = weight ? hd_mul(p, dy, hdi_grad_wide(g, weight)) : dy;
         const hd_value along = hdi_grad_times(g, hd_dot(p, h, n, -1), share);
-        const hd_value d = hd_sqrt(p, hd_scale(p, hd_mean(p, hd_mul(p, centred, centred), -1), 1, g->node.attrs.floats[0]));
+        const hd_value d =
+            hd_sqrt(p, hd_scale(p, hd_mean(p, hd_mul(p, centred, centred), -1), 1, g->node.attrs.floats[0]));
         const hd_value level = g->node.op == HDI_OP_LAYER_NORM ? hd_sub(p, h, hd_mean(p, h, -1)) : h;
         hdi_grad_give(g, 0, hd_div(p, hd_sub(p, level, hd_mul(p, n, along)), d));
     }

@@ -3,7 +3,9 @@
 
 static hd_shape operand_shape(const hdi_grad *g, uint32_t index) { return hdi_grad_shape(g, g->node.operands[index]); }
 static hd_value zeros(hdi_grad *g, hd_dtype dtype, hd_shape shape) { return hdi_grad_fill(g, dtype, shape, 0); }
-static hd_value number(hdi_grad *g, hd_dtype dtype, float value) { return hdi_grad_fill(g, dtype, (hd_shape){ 0 }, value); }
+static hd_value number(hdi_grad *g, hd_dtype dtype, float value) {
+    return hdi_grad_fill(g, dtype, (hd_shape){ 0 }, value);
+}
 
 void hdi_grad_gather(hdi_grad *g) {
     const hd_value indices = hdi_grad_x(g, 1);
@@ -24,7 +26,8 @@ static hd_value inside(hdi_grad *g, hd_value index, hd_value length, hd_value be
 void hdi_grad_take_along(hdi_grad *g) {
     hd_program *p = g->program;
     const hd_shape from = operand_shape(g, 0), to = g->node.shape;
-    const int64_t n = from.dims[from.rank - 1], k = to.dims[to.rank - 1], count = (int64_t)hd_shape_elements(to), rows = count / k;
+    const int64_t n = from.dims[from.rank - 1], k = to.dims[to.rank - 1], count = (int64_t)hd_shape_elements(to),
+                  rows = count / k;
     if (rows > INT32_MAX / n) {
         hdi_grad_refuse(g, HD_STATUS_LIMIT, "its gradient has more than 2^31 elements: take from fewer rows at once");
         return;
@@ -45,7 +48,8 @@ void hdi_grad_scatter_add(hdi_grad *g) {
 void hdi_grad_scatter_mul(hdi_grad *g) {
     hd_program *p = g->program;
     const hd_shape table = g->node.shape;
-    const hd_value indices = hdi_grad_x(g, 1), updates = hdi_grad_wide(g, hdi_grad_x(g, 2)), dy = hdi_grad_wide(g, g->dy);
+    const hd_value indices = hdi_grad_x(g, 1), updates = hdi_grad_wide(g, hdi_grad_x(g, 2)),
+                   dy = hdi_grad_wide(g, g->dy);
     if (hdi_grad_wants(g, 0))
         hdi_grad_give(g, 0, hd_mul(p, dy, hd_scatter_mul(p, hdi_grad_fill(g, HD_F32, table, 1), indices, updates)));
     if (!hdi_grad_wants(g, 2)) return;
@@ -68,7 +72,9 @@ void hdi_grad_scatter_pick(hdi_grad *g) {
     const hd_value last = hdi_grad_whole(g, INT32_MAX), number_of = hdi_grad_count(g, 2, 0, count);
     const hd_value matches = hd_where(p, hd_equal(p, updates, hd_gather(p, y, indices)), number_of, last);
     const hd_value first = hd_scatter_min(p, hd_where(p, base_is, hdi_grad_whole(g, -1), last), indices, matches);
-    hdi_grad_give(g, 2, hdi_grad_where(g, hd_equal(p, hd_gather(p, first, indices), number_of), hd_gather(p, g->dy, indices)));
+    hdi_grad_give(g, 2,
+                  hdi_grad_where(g, hd_equal(p, hd_gather(p, first, indices), number_of),
+                                 hd_gather(p, g->dy, indices)));
 }
 
 /* Row of the state, all sequences or pages in one table, that each written row goes to; -1: it is left out. */
@@ -77,12 +83,15 @@ static hd_value rows_written(hdi_grad *g, hdi_rows_place place) {
     const int64_t B = (int64_t)place.B, T = (int64_t)place.T, S = (int64_t)place.S, R = (int64_t)place.R;
     const hd_value position = hd_reshape(p, hdi_grad_x(g, 2), HD_SHAPE(B, 1));
     const hd_value row = hd_add(p, position, hdi_grad_count(g, 2, 1, T));
-    const hd_value at = inside(g, row, hdi_grad_whole(g, S), hd_mul(p, hdi_grad_count(g, 2, 0, B), hdi_grad_whole(g, S)));
+    const hd_value at =
+        inside(g, row, hdi_grad_whole(g, S), hd_mul(p, hdi_grad_count(g, 2, 0, B), hdi_grad_whole(g, S)));
     if (R == 0) return hd_reshape(p, at, HD_SHAPE(B * T));
     int64_t bits = 0;
     while ((INT64_C(1) << bits) < R) bits++;
-    const hd_value pages = hd_reshape(p, hdi_grad_x(g, 3), HD_SHAPE(B * S / R, 1)); /* -1 >> bits is -1: no page, 0, which then */
-    const hd_value page = hd_gather(p, pages, hd_shift_right_arithmetic(p, hd_reshape(p, at, HD_SHAPE(B * T)), hdi_grad_whole(g, bits)));
+    /* -1 >> bits is -1: no page, 0, which then */
+    const hd_value pages = hd_reshape(p, hdi_grad_x(g, 3), HD_SHAPE(B * S / R, 1));
+    const hd_value page =
+        hd_gather(p, pages, hd_shift_right_arithmetic(p, hd_reshape(p, at, HD_SHAPE(B * T)), hdi_grad_whole(g, bits)));
     const hd_value begin = hd_bit_and(p, at, hdi_grad_whole(g, R - 1)), flat = hd_reshape(p, page, HD_SHAPE(B, T));
     const hd_value in_page = inside(g, flat, hdi_grad_whole(g, (int64_t)place.N), hdi_grad_whole(g, 0));
     const hd_value to = hd_add(p, hd_mul(p, in_page, hdi_grad_whole(g, R)), begin);
@@ -94,7 +103,8 @@ void hdi_grad_write_rows(hdi_grad *g) {
     hd_program *p = g->program;
     const bool paged = g->node.operand_count > 3;
     const hd_shape pages = paged ? operand_shape(g, 3) : (hd_shape){ 0 }, state = g->node.shape;
-    const hdi_rows_place place = hdi_write_rows_place(state, operand_shape(g, 1), operand_shape(g, 2), paged ? &pages : NULL);
+    const hdi_rows_place place =
+        hdi_write_rows_place(state, operand_shape(g, 1), operand_shape(g, 2), paged ? &pages : NULL);
     const int64_t n = (int64_t)place.n, all = (int64_t)hd_shape_elements(state) / n;
     if (all > INT32_MAX || (int64_t)(place.B * place.S) > INT32_MAX) {
         hdi_grad_refuse(g, HD_STATUS_LIMIT, "the state has more rows than i32 can number");

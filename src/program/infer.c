@@ -1,7 +1,7 @@
 /* infer.c: for each operation, which types and shapes it takes and which it gives. One rule each, named in its row of
- * op_table.inc. A rule reads its operands, replaces relative attributes (negative axes and bounds, zeros for a default) by
- * absolute ones, and sets the result; or it fails with a sentence that names the types or shapes. Attributes may come from
- * a hostile text, so no number is trusted before it was compared. */
+ * op_table.inc. A rule reads its operands, replaces relative attributes (negative axes and bounds, zeros for a default)
+ * by absolute ones, and sets the result; or it fails with a sentence that names the types or shapes. Attributes may
+ * come from a hostile text, so no number is trusted before it was compared. */
 #include "program/program.h"
 #include <math.h>
 #include <stdio.h>
@@ -69,8 +69,8 @@ static hd_status same_type(const inference *in, uint32_t a, uint32_t b) {
 
 static hd_status has_shape(const inference *in, uint32_t index, const char *what, hd_shape shape) {
     if (hdi_shape_equal(in->x[index]->shape, shape)) return HD_OK;
-    return fail(in, HD_STATUS_SHAPE, "%s is %s, it must be %s to go with %s", what, TEXT(in->x[index]->shape), TEXT(shape),
-                TEXT(in->x[0]->shape));
+    return fail(in, HD_STATUS_SHAPE, "%s is %s, it must be %s to go with %s", what, TEXT(in->x[index]->shape),
+                TEXT(shape), TEXT(in->x[0]->shape));
 }
 
 static hd_status has_rank(const inference *in, uint32_t index, uint32_t least, uint32_t most) {
@@ -79,8 +79,10 @@ static hd_status has_rank(const inference *in, uint32_t index, uint32_t least, u
     if (most == HD_MAX_RANK)
         return fail(in, HD_STATUS_SHAPE, "operand %u is %s, it needs at least %u axes", index + 1, TEXT(shape), least);
     if (most > least)
-        return fail(in, HD_STATUS_SHAPE, "operand %u is %s, it needs %u to %u axes", index + 1, TEXT(shape), least, most);
-    return fail(in, HD_STATUS_SHAPE, "operand %u is %s, the number of its axes must be %u", index + 1, TEXT(shape), least);
+        return fail(in, HD_STATUS_SHAPE, "operand %u is %s, it needs %u to %u axes", index + 1, TEXT(shape), least,
+                    most);
+    return fail(in, HD_STATUS_SHAPE, "operand %u is %s, the number of its axes must be %u", index + 1, TEXT(shape),
+                least);
 }
 
 static hd_status give(inference *in, hd_dtype dtype, hd_shape shape) {
@@ -108,15 +110,16 @@ static hd_status resolve_axis(inference *in) {
     int64_t *axis = &in->node->attrs.ints[0], rank = in->x[0]->shape.rank;
     if (rank == 0) return fail(in, HD_STATUS_SHAPE, "operand 1 has no axis, its shape is []");
     if (*axis < -rank || *axis >= rank)
-        return fail(in, HD_STATUS_INVALID_ARGUMENT, "axis %lld is outside of %s", (long long)*axis, TEXT(in->x[0]->shape));
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "axis %lld is outside of %s", (long long)*axis,
+                    TEXT(in->x[0]->shape));
     if (*axis < 0) *axis += rank;
     return HD_OK;
 }
 
 static hd_status list_fits(const inference *in, const char *what) {
     if (in->node->attrs.list_count == in->x[0]->shape.rank) return HD_OK;
-    return fail(in, HD_STATUS_INVALID_ARGUMENT, "%u %s given for %s, which has %u axes", in->node->attrs.list_count, what,
-                TEXT(in->x[0]->shape), in->x[0]->shape.rank);
+    return fail(in, HD_STATUS_INVALID_ARGUMENT, "%u %s given for %s, which has %u axes", in->node->attrs.list_count,
+                what, TEXT(in->x[0]->shape), in->x[0]->shape.rank);
 }
 
 /* ---- element by element ---- */
@@ -125,8 +128,8 @@ static hd_status given(inference *in) {
     hdi_node *node = in->node;
     if (set_of(node->dtype) == 0) return fail(in, HD_STATUS_TYPE, "%d is no data type", (int)node->dtype);
     if (node->op != HDI_OP_INPUT && hdi_dtype_is_quantised(node->dtype))
-        return fail(in, HD_STATUS_TYPE, "%s cannot be %s, only an input can", node->op == HDI_OP_STATE ? "a state" : "a result",
-                    hd_dtype_name(node->dtype));
+        return fail(in, HD_STATUS_TYPE, "%s cannot be %s, only an input can",
+                    node->op == HDI_OP_STATE ? "a state" : "a result", hd_dtype_name(node->dtype));
     return HD_OK;
 }
 
@@ -135,7 +138,8 @@ static hd_status binary(inference *in) {
     hd_status status = same_type(in, 0, 1);
     if (status) return status;
     if (!broadcast(&shape, in->x[1]->shape))
-        return fail(in, HD_STATUS_SHAPE, "shapes do not broadcast: %s and %s", TEXT(in->x[0]->shape), TEXT(in->x[1]->shape));
+        return fail(in, HD_STATUS_SHAPE, "shapes do not broadcast: %s and %s", TEXT(in->x[0]->shape),
+                    TEXT(in->x[1]->shape));
     return give(in, in->x[0]->dtype, shape);
 }
 
@@ -148,7 +152,8 @@ static hd_status compare(inference *in) {
 static hd_status clip(inference *in) {
     const float *bounds = in->node->attrs.floats;
     if (bounds[0] <= bounds[1]) return same_as_x(in);
-    return fail(in, HD_STATUS_INVALID_ARGUMENT, "low %g is not at or below high %g", (double)bounds[0], (double)bounds[1]);
+    return fail(in, HD_STATUS_INVALID_ARGUMENT, "low %g is not at or below high %g", (double)bounds[0],
+                (double)bounds[1]);
 }
 
 static hd_status where(inference *in) {
@@ -183,7 +188,8 @@ static hd_status permute(inference *in) {
         if (axes[i] < 0 || axes[i] >= from.rank)
             return fail(in, HD_STATUS_INVALID_ARGUMENT, "axis %lld is outside of %s", (long long)axes[i], TEXT(from));
         if (seen >> axes[i] & 1)
-            return fail(in, HD_STATUS_INVALID_ARGUMENT, "axis %lld is named twice for %s", (long long)axes[i], TEXT(from));
+            return fail(in, HD_STATUS_INVALID_ARGUMENT, "axis %lld is named twice for %s", (long long)axes[i],
+                        TEXT(from));
         seen |= 1u << axes[i];
         to.dims[i] = from.dims[axes[i]];
     }
@@ -193,8 +199,8 @@ static hd_status permute(inference *in) {
 static hd_status reshape(inference *in) {
     uint64_t from = hd_shape_elements(in->x[0]->shape), to = hd_shape_elements(in->node->shape);
     if (from == to || to == 0) return give(in, in->x[0]->dtype, in->node->shape); /* 0: the check of sizes says why */
-    return fail(in, HD_STATUS_SHAPE, "%s has %llu elements, %s has %llu", TEXT(in->x[0]->shape), (unsigned long long)from,
-                TEXT(in->node->shape), (unsigned long long)to);
+    return fail(in, HD_STATUS_SHAPE, "%s has %llu elements, %s has %llu", TEXT(in->x[0]->shape),
+                (unsigned long long)from, TEXT(in->node->shape), (unsigned long long)to);
 }
 
 static hd_status concat(inference *in) {
@@ -225,8 +231,8 @@ static hd_status slice(inference *in) {
         int64_t *begin = &in->node->attrs.ints[i], *end = begin + HD_MAX_RANK, length = from.dims[i];
         int64_t first = *begin < 0 ? *begin + length : *begin, past = *end < 0 ? *end + length : *end;
         if (first < 0 || past > length || first > past)
-            return fail(in, HD_STATUS_INVALID_ARGUMENT, "%lld to %lld along axis %u is outside of %s", (long long)*begin,
-                        (long long)*end, i, TEXT(from));
+            return fail(in, HD_STATUS_INVALID_ARGUMENT, "%lld to %lld along axis %u is outside of %s",
+                        (long long)*begin, (long long)*end, i, TEXT(from));
         if (first == past)
             return fail(in, HD_STATUS_ZERO_SIZE, "%lld to %lld along axis %u of %s is empty", (long long)*begin,
                         (long long)*end, i, TEXT(from));
@@ -244,8 +250,9 @@ static hd_status pad(inference *in) {
     for (uint32_t i = 0; i < shape.rank; i++) {
         int64_t before = in->node->attrs.ints[i], after = in->node->attrs.ints[HD_MAX_RANK + i];
         if (before < 0 || after < 0)
-            return fail(in, HD_STATUS_INVALID_ARGUMENT, "%lld before and %lld after along axis %u of %s: use slice to cut",
-                        (long long)before, (long long)after, i, TEXT(shape));
+            return fail(in, HD_STATUS_INVALID_ARGUMENT,
+                        "%lld before and %lld after along axis %u of %s: use slice to cut", (long long)before,
+                        (long long)after, i, TEXT(shape));
         if ((uint64_t)HDI_MAX(before, after) > MAX_TENSOR_BYTES)
             return fail(in, HD_STATUS_LIMIT, "%lld before and %lld after along axis %u are more than a tensor can have",
                         (long long)before, (long long)after, i);
@@ -269,7 +276,8 @@ static hd_status argmax(inference *in) {
     if (status) return status;
     int64_t length = in->x[0]->shape.dims[in->node->attrs.ints[0]];
     if (length > INT32_MAX)
-        return fail(in, HD_STATUS_LIMIT, "an axis of %lld elements has indices that i32 does not hold", (long long)length);
+        return fail(in, HD_STATUS_LIMIT, "an axis of %lld elements has indices that i32 does not hold",
+                    (long long)length);
     return give(in, HD_I32, in->node->shape);
 }
 
@@ -280,7 +288,8 @@ static hd_status top_k(inference *in) {
     if (status) return status;
     int64_t *length = &shape.dims[shape.rank - 1];
     if (*length > INT32_MAX)
-        return fail(in, HD_STATUS_LIMIT, "an axis of %lld elements has indices that i32 does not hold", (long long)*length);
+        return fail(in, HD_STATUS_LIMIT, "an axis of %lld elements has indices that i32 does not hold",
+                    (long long)*length);
     if (k < 1 || k > HD_MAX_TOP_K)
         return fail(in, HD_STATUS_INVALID_ARGUMENT, "k is %lld, it must be 1 to %d", (long long)k, HD_MAX_TOP_K);
     if (k > *length)
@@ -319,7 +328,8 @@ static hd_status norm(inference *in) {
         if (!status) status = has_shape(in, i, i == 1 ? "weight" : "bias", row);
         if (status) return status;
     }
-    if (!(eps >= 0) || isinf(eps)) return fail(in, HD_STATUS_INVALID_ARGUMENT, "eps %g is not zero or above", (double)eps);
+    if (!(eps >= 0) || isinf(eps))
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "eps %g is not zero or above", (double)eps);
     return same_as_x(in);
 }
 
@@ -338,8 +348,8 @@ static hd_status matmul(inference *in) {
     bool swap_a = flags & HD_TRANSPOSE_A, swap_b = flags & HD_TRANSPOSE_B;
     int64_t rows = a_last[swap_a ? 1 : 0], columns = b_last[swap_b ? 0 : 1];
     if (a_last[swap_a ? 0 : 1] != b_last[swap_b ? 1 : 0])
-        return fail(in, HD_STATUS_SHAPE, "inner lengths differ: %s%s x %s%s", TEXT(a), swap_a ? " transposed" : "", TEXT(b),
-                    swap_b ? " transposed" : "");
+        return fail(in, HD_STATUS_SHAPE, "inner lengths differ: %s%s x %s%s", TEXT(a), swap_a ? " transposed" : "",
+                    TEXT(b), swap_b ? " transposed" : "");
     hd_shape batch = { a.rank - 2, { 0 } }, batch_b = { b.rank - 2, { 0 } };
     memcpy(batch.dims, a.dims, sizeof batch.dims);
     memcpy(batch_b.dims, b.dims, sizeof batch_b.dims);
@@ -359,7 +369,8 @@ static hd_status experts(inference *in) {
     if (!status) status = has_rank(in, 2, 2, 2);
     if (status) return status;
     if (x.dims[0] != chosen.dims[0] || (x.rank == 3 && x.dims[1] != chosen.dims[1]))
-        return fail(in, HD_STATUS_SHAPE, "rows %s and the experts they chose, %s, do not go together", TEXT(x), TEXT(chosen));
+        return fail(in, HD_STATUS_SHAPE, "rows %s and the experts they chose, %s, do not go together", TEXT(x),
+                    TEXT(chosen));
     if (x.dims[x.rank - 1] != w.dims[2])
         return fail(in, HD_STATUS_SHAPE, "inner lengths differ: %s and %s", TEXT(x), TEXT(w));
     return give(in, in->x[0]->dtype, HD_SHAPE(chosen.dims[0], chosen.dims[1], w.dims[1]));
@@ -372,7 +383,8 @@ static hd_status gather(inference *in) {
     if (!status) status = has_rank(in, 0, 2, 2);
     if (status) return status;
     if (shape.rank == HD_MAX_RANK)
-        return fail(in, HD_STATUS_LIMIT, "indices %s leave no axis for the rows: at most %d axes", TEXT(shape), HD_MAX_RANK - 1);
+        return fail(in, HD_STATUS_LIMIT, "indices %s leave no axis for the rows: at most %d axes", TEXT(shape),
+                    HD_MAX_RANK - 1);
     shape.dims[shape.rank++] = in->x[0]->shape.dims[1];
     return give(in, hdi_dtype_is_quantised(table) ? HD_F32 : table, shape);
 }
@@ -432,7 +444,9 @@ hdi_rows_place hdi_write_rows_place(hd_shape state, hd_shape rows, hd_shape posi
         for (uint32_t i = 2; i < state.rank; i++) paged.n *= (uint64_t)state.dims[i];
         return paged;
     }
-    hdi_rows_place place = { batched ? (uint64_t)state.dims[0] : 1, (uint64_t)rows.dims[batched], (uint64_t)state.dims[batched], 1, 0, 0 };
+    hdi_rows_place place = {
+        batched ? (uint64_t)state.dims[0] : 1, (uint64_t)rows.dims[batched], (uint64_t)state.dims[batched], 1, 0, 0
+    };
     for (uint32_t i = batched + 1u; i < state.rank; i++) place.n *= (uint64_t)state.dims[i];
     return place;
 }
@@ -458,12 +472,15 @@ static hd_status writes_state(const inference *in) {
     const hdi_node *state = in->x[0];
     const hd_value *operands = in->node->operands;
     if (!hdi_op_shows_state(state->op))
-        return fail(in, HD_STATUS_INVALID_ARGUMENT, "operand 1 is the result of %s, it must be a state", hdi_op_get(state->op).name);
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "operand 1 is the result of %s, it must be a state",
+                    hdi_op_get(state->op).name);
     if (state->is_output)
-        return fail(in, HD_STATUS_WRONG_STATE, "value %u is an output and may not be overwritten: copy it first", operands[0]);
+        return fail(in, HD_STATUS_WRONG_STATE, "value %u is an output and may not be overwritten: copy it first",
+                    operands[0]);
     for (uint32_t i = 1; i < in->node->operand_count; i++)
         if (operands[i] == operands[0])
-            return fail(in, HD_STATUS_INVALID_ARGUMENT, "value %u would be read while it is overwritten: copy it first", operands[0]);
+            return fail(in, HD_STATUS_INVALID_ARGUMENT, "value %u would be read while it is overwritten: copy it first",
+                        operands[0]);
     return HD_OK;
 }
 
@@ -502,8 +519,9 @@ static hd_status rope_attrs(const inference *in, int64_t length) {
     if (*magnitude == 0) *magnitude = 1;
     if (a->ints[0] == 0) a->ints[0] = length;
     if (!(*theta > 0) || !isfinite(*theta) || !isfinite(*frequency_scale) || !isfinite(*magnitude))
-        return fail(in, HD_STATUS_INVALID_ARGUMENT, "theta %g, frequency_scale %g and magnitude %g must be numbers, theta above 0",
-                    (double)*theta, (double)*frequency_scale, (double)*magnitude);
+        return fail(in, HD_STATUS_INVALID_ARGUMENT,
+                    "theta %g, frequency_scale %g and magnitude %g must be numbers, theta above 0", (double)*theta,
+                    (double)*frequency_scale, (double)*magnitude);
     if (a->ints[0] < 0 || a->ints[0] > length || a->ints[0] % 2 != 0)
         return fail(in, HD_STATUS_SHAPE, "%lld dims cannot turn in pairs: they must be even and at most D, %s",
                     (long long)a->ints[0], TEXT(in->x[0]->shape));
@@ -516,7 +534,8 @@ static hd_status rope_attrs(const inference *in, int64_t length) {
                     (long long)a->ints[0]);
     for (uint32_t i = 0; i < a->factor_count; i++)
         if (!isfinite(a->factors[i]) || a->factors[i] == 0)
-            return fail(in, HD_STATUS_INVALID_ARGUMENT, "factor %u is %g and cannot be divided by", i, (double)a->factors[i]);
+            return fail(in, HD_STATUS_INVALID_ARGUMENT, "factor %u is %g and cannot be divided by", i,
+                        (double)a->factors[i]);
     return HD_OK;
 }
 
@@ -544,11 +563,12 @@ static hd_status attention_shapes(const inference *in) {
         k.dims[1] *= pages.dims[pages.rank - 1];
     }
     const int64_t *q_dims = q.dims + batched, *k_dims = k.dims + (batched || paged); /* [T,Hq,D] and [S,Hkv,D] */
-    if (paged ? q_dims[2] != k_dims[2] : q.rank != k.rank || (batched && q.dims[0] != k.dims[0]) || q_dims[2] != k_dims[2])
+    if (paged ? q_dims[2] != k_dims[2]
+              : q.rank != k.rank || (batched && q.dims[0] != k.dims[0]) || q_dims[2] != k_dims[2])
         return fail(in, HD_STATUS_SHAPE, "q [T,Hq,D] and k [S,Hkv,D] do not go together: %s and %s", TEXT(q), TEXT(k));
     if (q_dims[1] % k_dims[1] != 0)
-        return fail(in, HD_STATUS_SHAPE, "%lld query heads are no multiple of %lld key heads: %s and %s", (long long)q_dims[1],
-                    (long long)k_dims[1], TEXT(q), TEXT(k));
+        return fail(in, HD_STATUS_SHAPE, "%lld query heads are no multiple of %lld key heads: %s and %s",
+                    (long long)q_dims[1], (long long)k_dims[1], TEXT(q), TEXT(k));
     if (q_dims[0] > k_dims[0])
         return fail(in, HD_STATUS_SHAPE, "%lld queries have only %lld keys to see: %s and %s", (long long)q_dims[0],
                     (long long)k_dims[0], TEXT(q), TEXT(k));
@@ -559,9 +579,11 @@ static hd_status attention_shapes(const inference *in) {
 static hd_status attention_attrs(const inference *in, int64_t D) {
     hdi_attrs *a = &in->node->attrs;
     if (a->floats[0] == 0) a->floats[0] = (float)(1.0 / sqrt((double)D));
-    if (!isfinite(a->floats[0])) return fail(in, HD_STATUS_INVALID_ARGUMENT, "scale %g is no number", (double)a->floats[0]);
+    if (!isfinite(a->floats[0]))
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "scale %g is no number", (double)a->floats[0]);
     if (!isfinite(a->floats[1]) || (a->floats[1] != 0 && a->floats[1] < 1e-3f))
-        return fail(in, HD_STATUS_INVALID_ARGUMENT, "cap %g is neither 0, for none, nor a number from 0.001 on", (double)a->floats[1]);
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "cap %g is neither 0, for none, nor a number from 0.001 on",
+                    (double)a->floats[1]);
     if (a->ints[0] != 0 && a->ints[0] != 1)
         return fail(in, HD_STATUS_INVALID_ARGUMENT, "not_causal is %lld, it must be 0 or 1", (long long)a->ints[0]);
     if (a->ints[1] < 0 || a->ints[1] > UINT32_MAX)
@@ -596,13 +618,15 @@ static hd_status check_bindings(inference *in, const hdi_custom *custom) {
     const uint64_t whole = hd_tensor_bytes(in->node->dtype, in->node->shape);
     uint64_t end = 0;
     if (custom->binding_count != custom->kernel_bindings)
-        return fail(in, HD_STATUS_ARGUMENT_COUNT, "%u bindings given, the kernel has %u", custom->binding_count, custom->kernel_bindings);
+        return fail(in, HD_STATUS_ARGUMENT_COUNT, "%u bindings given, the kernel has %u", custom->binding_count,
+                    custom->kernel_bindings);
     for (uint32_t i = 0; i < custom->binding_count; i++) {
         const hdi_custom_binding *binding = &custom->bindings[i];
         const bool named = binding->operand && binding->operand <= in->node->operand_count;
         const hd_value operand = named ? in->node->operands[binding->operand - 1] : 0;
         const hdi_node *from = hdi_program_node(in->program, operand);
-        if (binding->operand && !from) return fail(in, HD_STATUS_UNKNOWN_VALUE, "binding %u: there is no operand %u", i, binding->operand);
+        if (binding->operand && !from)
+            return fail(in, HD_STATUS_UNKNOWN_VALUE, "binding %u: there is no operand %u", i, binding->operand);
         if (binding->bytes == 0) continue;
         const uint64_t from_bytes = from ? hd_tensor_bytes(from->dtype, from->shape) : binding->bytes;
         if (binding->offset < end || binding->offset % HDI_PART_ALIGN || binding->offset > whole ||
@@ -610,7 +634,8 @@ static hd_status check_bindings(inference *in, const hdi_custom *custom) {
             return fail(in, HD_STATUS_SHAPE, "binding %u: bytes %llu to %llu are no part of the result", i,
                         (unsigned long long)binding->offset, (unsigned long long)(binding->offset + binding->bytes));
         if (from_bytes != binding->bytes || (from && from_bytes % 4))
-            return fail(in, HD_STATUS_SHAPE, "binding %u holds %llu bytes and begins with %llu: both are the same, in words of 4", i,
+            return fail(in, HD_STATUS_SHAPE,
+                        "binding %u holds %llu bytes and begins with %llu: both are the same, in words of 4", i,
                         (unsigned long long)binding->bytes, (unsigned long long)from_bytes);
         end = binding->offset + binding->bytes;
     }
@@ -620,12 +645,13 @@ static hd_status check_bindings(inference *in, const hdi_custom *custom) {
 /* One of several buffers that a kernel wrote, as the type that it is of. */
 static hd_status part(inference *in) {
     const int64_t offset = in->node->attrs.ints[0];
-    const uint64_t bytes = hd_tensor_bytes(in->node->dtype, in->node->shape), whole = hd_tensor_bytes(in->x[0]->dtype, in->x[0]->shape);
+    const uint64_t bytes = hd_tensor_bytes(in->node->dtype, in->node->shape),
+                   whole = hd_tensor_bytes(in->x[0]->dtype, in->x[0]->shape);
     if (in->x[0]->op != HDI_OP_DISPATCH || hdi_dtype_is_quantised(in->node->dtype))
         return fail(in, HD_STATUS_TYPE, "it is a part of what a dispatch gave, and not of blocks");
     if (offset < 0 || offset % HDI_PART_ALIGN || (uint64_t)offset > whole || bytes > whole - (uint64_t)offset)
-        return fail(in, HD_STATUS_SHAPE, "%llu bytes at %lld are no part of %llu", (unsigned long long)bytes, (long long)offset,
-                    (unsigned long long)whole);
+        return fail(in, HD_STATUS_SHAPE, "%llu bytes at %lld are no part of %llu", (unsigned long long)bytes,
+                    (long long)offset, (unsigned long long)whole);
     return given(in);
 }
 
@@ -651,8 +677,8 @@ static hd_status dispatch(inference *in) {
         return fail(in, HD_STATUS_LIMIT, "%u bytes of push constants: at most %zu, in words of 4", custom->push_bytes,
                     sizeof custom->push_words);
     if (custom->push_bytes != custom->kernel_push_bytes)
-        return fail(in, HD_STATUS_ARGUMENT_COUNT, "%u bytes of push constants given, the kernel has %u", custom->push_bytes,
-                    custom->kernel_push_bytes);
+        return fail(in, HD_STATUS_ARGUMENT_COUNT, "%u bytes of push constants given, the kernel has %u",
+                    custom->push_bytes, custom->kernel_push_bytes);
     for (uint32_t i = 0; i < 3; i++)
         if (custom->groups[i] == 0)
             return fail(in, HD_STATUS_ZERO_SIZE, "groups are [%u,%u,%u]: each is at least 1", custom->groups[0],

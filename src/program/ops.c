@@ -4,7 +4,8 @@
 
 static const hdi_op_facts ops[HDI_OP_COUNT] = {
     { 0 },
-#define HDI_OP(code, name, least, most, lack, kind, rows, work, rule, takes, builder, reference, lower, gradient, attributes, \
+#define HDI_OP(code, name, least, most, lack, kind, rows, work, rule, takes, builder, reference, lower, gradient, \
+               attributes, \
                types, formula, bound) \
     { #name, least, most, lack, HDI_KIND_##kind, attributes, types, formula, bound },
 #include "program/op_table.inc"

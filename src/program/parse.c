@@ -1,6 +1,6 @@
-/* parse.c: a program from its text form. The text is a span of bytes from anywhere: nothing is read past its end, nothing
- * recurses, every list and name has its limit, and each line takes time in proportion to its length. What operations take
- * comes from the op table; whether it makes sense is said by the same rules as for the public calls.
+/* parse.c: a program from its text form. The text is a span of bytes from anywhere: nothing is read past its end,
+ * nothing recurses, every list and name has its limit, and each line takes time in proportion to its length. What
+ * operations take comes from the op table; whether it makes sense is said by the same rules as for the public calls.
  *   line      = [statement] ["#" comment]
  *   statement = "heddle" 1 | value "=" op {operand | attribute} | "output" value "name"
  *   operand   = value | "-" (absent)       attribute = name "=" (number | [list] | word) | flag
@@ -244,9 +244,11 @@ static hd_status read_bindings(parser *p, hdi_custom *custom) {
         const int64_t *n = numbers + i;
         if (n[0] < 0 || n[0] > UINT32_MAX || n[1] < 0 || n[2] < 0)
             return fail(p, HD_STATUS_LIMIT, where, "a binding's number is out of range");
-        custom->bindings[custom->binding_count++] = (hdi_custom_binding){ (uint32_t)n[0], (uint64_t)n[1], (uint64_t)n[2] };
+        custom->bindings[custom->binding_count++] =
+            (hdi_custom_binding){ (uint32_t)n[0], (uint64_t)n[1], (uint64_t)n[2] };
     }
-    return count && count % 3 == 0 ? HD_OK : fail(p, HD_STATUS_PARSE, where, "expected operand, offset and bytes of each binding");
+    return count && count % 3 == 0 ? HD_OK
+           : fail(p, HD_STATUS_PARSE, where, "expected operand, offset and bytes of each binding");
 }
 
 static hd_status read_groups(parser *p, hdi_custom *custom) {

@@ -4,13 +4,17 @@
 
 enum { ITEM_LIMIT = 1024, PART_LIMIT = 1000000 };
 
-static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to place operations"); }
+static hd_status no_memory(hd_error *error) {
+    return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to place operations");
+}
 static bool is_source(const hdi_node *node) { return node->op == HDI_OP_INPUT || node->op == HDI_OP_STATE; }
 
 /* ---- placements ---- */
 
 hd_status hdi_placement_new(const hd_program *program, uint32_t device_count, hdi_placement *out, hd_error *error) {
-    *out = (hdi_placement){ .allocator = program->allocator, .device_count = device_count, .node_count = program->node_count };
+    *out = (hdi_placement){ .allocator = program->allocator,
+                            .device_count = device_count,
+                            .node_count = program->node_count };
     out->of = hdi_alloc(out->allocator, program->node_count * sizeof *out->of);
     return out->of || program->node_count == 0 ? HD_OK : no_memory(error);
 }
@@ -23,7 +27,9 @@ void hdi_placement_free(hdi_placement *placement) {
 }
 
 hd_status hdi_placement_copy(const hdi_placement *from, hdi_placement *out, hd_error *error) {
-    *out = (hdi_placement){ .allocator = from->allocator, .device_count = from->device_count, .node_count = from->node_count };
+    *out = (hdi_placement){ .allocator = from->allocator,
+                            .device_count = from->device_count,
+                            .node_count = from->node_count };
     out->of = hdi_alloc(out->allocator, from->node_count * sizeof *out->of);
     if (!out->of && from->node_count) return no_memory(error);
     if (from->node_count) memcpy(out->of, from->of, from->node_count * sizeof *out->of);
@@ -41,8 +47,9 @@ hd_status hdi_placement_share(hdi_placement *placement, const hdi_share *share, 
             *out_share = i + 1;
             return HD_OK;
         }
-    if (!hdi_grow(placement->allocator, &placement->shares, &placement->share_capacity, (size_t)placement->share_count + 1,
-                  sizeof *placement->shares)) return no_memory(error);
+    if (!hdi_grow(placement->allocator, &placement->shares, &placement->share_capacity,
+                  (size_t)placement->share_count + 1, sizeof *placement->shares))
+        return no_memory(error);
     placement->shares[placement->share_count++] = *share;
     *out_share = placement->share_count;
     return HD_OK;
@@ -84,7 +91,8 @@ static bool is_word(const char *word, const char *text, size_t bytes) {
 static size_t read_number(const char *text, size_t bytes, uint64_t most, uint32_t *out_number) {
     uint64_t number = 0;
     size_t at = 0;
-    for (; at < bytes && text[at] >= '0' && text[at] <= '9' && number <= most; at++) number = number * 10 + (uint64_t)(text[at] - '0');
+    for (; at < bytes && text[at] >= '0' && text[at] <= '9' && number <= most; at++)
+        number = number * 10 + (uint64_t)(text[at] - '0');
     if (number > most) return 0;
     *out_number = (uint32_t)number;
     return at;
@@ -113,22 +121,28 @@ static hd_status read_subject(const parsing *p, size_t at, size_t bytes, subject
     if (read == 0) {
         out->op = hdi_op_find(text, bytes);
         if (out->inputs || out->op == HDI_OP_NONE || out->op == HDI_OP_INPUT || out->op == HDI_OP_STATE)
-            return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: here stands an operation's name, a value such as v12, "
-                                                       "a range such as v3-v9, or \"rest\"", at + 1);
+            return hdi_fail(p->error, HD_STATUS_PARSE,
+                            "route: byte %zu: here stands an operation's name, a value such as v12, "
+                            "a range such as v3-v9, or \"rest\"",
+                            at + 1);
         return HD_OK;
     }
     out->first = number_of(program, out->first);
     out->last = out->first;
     const bool range = read < bytes;
-    if (range && (text[read] != '-' || read_value(text + read + 1, bytes - read - 1, &out->last) != bytes - read - 1 || bytes == read + 1))
+    if (range && (text[read] != '-' || read_value(text + read + 1, bytes - read - 1, &out->last) != bytes - read - 1 ||
+                  bytes == read + 1))
         return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: a value is v12, and a range v3-v9", at + 1);
     out->last = number_of(program, out->last);
     if (out->first == 0 || out->first > out->last || out->last > program->node_count)
-        return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: the program's values are v1 to v%u, the lower one first", at + 1,
+        return hdi_fail(p->error, HD_STATUS_PARSE,
+                        "route: byte %zu: the program's values are v1 to v%u, the lower one first", at + 1,
                         program->node_count);
     if (!range && !out->inputs && is_source(&program->nodes[out->first - 1]))
-        return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: v%u is an input or a state: it lies where it is read; "
-                                                   "an input that is to lie elsewhere is input:v%u", at + 1, out->first, out->first);
+        return hdi_fail(p->error, HD_STATUS_PARSE,
+                        "route: byte %zu: v%u is an input or a state: it lies where it is read; "
+                        "an input that is to lie elsewhere is input:v%u",
+                        at + 1, out->first, out->first);
     return HD_OK;
 }
 
@@ -143,12 +157,15 @@ static bool read_share(const parsing *p, const char *text, size_t bytes, hdi_sha
     const char *colon = memchr(text, ':', bytes);
     uint64_t sum = 0;
     int axis = 0;
-    while (axis < HDI_SHARE_AXES && (!colon || !is_word(hdi_share_axis_name((hdi_share_axis)axis), text, (size_t)(colon - text)))) axis++;
+    while (axis < HDI_SHARE_AXES &&
+           (!colon || !is_word(hdi_share_axis_name((hdi_share_axis)axis), text, (size_t)(colon - text))))
+        axis++;
     if (axis == HDI_SHARE_AXES) return false;
     out->axis = (hdi_share_axis)axis;
     size_t at = (size_t)(colon - text);
     for (uint32_t d = 0; d < p->out->device_count; d++) {
-        const size_t read = at < bytes && text[at] == ':' ? read_number(text + at + 1, bytes - at - 1, PART_LIMIT, &out->parts[d]) : 0;
+        const size_t read =
+            at < bytes && text[at] == ':' ? read_number(text + at + 1, bytes - at - 1, PART_LIMIT, &out->parts[d]) : 0;
         if (read == 0) return false;
         at += 1 + read;
         sum += out->parts[d];
@@ -159,7 +176,8 @@ static bool read_share(const parsing *p, const char *text, size_t bytes, hdi_sha
 /* A device's number or name. A back end's name alone is that of its only device. */
 static bool read_device(const parsing *p, const char *text, size_t bytes, uint32_t *out_device) {
     uint32_t found = 0;
-    if (bytes && read_number(text, bytes, HDI_MOST_DEVICES, out_device) == bytes) return *out_device < p->out->device_count;
+    if (bytes && read_number(text, bytes, HDI_MOST_DEVICES, out_device) == bytes)
+        return *out_device < p->out->device_count;
     for (uint32_t pass = 0; pass < 2 && found == 0; pass++) /* the whole name first */
         for (uint32_t d = p->out->device_count; d-- > 0;) {
             const char *id = p->ids ? p->ids[d] : "";
@@ -176,8 +194,10 @@ static hd_status read_place(const parsing *p, size_t at, size_t bytes, hdi_place
     *out = (hdi_place){ 0 };
     if (read_device(p, p->text + at, bytes, &out->device)) return HD_OK;
     if (read_share(p, p->text + at, bytes, &share)) return hdi_placement_share(p->out, &share, &out->share, p->error);
-    return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: here stands a device, 0 to %u or its name, or a share with a part for "
-                                               "each of them, such as rows:60:40", at + 1, p->out->device_count - 1);
+    return hdi_fail(p->error, HD_STATUS_PARSE,
+                    "route: byte %zu: here stands a device, 0 to %u or its name, or a share with a part for "
+                    "each of them, such as rows:60:40",
+                    at + 1, p->out->device_count - 1);
 }
 
 /* Gives the place to all that the item is about and no earlier one was. */
@@ -190,8 +210,8 @@ static hd_status put(const parsing *p, const subject *about, hdi_place place) {
         const hdi_share_axis axis = place.share ? p->out->shares[place.share - 1].axis : HDI_SHARE_ROWS;
         const char *why_not = place.share ? hdi_share_why_not(program, v, axis) : NULL;
         if (why_not && about->op == HDI_OP_NONE && !about->rest && about->first == about->last)
-            return hdi_fail(p->error, HD_STATUS_UNSUPPORTED, "route: v%u %s cannot be shared by %s: %s", v, hdi_op_get(node->op).name,
-                            hdi_share_axis_name(axis), why_not);
+            return hdi_fail(p->error, HD_STATUS_UNSUPPORTED, "route: v%u %s cannot be shared by %s: %s", v,
+                            hdi_op_get(node->op).name, hdi_share_axis_name(axis), why_not);
         p->placed[v - 1] = true;
         if (why_not) continue;
         p->out->of[v - 1] = place;
@@ -210,7 +230,8 @@ static hd_status parse_items(const parsing *p) {
         hdi_place place;
         if (items == ITEM_LIMIT) return hdi_fail(p->error, HD_STATUS_LIMIT, "route: more than %d items", ITEM_LIMIT);
         if (what == item)
-            return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: an item is WHAT=DEVICE or WHAT=rows:60:40", at + what + 1);
+            return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: an item is WHAT=DEVICE or WHAT=rows:60:40",
+                            at + what + 1);
         hd_status status = read_place(p, at + what + 1, item - what - 1, &place);
         if (!status) status = read_subject(p, at, what, &about);
         if (status) return status;
@@ -223,12 +244,13 @@ static hd_status parse_items(const parsing *p) {
         at += item + 1;
     }
     if (arrivals && p->out->share_count)
-        return hdi_fail(p->error, HD_STATUS_UNSUPPORTED, "route: devices share no operation where inputs lie elsewhere");
+        return hdi_fail(p->error, HD_STATUS_UNSUPPORTED,
+                        "route: devices share no operation where inputs lie elsewhere");
     return HD_OK;
 }
 
-hd_status hdi_placement_parse(const hd_program *program, const char *text, const char *const *ids, uint32_t device_count,
-                              hdi_placement *out, hd_error *error) {
+hd_status hdi_placement_parse(const hd_program *program, const char *text, const char *const *ids,
+                              uint32_t device_count, hdi_placement *out, hd_error *error) {
     hd_status status = hdi_placement_new(program, device_count, out, error);
     const parsing p = { program, text, ids, out, hdi_alloc(program->allocator, program->node_count), error };
     if (!status && !p.placed) status = no_memory(error);
@@ -312,7 +334,8 @@ static hd_value set_of(const hdi_node *node, state_set *sets, bool joining) {
 static void place_user_kernel(const bool *runs_fast, uint32_t device_count, hdi_place *place) {
     uint32_t device = 0;
     while (device < device_count && !runs_fast[device]) device++;
-    if (!runs_fast[place->device] && device < device_count && !place->named) *place = (hdi_place){ .device = device, .named = true };
+    if (!runs_fast[place->device] && device < device_count && !place->named)
+        *place = (hdi_place){ .device = device, .named = true };
 }
 
 static void find_states(const hd_program *program, state_set *sets) {
@@ -342,14 +365,17 @@ static hd_status settle_states(const hd_program *program, state_set *sets, hdi_p
         set->touched[place->device]++;
         if (!place->named) continue;
         if (set->named && placement->of[set->named - 1].device != place->device)
-            return hdi_fail(error, HD_STATUS_UNSUPPORTED, "route: state \"%s\": v%u is placed on device %u and v%u on device %u; "
-                                                          "all that touches a state is on one device",
-                            program->nodes[leader - 1].name, set->named, placement->of[set->named - 1].device, v, place->device);
+            return hdi_fail(error, HD_STATUS_UNSUPPORTED,
+                            "route: state \"%s\": v%u is placed on device %u and v%u on device %u; "
+                            "all that touches a state is on one device",
+                            program->nodes[leader - 1].name, set->named, placement->of[set->named - 1].device, v,
+                            place->device);
         set->named = v;
     }
     for (hd_value v = 1; v <= program->node_count; v++) {
         const hd_value leader = sets[v].state == v ? leader_of(sets, v) : set_of(&program->nodes[v - 1], sets, false);
-        if (leader && sets[v].state == v) placement->of[v - 1] = (hdi_place){ .device = home_of(&sets[leader], placement) };
+        if (leader && sets[v].state == v)
+            placement->of[v - 1] = (hdi_place){ .device = home_of(&sets[leader], placement) };
         else if (leader)
             placement->of[v - 1] =
                 (hdi_place){ .device = home_of(&sets[leader], placement), .named = placement->of[v - 1].named };
@@ -357,7 +383,8 @@ static hd_status settle_states(const hd_program *program, state_set *sets, hdi_p
     return HD_OK;
 }
 
-hd_status hdi_placement_settle(const hd_program *program, const bool *fast_with_user_kernels, hdi_placement *inout, hd_error *error) {
+hd_status hdi_placement_settle(const hd_program *program, const bool *fast_with_user_kernels, hdi_placement *inout,
+                               hd_error *error) {
     const size_t bytes = ((size_t)program->node_count + 1) * sizeof(state_set);
     for (uint32_t i = 0; i < program->node_count; i++)
         if (program->nodes[i].op == HDI_OP_DISPATCH)

@@ -1,6 +1,6 @@
-/* print.c: a program's canonical text. Values are v1, v2, ... in order; an output stands right before the input or state
- * declared after it, else at the end, so that the ports come back in their order. All attributes are written but unset
- * flags and empty lists, which have no other meaning. */
+/* print.c: a program's canonical text. Values are v1, v2, ... in order; an output stands right before the input or
+ * state declared after it, else at the end, so that the ports come back in their order. All attributes are written but
+ * unset flags and empty lists, which have no other meaning. */
 #include "program/attrs.h"
 
 static void print_shape(hdi_text *out, hd_shape shape) {
@@ -24,15 +24,16 @@ static void print_factors(hdi_text *out, const char *name, const hdi_attrs *attr
 
 static void print_push(hdi_text *out, const hdi_custom *custom) {
     if (custom->push_bytes > 0) hdi_text_add(out, " push=");
-    for (uint32_t i = 0; i < custom->push_bytes / 4; i++) hdi_text_add(out, "%08lx", (unsigned long)custom->push_words[i]);
+    for (uint32_t i = 0; i < custom->push_bytes / 4; i++)
+        hdi_text_add(out, "%08lx", (unsigned long)custom->push_words[i]);
 }
 
 /* Of each binding its operand, counted from 1, offset and bytes. */
 static void print_bindings(hdi_text *out, const hdi_custom *custom) {
     for (uint32_t i = 0; i < custom->binding_count; i++) {
         const hdi_custom_binding *binding = &custom->bindings[i];
-        hdi_text_add(out, "%s%u,%llu,%llu", i ? "," : " bindings=[", binding->operand, (unsigned long long)binding->offset,
-                     (unsigned long long)binding->bytes);
+        hdi_text_add(out, "%s%u,%llu,%llu", i ? "," : " bindings=[", binding->operand,
+                     (unsigned long long)binding->offset, (unsigned long long)binding->bytes);
     }
     if (custom->binding_count) hdi_text_add(out, "]");
 }
@@ -40,7 +41,8 @@ static void print_bindings(hdi_text *out, const hdi_custom *custom) {
 static void print_attr(hdi_text *out, const hdi_node *node, const hdi_attr *attr) {
     const hdi_attrs *a = &node->attrs;
     hd_shape list = { a->list_count, { 0 } };
-    if (attr->silent && (attr->kind == HDI_ATTR_INT ? a->ints[attr->at] == 0 : a->floats[attr->at] == attr->unset)) return;
+    if (attr->silent && (attr->kind == HDI_ATTR_INT ? a->ints[attr->at] == 0 : a->floats[attr->at] == attr->unset))
+        return;
     switch (attr->kind) {
     case HDI_ATTR_FLOAT:
         hdi_text_add(out, " %s", attr->name);
@@ -63,7 +65,8 @@ static void print_attr(hdi_text *out, const hdi_node *node, const hdi_attr *attr
         print_shape(out, node->shape);
         break;
     case HDI_ATTR_NAME: break; /* print_node writes it */
-    case HDI_ATTR_KERNEL: hdi_text_add(out, " %s=%016llx", attr->name, (unsigned long long)a->custom->kernel_hash); break;
+    case HDI_ATTR_KERNEL:
+        hdi_text_add(out, " %s=%016llx", attr->name, (unsigned long long)a->custom->kernel_hash); break;
     case HDI_ATTR_PUSH: print_push(out, a->custom); break;
     case HDI_ATTR_BINDINGS: print_bindings(out, a->custom); break;
     case HDI_ATTR_GROUPS:

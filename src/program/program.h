@@ -83,9 +83,10 @@ typedef struct hdi_custom {
 /* Attributes, as named in the operation's row. Unused ones are zero, and zeros that stand for a default (attention's
  * scale; rope's theta, frequency_scale, magnitude and dims) are replaced by it. */
 typedef struct hdi_attrs {
-    int64_t  ints[2 * HD_MAX_RANK]; /* axis: ints[0]; axes: ints[0..rank); begin, before: ints[0..rank); end, after:
-                                       ints[HD_MAX_RANK..); matmul: ints[0] the flags; cumsum: ints[1] the flags; rope: dims, pairing;
-                                       attention: not_causal, window; random: stream. Axes and bounds are resolved: never negative. */
+    int64_t ints[2 * HD_MAX_RANK]; /* axis: ints[0]; axes: ints[0..rank); begin, before: ints[0..rank); end, after:
+                                      ints[HD_MAX_RANK..); matmul: ints[0] the flags; cumsum: ints[1] the flags; rope:
+                                      dims, pairing; attention: not_causal, window; random: stream. Axes and bounds are
+                                      resolved: never negative. */
     uint32_t list_count;            /* entries of axes, begin, end, before, after: the operand's rank */
     float    floats[4];             /* in the row's order */
     uint32_t factor_count;          /* rope */
@@ -169,11 +170,12 @@ const hdi_node *hdi_program_node(const hd_program *program, hd_value value);
 /* An empty program over an allocator; NULL without memory. hdi_program_free ends it. */
 hd_program *hdi_program_new(const hd_allocator *allocator, hd_context *context);
 void hdi_program_free(hd_program *program);
-/* What callers see of a program's ids: a hd_value has the program's tag above the id, so that no other program takes it. */
+/* What callers see of a program's ids: a hd_value has the program's tag above the id, so that no other program takes
+ * it. */
 enum { HDI_ID_BITS = 21 };
 uint32_t hdi_program_new_tag(void);
-/* Puts the program in the place of its handle, and gives the tag of the values that come with it: 0 for the library's own
- * rooms, which have the program itself and ids as they are. False: HDI_REFUSE says why. */
+/* Puts the program in the place of its handle, and gives the tag of the values that come with it: 0 for the library's
+ * own rooms, which have the program itself and ids as they are. False: HDI_REFUSE says why. */
 bool hdi_program_see(hd_program **program_at, uint32_t *out_tag);
 static inline hd_value hdi_value_shown(uint32_t tag, hd_value id) { return id ? tag << HDI_ID_BITS | id : 0; }
 /* The id of a value that a caller gave; one that no program has where it is another program's. */
@@ -196,20 +198,23 @@ uint64_t hdi_op_row_operands(const hd_program *program, const hdi_node *node);
 /* Whole-program check: the sticky error, at least one output. */
 hd_status hdi_program_check(const hd_program *program, hd_error *error);
 
-/* hd_gradients (grad.c), desc not NULL. `find_kernel` tells the gradient that the desc has for a user's kernel; NULL: there
- * are none. */
-typedef const hd_kernel_gradient *(*hdi_kernel_gradient_fn)(const hd_gradients_desc *desc, const struct hdi_user_kernel *kernel);
+/* hd_gradients (grad.c), desc not NULL. `find_kernel` tells the gradient that the desc has for a user's kernel; NULL:
+ * there are none. */
+typedef const hd_kernel_gradient *(*hdi_kernel_gradient_fn)(const hd_gradients_desc *desc,
+                                                            const struct hdi_user_kernel *kernel);
 hd_status hdi_program_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count,
-                                const hd_gradients_desc *desc, hdi_kernel_gradient_fn find_kernel, hd_value *out_gradients);
+                                const hd_gradients_desc *desc, hdi_kernel_gradient_fn find_kernel,
+                                hd_value *out_gradients);
 
 /* hd_gradients with values as callers see them. OUT_OF_HOST_MEMORY may leave no error in the program. */
-hd_status hdi_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count, const hd_gradients_desc *desc,
-                        hdi_kernel_gradient_fn find_kernel, hd_value *out_gradients);
+hd_status hdi_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count,
+                        const hd_gradients_desc *desc, hdi_kernel_gradient_fn find_kernel, hd_value *out_gradients);
 
-/* hd_dispatch and hd_dispatch_all of a kernel of which the kernel_... fields tell (dispatch.c); values as callers see them.
- * 0 or false on failure, which sticks; else the caller holds the kernel. */
+/* hd_dispatch and hd_dispatch_all of a kernel of which the kernel_... fields tell (dispatch.c); values as callers see
+ * them. 0 or false on failure, which sticks; else the caller holds the kernel. */
 hd_value hdi_dispatch(hd_program *program, const hdi_custom *kernel, const hd_dispatch_desc *desc);
-bool hdi_dispatch_all(hd_program *program, const hdi_custom *kernel, const hd_dispatch_desc *desc, hd_value *out_values);
+bool hdi_dispatch_all(hd_program *program, const hdi_custom *kernel, const hd_dispatch_desc *desc,
+                      hd_value *out_values);
 
 /* Text form (print.c, parse.c; docs/ops.md tells how it is written). The parser asks `find_kernel` for the kernel of a
  * dispatch node by its 16-digit hash: it fills in kernel, kernel_bindings and kernel_push_bytes, or returns false. It
@@ -221,14 +226,15 @@ void hdi_origin_print(const hd_program *program, hd_value value, hdi_text *out_t
 /* `program` is empty at first; after a failure it stays failed. `find_kernel` NULL: there are none. */
 hd_status hdi_program_parse(hd_program *program, const char *text, size_t bytes, hdi_find_kernel find_kernel,
                             void *user, hd_error *error);
-/* Where NaN come from (watch.c). The step adds to a program that was not watched yet one output of i32 [3] for each value of
- * floats, named HDI_WATCH_NAME and the value; failures stick to the program. */
+/* Where NaN come from (watch.c). The step adds to a program that was not watched yet one output of i32 [3] for each
+ * value of floats, named HDI_WATCH_NAME and the value; failures stick to the program. */
 #define HDI_WATCH_NAME "not finite: v"
 enum { HDI_WATCH_ROOM = 32 };
-typedef struct hdi_watched { int32_t nan, not_finite, first; } hdi_watched; /* elements, and the first: of NaN, or of both */
+/* elements, and the first: of NaN, or of both */
+typedef struct hdi_watched { int32_t nan, not_finite, first; } hdi_watched;
 void hdi_program_watch(hd_program *program, bool infinities);
-/* The first value that holds a NaN that no operand holds, or an infinity where these count; 0: none does. An infinity of an input is
- * the caller's wish. `told` has a place for each value. */
+/* The first value that holds a NaN that no operand holds, or an infinity where these count; 0: none does. An infinity
+ * of an input is the caller's wish. `told` has a place for each value. */
 hd_value hdi_watch_first(const hd_program *program, const hdi_watched *told, bool infinities);
 /* Equal for equal text forms (hash.c). */
 uint64_t hdi_program_hash(const hd_program *program);

@@ -1,5 +1,6 @@
-/* segments.c: a program cut into programs that each run on one device. Every operation is numbered with the first segment
- * that it can be in, which makes segments as large and as few as the places allow; then each segment is built. */
+/* segments.c: a program cut into programs that each run on one device. Every operation is numbered with the first
+ * segment that it can be in, which makes segments as large and as few as the places allow; then each segment is
+ * built. */
 #include "program/segments.h"
 #include <stdio.h>
 
@@ -55,10 +56,10 @@ typedef struct numbered {
     uint32_t next, group, arrived;
 } numbered;
 
-/* The least segment by what a node reads; inputs that arrive begin one, behind all others on the device, unless later ones
- * are there already. */
-static uint32_t least_segment(const hdi_node *node, const hdi_placement *placement, uint32_t device, const uint32_t *segment,
-                              numbered *on) {
+/* The least segment by what a node reads; inputs that arrive begin one, behind all others on the device, unless later
+ * ones are there already. */
+static uint32_t least_segment(const hdi_node *node, const hdi_placement *placement, uint32_t device,
+                              const uint32_t *segment, numbered *on) {
     uint32_t least = 0;
     for (uint32_t k = 0; k < node->operand_count; k++) {
         const hd_value id = node->operands[k];
@@ -72,7 +73,8 @@ static uint32_t least_segment(const hdi_node *node, const hdi_placement *placeme
     return least;
 }
 
-/* Numbers the segments where the first one is on device `start`. `last_reader`: the last segment that reads each value. */
+/* Numbers the segments where the first one is on device `start`. `last_reader`: the last segment that reads each
+ * value. */
 static uint32_t number(const hd_program *program, const hdi_placement *placement, const bool *alive, uint32_t start,
                        uint32_t *segment, uint32_t *last_reader) {
     uint32_t count = 1;
@@ -95,14 +97,15 @@ static uint32_t number(const hd_program *program, const hdi_placement *placement
         segment[i] = segment_from(least, device, start, placement->device_count);
         on[device].next = HDI_MAX(on[device].next, segment[i] + 1);
         for (uint32_t k = 0; k < node->operand_count; k++)
-            if (node->operands[k]) last_reader[node->operands[k] - 1] = HDI_MAX(last_reader[node->operands[k] - 1], segment[i]);
+            if (node->operands[k])
+                last_reader[node->operands[k] - 1] = HDI_MAX(last_reader[node->operands[k] - 1], segment[i]);
         count = HDI_MAX(count, segment[i] + 1);
     }
     return count;
 }
 
-/* How many of the segments have operations. `room` has a number for each node, and numbers are below their count times that
- * of the devices. */
+/* How many of the segments have operations. `room` has a number for each node, and numbers are below their count times
+ * that of the devices. */
 static uint32_t count_used(const uint32_t *segment, uint32_t node_count, uint32_t device_count, uint32_t *room) {
     uint32_t used = 0;
     memset(room, 0, node_count * sizeof *room);
@@ -179,7 +182,8 @@ static void name_crossing(const hd_program *program, hd_value value, char out[32
         snprintf(out, 32, "v%lu.%lu", (unsigned long)value, k);
 }
 
-static hd_value add(cutting *c, hd_program *part, hd_value whole, hdi_op op, const hd_value *operands, const char *name) {
+static hd_value add(cutting *c, hd_program *part, hd_value whole, hdi_op op, const hd_value *operands,
+                    const char *name) {
     const hdi_node *node = node_of(c, whole);
     const bool source = op == HDI_OP_INPUT || op == HDI_OP_STATE;
     hdi_node made = { .op = op, .dtype = node->dtype, .shape = node->shape, .name = name };
@@ -188,7 +192,8 @@ static hd_value add(cutting *c, hd_program *part, hd_value whole, hdi_op op, con
     if (!value) return 0;
     part->nodes[value - 1].whole = whole;
     const uint32_t device = c->segments->items[c->building].device;
-    part->nodes[value - 1].arrives = op == HDI_OP_INPUT && c->alive[whole - 1] && arrives_on(c->placement, whole, device);
+    part->nodes[value - 1].arrives =
+        op == HDI_OP_INPUT && c->alive[whole - 1] && arrives_on(c->placement, whole, device);
     part->nodes[value - 1].origin = node->origin.value ? node->origin : (hdi_origin){ .value = whole };
     return value;
 }
@@ -199,8 +204,10 @@ static hd_value here(cutting *c, uint32_t s, hd_value whole) {
     cut_value *value = &c->values[whole];
     char name[32];
     if (whole == 0 || value->here_in == s + 1) return value->here;
-    if (value->state && value->state != whole) value->here = here(c, s, value->state); /* what an earlier segment left in it */
-    else if (is_source(node_of(c, whole))) value->here = add(c, part, whole, node_of(c, whole)->op, NULL, node_of(c, whole)->name);
+    /* what an earlier segment left in it */
+    if (value->state && value->state != whole) value->here = here(c, s, value->state);
+    else if (is_source(node_of(c, whole)))
+        value->here = add(c, part, whole, node_of(c, whole)->op, NULL, node_of(c, whole)->name);
     else {
         name_crossing(c->program, whole, name);
         value->here = add(c, part, whole, HDI_OP_INPUT, NULL, name);
@@ -228,8 +235,10 @@ static hd_status build(cutting *c, uint32_t s, uint32_t device, const hd_value *
     if (!part) return hdi_fail(c->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a segment");
     c->segments->items[s] = (hdi_segment){ device, part };
     c->building = s;
-    for (hd_value v = 1; v <= c->program->node_count; v++) /* sources that nothing reads here too: the caller may write them */
-        if (is_source(node_of(c, v)) && c->segment[v - 1] == s && (s == 0 || c->placement->of[v - 1].arrives)) here(c, s, v);
+    /* sources that nothing reads here too: the caller may write them */
+    for (hd_value v = 1; v <= c->program->node_count; v++)
+        if (is_source(node_of(c, v)) && c->segment[v - 1] == s && (s == 0 || c->placement->of[v - 1].arrives))
+            here(c, s, v);
     for (uint32_t i = 0; i < count && !part->error.status; i++) {
         const hdi_node *node = node_of(c, operations[i]);
         hd_value operands[HDI_MAX_OPERANDS];
@@ -258,22 +267,29 @@ static hd_status cut(cutting *c, uint32_t *room, uint32_t *first) {
     hdi_program_find_alive(c->program, c->alive);
     const uint32_t count = hdi_segments_number(c->program, c->placement, c->alive, c->segment, room);
     if (count > HDI_MAX_SEGMENTS)
-        return hdi_fail(c->error, HD_STATUS_LIMIT, "these places make %u segments, and a plan has at most %d", count, HDI_MAX_SEGMENTS);
+        return hdi_fail(c->error, HD_STATUS_LIMIT, "these places make %u segments, and a plan has at most %d", count,
+                        HDI_MAX_SEGMENTS);
     segments->count = count;
     find_crossings(c);
     sort_by_segment(c, count, first);
     for (uint32_t s = 0; s < count && !status; s++)
-        status = build(c, s, device_of(c, s, first[s], first[s + 1] - first[s]), c->ordered + first[s], first[s + 1] - first[s]);
+        status = build(c, s, device_of(c, s, first[s], first[s + 1] - first[s]), c->ordered + first[s],
+                       first[s + 1] - first[s]);
     return status;
 }
 
-hd_status hdi_segments_cut(const hd_program *program, const hdi_placement *placement, hdi_segments *out_segments, hd_error *error) {
+hd_status hdi_segments_cut(const hd_program *program, const hdi_placement *placement, hdi_segments *out_segments,
+                           hd_error *error) {
     const hd_allocator *allocator = program->allocator;
-    const size_t count = (size_t)program->node_count + 1, numbers = placement->device_count * count + HDI_MAX_SEGMENTS + 1;
-    *out_segments = (hdi_segments){ .allocator = allocator, .items = hdi_alloc(allocator, HDI_MAX_SEGMENTS * sizeof *out_segments->items) };
+    const size_t count = (size_t)program->node_count + 1,
+                 numbers = placement->device_count * count + HDI_MAX_SEGMENTS + 1;
+    *out_segments = (hdi_segments){ .allocator = allocator,
+                                    .items = hdi_alloc(allocator, HDI_MAX_SEGMENTS * sizeof *out_segments->items) };
     uint32_t *room = hdi_alloc(allocator, numbers * sizeof *room);
-    cutting c = { program, placement, hdi_alloc(allocator, count * sizeof *c.alive), hdi_alloc(allocator, count * sizeof *c.segment),
-                  hdi_alloc(allocator, count * sizeof *c.values), hdi_alloc(allocator, count * sizeof *c.ordered), out_segments, 0, error };
+    cutting c = { program, placement, hdi_alloc(allocator, count * sizeof *c.alive),
+                  hdi_alloc(allocator, count * sizeof *c.segment),
+                  hdi_alloc(allocator, count * sizeof *c.values), hdi_alloc(allocator, count * sizeof *c.ordered),
+                  out_segments, 0, error };
     hd_status status = HD_OK;
     if (!room || !out_segments->items || !c.alive || !c.segment || !c.values || !c.ordered)
         status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for segments");
@@ -329,17 +345,20 @@ static void print_segment(const hd_program *whole, const hdi_segments *segments,
         char shape[HDI_SHAPE_TEXT];
         hdi_text_add(out, "  takes ");
         hdi_origin_print(segment->program, i + 1, out);
-        hdi_text_add(out, " %s%s of segment %u: ", hd_dtype_name(node->dtype), hdi_shape_text(node->shape, shape), value->made_in);
+        hdi_text_add(out, " %s%s of segment %u: ", hd_dtype_name(node->dtype), hdi_shape_text(node->shape, shape),
+                     value->made_in);
         if (value->there & bit) hdi_text_add(out, "there already\n");
         else hdi_text_add(out, "%llu bytes cross\n", (unsigned long long)hd_tensor_bytes(node->dtype, node->shape));
         value->there |= bit;
     }
 }
 
-void hdi_segments_print(const hd_program *whole, const hdi_segments *segments, const char *const *devices, hdi_text *out) {
+void hdi_segments_print(const hd_program *whole, const hdi_segments *segments, const char *const *devices,
+                        hdi_text *out) {
     printed_value *values = hdi_alloc(out->allocator, (size_t)whole->node_count * sizeof *values);
     if (!values) out->failed = true;
     else
-        for (uint32_t s = 0; s < segments->count; s++) print_segment(whole, segments, s, devices[segments->items[s].device], values, out);
+        for (uint32_t s = 0; s < segments->count; s++)
+            print_segment(whole, segments, s, devices[segments->items[s].device], values, out);
     hdi_free(out->allocator, values, (size_t)whole->node_count * sizeof *values);
 }

@@ -25,8 +25,8 @@ typedef struct hdi_share {
     uint32_t parts[HDI_MOST_DEVICES];
 } hdi_share;
 
-/* Where one operation runs. Those of inputs say nothing, since inputs lie where they are read; but for inputs that arrive:
- * these lie on `device`, and cross in every run to the device that reads them. */
+/* Where one operation runs. Those of inputs say nothing, since inputs lie where they are read; but for inputs that
+ * arrive: these lie on `device`, and cross in every run to the device that reads them. */
 typedef struct hdi_place {
     uint32_t device;
     uint32_t arrives; /* of an input: above 0; those of one number arrive together, into a segment that begins there */
@@ -51,13 +51,13 @@ hd_status hdi_placement_share(hdi_placement *placement, const hdi_share *share, 
 /* A placement from a text such as "matmul=1,v3-v9=rows:60:40,rest=0". The first item that fits an operation counts;
  * what none fits, or cannot be shared, is on device 0. `ids` are the devices' names, which may stand for their numbers.
  * Statuses: PARSE (with the byte), LIMIT, UNSUPPORTED (one value that cannot be shared), OUT_OF_HOST_MEMORY. */
-hd_status hdi_placement_parse(const hd_program *program, const char *text, const char *const *ids, uint32_t device_count,
-                              hdi_placement *out, hd_error *error);
+hd_status hdi_placement_parse(const hd_program *program, const char *text, const char *const *ids,
+                              uint32_t device_count, hdi_placement *out, hd_error *error);
 /* As such a text, with devices by number. What is on device 0 is left out. */
 void hdi_placement_print(const hd_program *program, const hdi_placement *placement, hdi_text *out_text);
 /* Moves what cannot stay. All that touches a state goes to one device: where it was asked for by name, else where most
- * of it is. A user's kernel goes to a device that runs such fast. No place is named any more after it. Statuses: UNSUPPORTED
- * (what was asked for by name contradicts that), OUT_OF_HOST_MEMORY. */
+ * of it is. A user's kernel goes to a device that runs such fast. No place is named any more after it. Statuses:
+ * UNSUPPORTED (what was asked for by name contradicts that), OUT_OF_HOST_MEMORY. */
 hd_status hdi_placement_settle(const hd_program *program, const bool *fast_with_user_kernels, hdi_placement *inout,
                                hd_error *error);
 /* The bytes that name a placement: equal placements, equal hashes. */
@@ -82,14 +82,15 @@ typedef struct hdi_split {
 } hdi_split;
 /* Splits a program by a settled placement; user kernels are borrowed. Statuses: OUT_OF_HOST_MEMORY, LIMIT.
  * hdi_split_free ends it, also after a failure. */
-hd_status hdi_split_make(const hd_program *program, const hdi_placement *placement, hdi_split *out_split, hd_error *error);
+hd_status hdi_split_make(const hd_program *program, const hdi_placement *placement, hdi_split *out_split,
+                         hd_error *error);
 void hdi_split_free(hdi_split *split);
 
 /* ---- segments ---- */
 
-/* The nodes of one segment as a program. A value that crosses from one segment to another is an output of the one and an
- * input of the other, by a name that the whole program does not have. Each node knows its value in the whole program.
- * User kernels are borrowed from it. */
+/* The nodes of one segment as a program. A value that crosses from one segment to another is an output of the one and
+ * an input of the other, by a name that the whole program does not have. Each node knows its value in the whole
+ * program. User kernels are borrowed from it. */
 typedef struct hdi_segment {
     uint32_t    device;
     hd_program *program;
@@ -107,9 +108,9 @@ typedef struct hdi_segments {
 hd_status hdi_segments_cut(const hd_program *program, const hdi_placement *placement, hdi_segments *out_segments,
                            hd_error *error);
 void hdi_segments_free(hdi_segments *segments);
-/* The segment that each living operation is in: the rule by which hdi_segments_cut cuts, for those who only count. Returns
- * how many there are. `out_segment` has a number for each node, HDI_NO_SEGMENT for what nothing needs, states, and inputs
- * that do not arrive; `room` has a number for each node and device. */
+/* The segment that each living operation is in: the rule by which hdi_segments_cut cuts, for those who only count.
+ * Returns how many there are. `out_segment` has a number for each node, HDI_NO_SEGMENT for what nothing needs, states,
+ * and inputs that do not arrive; `room` has a number for each node and device. */
 #define HDI_NO_SEGMENT UINT32_MAX
 uint32_t hdi_segments_number(const hd_program *program, const hdi_placement *placement, const bool *alive,
                              uint32_t *out_segment, uint32_t *room);

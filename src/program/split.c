@@ -29,7 +29,9 @@ static int operand_axis(const hd_program *program, const hdi_node *node, hdi_sha
 }
 
 /* The axis of the result that devices divide. */
-static uint32_t result_axis(const hdi_node *node, hdi_share_axis axis) { return axis == HDI_SHARE_ROWS ? 0 : node->shape.rank - 1; }
+static uint32_t result_axis(const hdi_node *node, hdi_share_axis axis) {
+    return axis == HDI_SHARE_ROWS ? 0 : node->shape.rank - 1;
+}
 
 /* What is divided among devices: rows, columns, or the terms of each sum. */
 static uint64_t length_of(const hd_program *program, const hdi_node *node, hdi_share_axis axis) {
@@ -41,14 +43,17 @@ static uint64_t length_of(const hd_program *program, const hdi_node *node, hdi_s
 static bool comes_in_pieces(const hd_program *program, hd_value value) {
     uint32_t readers = 0;
     for (uint32_t i = 0; i < program->node_count; i++)
-        for (uint32_t k = 0; k < program->nodes[i].operand_count; k++) readers += program->nodes[i].operands[k] == value;
+        for (uint32_t k = 0; k < program->nodes[i].operand_count; k++)
+            readers += program->nodes[i].operands[k] == value;
     return readers == 1 && program->nodes[value - 1].op == HDI_OP_INPUT && !program->nodes[value - 1].is_output;
 }
 
 const char *hdi_share_why_not(const hd_program *program, hd_value value, hdi_share_axis axis) {
     const hdi_node *node = &program->nodes[value - 1];
-    if (node->shape.rank == 0 || (axis == HDI_SHARE_ROWS && node->shape.dims[0] < 2)) return "it has fewer than two rows";
-    if (axis == HDI_SHARE_ROWS && hdi_op_row_operands(program, node) == 0) return "its rows are not computed each by itself";
+    if (node->shape.rank == 0 || (axis == HDI_SHARE_ROWS && node->shape.dims[0] < 2))
+        return "it has fewer than two rows";
+    if (axis == HDI_SHARE_ROWS && hdi_op_row_operands(program, node) == 0)
+        return "its rows are not computed each by itself";
     if (axis == HDI_SHARE_COLUMNS && node->op != HDI_OP_MATMUL && !is_by_element(node))
         return "its columns are not computed each by itself";
     if (axis == HDI_SHARE_TERMS && node->op != HDI_OP_MATMUL) return "it is no sum of products";
@@ -118,7 +123,8 @@ static void find_alive(splitting *s) {
     for (hd_value v = s->program->node_count; v > 0; v--) {
         const hdi_node *node = &s->program->nodes[v - 1];
         s->values[v].alive |= hdi_op_writes_state(node->op);
-        for (uint32_t k = 0; k < node->operand_count && s->values[v].alive; k++) s->values[node->operands[k]].alive = true;
+        for (uint32_t k = 0; k < node->operand_count && s->values[v].alive; k++)
+            s->values[node->operands[k]].alive = true;
     }
 }
 
@@ -131,7 +137,8 @@ static void find_pieces(splitting *s) {
             const hdi_node *x = operand_of(s->program, node, k);
             split_value *value = &s->values[node->operands[k]];
             if (!x || x->op != HDI_OP_INPUT) continue;
-            const bool pieces = share && !x->is_output && operand_axis(s->program, node, share_of(s, share)->axis, k) == 0;
+            const bool pieces =
+                share && !x->is_output && operand_axis(s->program, node, share_of(s, share)->axis, k) == 0;
             const uint32_t wanted = pieces ? share : 0;
             value->share = value->read && value->share != wanted ? 0 : wanted;
             value->read = true;
@@ -141,8 +148,8 @@ static void find_pieces(splitting *s) {
 }
 
 /* Adds a node that stands for a piece of a value, as `origin` says, on a device. */
-static hd_value add(splitting *s, const hdi_node *as, const hd_value *operands, const hdi_attrs *attrs, hdi_origin origin,
-                    uint32_t device) {
+static hd_value add(splitting *s, const hdi_node *as, const hd_value *operands, const hdi_attrs *attrs,
+                    hdi_origin origin, uint32_t device) {
     hd_program *to = s->out->program;
     hdi_placement *placement = &s->out->placement;
     hdi_node made = { .op = as->op, .dtype = as->dtype, .shape = as->shape, .name = as->name };
@@ -180,11 +187,12 @@ static hd_value join_pieces(splitting *s, hd_value v, uint32_t device) {
         if (value->pieces[d]) there[join.operand_count++] = value->pieces[d];
     const uint32_t count = join.operand_count;
     if (count == 1) return there[0];
-    if (!value->sums) return add(s, &join, there, &(hdi_attrs){ .ints = { value->axis } }, (hdi_origin){ .value = v }, device);
+    if (!value->sums)
+        return add(s, &join, there, &(hdi_attrs){ .ints = { value->axis } }, (hdi_origin){ .value = v }, device);
     join.operand_count = 2;
     for (uint32_t i = 1; i < count; i++)
-        there[0] =
-            add(s, &join, (const hd_value[]){ there[0], there[i] }, &(hdi_attrs){ 0 }, (hdi_origin){ .value = v }, device);
+        there[0] = add(s, &join, (const hd_value[]){ there[0], there[i] }, &(hdi_attrs){ 0 },
+                       (hdi_origin){ .value = v }, device);
     return there[0];
 }
 
@@ -200,10 +208,13 @@ static hd_value whole_on(splitting *s, hd_value v, uint32_t device) {
 static hd_value piece_on(splitting *s, hd_value v, uint32_t share, piece p, uint32_t device) {
     split_value *value = &s->values[v];
     const hdi_node *node = &s->program->nodes[v - 1];
-    const bool fits = value->share && !value->sums && value->axis == p.axis && value->length == (uint64_t)node->shape.dims[p.axis];
-    if (fits && memcmp(share_of(s, value->share)->parts, share_of(s, share)->parts, sizeof share_of(s, share)->parts) == 0)
+    const bool fits =
+        value->share && !value->sums && value->axis == p.axis && value->length == (uint64_t)node->shape.dims[p.axis];
+    if (fits &&
+        memcmp(share_of(s, value->share)->parts, share_of(s, share)->parts, sizeof share_of(s, share)->parts) == 0)
         return value->pieces[device];
-    if (value->cut_share != share || value->cut_axis != p.axis) memset(value->cut, 0, s->placement->device_count * sizeof *value->cut);
+    if (value->cut_share != share || value->cut_axis != p.axis)
+        memset(value->cut, 0, s->placement->device_count * sizeof *value->cut);
     value->cut_share = share;
     value->cut_axis = p.axis;
     if (value->cut[device]) return value->cut[device];
@@ -215,7 +226,8 @@ static hd_value piece_on(splitting *s, hd_value v, uint32_t share, piece p, uint
     bounds.ints[p.axis] = (int64_t)p.begin;
     bounds.ints[HD_MAX_RANK + p.axis] = (int64_t)p.end;
     slice.shape.dims[p.axis] = (int64_t)(p.end - p.begin);
-    value->cut[device] = add(s, &slice, &from, &bounds, origin_of(v, p), stays ? s->placement->of[v - 1].device : device);
+    value->cut[device] =
+        add(s, &slice, &from, &bounds, origin_of(v, p), stays ? s->placement->of[v - 1].device : device);
     return value->cut[device];
 }
 
@@ -232,7 +244,8 @@ static hd_value make_piece(splitting *s, hd_value v, uint32_t device) {
     for (uint32_t k = 0; k < node->operand_count; k++) {
         const int cut = operand_axis(s->program, node, axis, k);
         operands[k] = cut == WHOLE ? whole_on(s, node->operands[k], device)
-                                   : piece_on(s, node->operands[k], value->share, (piece){ (uint32_t)cut, own.begin, own.end }, device);
+                                   : piece_on(s, node->operands[k], value->share,
+                                              (piece){ (uint32_t)cut, own.begin, own.end }, device);
     }
     if (!value->sums) made.shape.dims[value->axis] = (int64_t)(own.end - own.begin);
     if (node->op == HDI_OP_SLICE) attrs.ints[HD_MAX_RANK] = (int64_t)(own.end - own.begin);
@@ -274,12 +287,16 @@ static void add_output(splitting *s, const hdi_output *output) {
         if (value->pieces[device]) hdi_program_add_output(s->out->program, output->name, value->pieces[device]);
 }
 
-static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to split a program"); }
+static hd_status no_memory(hd_error *error) {
+    return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to split a program");
+}
 
-hd_status hdi_split_make(const hd_program *program, const hdi_placement *placement, hdi_split *out_split, hd_error *error) {
+hd_status hdi_split_make(const hd_program *program, const hdi_placement *placement, hdi_split *out_split,
+                         hd_error *error) {
     const size_t count = (size_t)program->node_count + 1, devices = placement->device_count;
     bool shared = false;
-    for (uint32_t i = 0; i < program->node_count; i++) shared |= program->nodes[i].op != HDI_OP_INPUT && placement->of[i].share;
+    for (uint32_t i = 0; i < program->node_count; i++)
+        shared |= program->nodes[i].op != HDI_OP_INPUT && placement->of[i].share;
     *out_split = (hdi_split){ 0 };
     if (!shared) return HD_OK;
     out_split->program = hdi_program_new(program->allocator, program->context);
@@ -298,7 +315,8 @@ hd_status hdi_split_make(const hd_program *program, const hdi_placement *placeme
         find_alive(&s);
         find_pieces(&s);
         for (hd_value v = 1; v < count && !made->error.status; v++) split_value_of(&s, v);
-        for (uint32_t i = 0; i < program->output_count && !made->error.status; i++) add_output(&s, &program->outputs[i]);
+        for (uint32_t i = 0; i < program->output_count && !made->error.status; i++)
+            add_output(&s, &program->outputs[i]);
         status = made->error.status;
         if (status && error) *error = made->error;
     }

@@ -1,5 +1,6 @@
-/* watch.c: a program -> program step that finds where a NaN or an infinity comes from: for each value of floats an output of i32
- * [3] is added, so that it runs wherever the program does, and costs nothing where it was not asked for. */
+/* watch.c: a program -> program step that finds where a NaN or an infinity comes from: for each value of floats an
+ * output of i32 [3] is added, so that it runs wherever the program does, and costs nothing where it was not asked
+ * for. */
 #include "program/program.h"
 #include <math.h>
 
@@ -31,7 +32,8 @@ void hdi_program_watch(hd_program *program, bool infinities) {
     const uint32_t count = program->node_count;
     for (hd_value value = 1; value <= count && !program->error.status; value++) {
         const hdi_node *node = hdi_program_node(program, value);
-        if (hdi_dtype_is_float(node->dtype) && !node->overwritten && !passes_on(node)) watch(program, value, infinities);
+        if (hdi_dtype_is_float(node->dtype) && !node->overwritten && !passes_on(node))
+            watch(program, value, infinities);
     }
 }
 

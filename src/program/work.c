@@ -65,7 +65,8 @@ static void work_product(counting *c) {
 /* Of the experts' weights only those of the chosen are read, each once. */
 static void work_experts(counting *c) {
     const hdi_node *w = operand_of(c, 1);
-    const uint64_t experts = axis_of(w, 2), all = hdi_node_bytes(w), pairs = c->elements / HDI_MAX(axis_of(c->node, 0), 1);
+    const uint64_t experts = axis_of(w, 2), all = hdi_node_bytes(w),
+                   pairs = c->elements / HDI_MAX(axis_of(c->node, 0), 1);
     c->work.kind = HDI_KIND_MATVEC;
     c->work.flops = times(2, times(c->elements, axis_of(w, 0)));
     c->work.bytes = c->work.bytes - HDI_MIN(all, c->work.bytes) + all / HDI_MAX(experts, 1) * HDI_MIN(experts, pairs);

@@ -14,7 +14,8 @@ static hd_status wrap_user_kernels(hdi_core *core, hd_error *error) {
     if (count == 0) return HD_OK;
     core->modules = hdi_alloc(allocator, count * sizeof *core->modules);
     core->blobs = hdi_alloc(allocator, count * sizeof *core->blobs);
-    if (!core->modules || !core->blobs) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for own kernels");
+    if (!core->modules || !core->blobs)
+        return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for own kernels");
     for (uint32_t i = 0; i < count; i++) {
         const hdi_user_kernel *user = core->schedule->kernels[i];
         core->blobs[i] = (hdi_blob){ user->words, user->word_count, user->hash, user->info.entry };
@@ -31,17 +32,18 @@ static hd_status load_kernels(hdi_core *core, hd_error *error) {
     hd_status status = HD_OK;
     if (!wanted || !core->kernels) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for kernels");
     for (uint32_t i = 0; i < cmds->kernel_count && !status; i++)
-        wanted[i] = (hdi_wanted_kernel){ .module = module_of(core, cmds->kernels[i].module), .kernel = &cmds->kernels[i] };
+        wanted[i] =
+            (hdi_wanted_kernel){ .module = module_of(core, cmds->kernels[i].module), .kernel = &cmds->kernels[i] };
     if (!status) status = hdi_device_kernels(core->device, wanted, cmds->kernel_count, error);
     for (uint32_t i = 0; i < cmds->kernel_count && !status; i++) core->kernels[i] = wanted[i].loaded;
     hdi_free(allocator, wanted, cmds->kernel_count * sizeof *wanted);
     return status;
 }
 
-/* Small inputs and outputs lie where the host sees them: a step then needs no transfer of its own. Larger ones are better off
- * in the device's own memory, reached by copies. An input that the host cannot write there is read across the bus by every
- * kernel that uses it, so that only what steps are told, tokens and positions and masks, counts as small; an output is written
- * once and read by no kernel. */
+/* Small inputs and outputs lie where the host sees them: a step then needs no transfer of its own. Larger ones are
+ * better off in the device's own memory, reached by copies. An input that the host cannot write there is read across
+ * the bus by every kernel that uses it, so that only what steps are told, tokens and positions and masks, counts as
+ * small; an output is written once and read by no kernel. */
 #define SMALL_BYTES  (UINT64_C(1) << 20)
 #define ACROSS_BYTES (UINT64_C(64) << 10)
 
@@ -52,8 +54,9 @@ hd_status hdi_core_alloc(const hdi_core *core, uint32_t at, hdi_memory **out_mem
                        slot->bytes <= (core->device->found.caps.host_visible ? SMALL_BYTES : ACROSS_BYTES);
     bool small_output = slot->kind == HDI_STORAGE_OUTPUT && slot->bytes <= SMALL_BYTES && !slot->read && !own->shared;
     static const hd_memory_kind kinds[] = {
-        [HDI_STORAGE_SCRATCH] = HD_MEMORY_SCRATCH, [HDI_STORAGE_INPUT] = HD_MEMORY_INPUT,       [HDI_STORAGE_STATE] = HD_MEMORY_STATE,
-        [HDI_STORAGE_OUTPUT] = HD_MEMORY_OUTPUT,   [HDI_STORAGE_CONSTANT] = HD_MEMORY_CONSTANT,
+        [HDI_STORAGE_SCRATCH] = HD_MEMORY_SCRATCH,   [HDI_STORAGE_INPUT] = HD_MEMORY_INPUT,
+        [HDI_STORAGE_STATE] = HD_MEMORY_STATE,       [HDI_STORAGE_OUTPUT] = HD_MEMORY_OUTPUT,
+        [HDI_STORAGE_CONSTANT] = HD_MEMORY_CONSTANT,
     };
     hdi_alloc_desc desc = { slot->bytes,
                             small_input    ? HD_BUFFER_UPLOAD
@@ -81,7 +84,9 @@ static hd_status make_constants(hdi_core *core, hd_error *error) {
         const hdi_schedule_slot *slot = &core->schedule->slots[i];
         if (slot->kind != HDI_STORAGE_CONSTANT) continue;
         hd_status status = ensure_memory(core, i, error);
-        if (!status) status = hdi_device_write(core->device, core->slots[i].memory, 0, slot->data, slot->bytes, &core->last_ticket, error);
+        if (!status)
+            status = hdi_device_write(core->device, core->slots[i].memory, 0, slot->data, slot->bytes,
+                                      &core->last_ticket, error);
         if (status) return status;
     }
     return HD_OK;
@@ -199,7 +204,8 @@ hd_status hdi_core_check_inputs(const hdi_core *core, const hdi_slot *instead, h
         const hdi_schedule_slot *slot = &core->schedule->slots[i];
         const hdi_core_slot *own = home_of(core, i);
         if (own->bereft)
-            return hdi_fail(error, HD_STATUS_WRONG_STATE, "\"%s\" was bound to a buffer that was destroyed; bind another one",
+            return hdi_fail(error, HD_STATUS_WRONG_STATE,
+                            "\"%s\" was bound to a buffer that was destroyed; bind another one",
                             slot->name ? slot->name : "?");
         if (slot->kind == HDI_STORAGE_INPUT && !own->written && !own->bound && !(instead && instead[i].memory))
             return hdi_fail(error, HD_STATUS_WRONG_STATE, "input \"%s\" was never written", slot->name);

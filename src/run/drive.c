@@ -1,11 +1,12 @@
-/* drive.c: a run of a plan, from segment to segment. They are handed over in their order, each as soon as the values that
- * it needs from other devices are done and carried over; so what does not wait for one another runs at the same time. */
+/* drive.c: a run of a plan, from segment to segment. They are handed over in their order, each as soon as the values
+ * that it needs from other devices are done and carried over; so what does not wait for one another runs at the same
+ * time. */
 #include "run/run.h"
 
 /* ---- values that cross ---- */
 
-/* The last submission that may still use what a value is carried into: of the run before, or of the segment whose memory it
- * takes, or of another plan that the caller's buffer is bound to. */
+/* The last submission that may still use what a value is carried into: of the run before, or of the segment whose
+ * memory it takes, or of another plan that the caller's buffer is bound to. */
 static uint64_t last_use(const hdi_loaded *loaded, const hdi_crossing *crossing) {
     const hdi_core *to = loaded->segments[crossing->to];
     const hdi_plan_slot *at = &loaded->plan->segments[crossing->to].slots[crossing->to_slot];
@@ -29,8 +30,8 @@ static hd_status carry(hdi_loaded *loaded, uint32_t c, hd_error *error) {
     if (pointer) {
         status = hdi_device_wait(to->device, ticket, 0, error);
         if (!status)
-            status = hdi_device_read(from->device, source.memory, source.offset, pointer + target.offset, crossing->bytes,
-                                     from->run_ticket, error);
+            status = hdi_device_read(from->device, source.memory, source.offset, pointer + target.offset,
+                                     crossing->bytes, from->run_ticket, error);
         return status;
     }
     pointer = hdi_device_map(from->device, source.memory);
@@ -38,12 +39,16 @@ static hd_status carry(hdi_loaded *loaded, uint32_t c, hd_error *error) {
         pointer += source.offset;
         status = hdi_device_wait(from->device, from->run_ticket, 0, error);
     } else {
-        if (!loaded->carried[c] && crossing->bytes <= SIZE_MAX) loaded->carried[c] = hdi_alloc(loaded->allocator, (size_t)crossing->bytes);
-        if (!loaded->carried[c]) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a value between two devices");
+        if (!loaded->carried[c] && crossing->bytes <= SIZE_MAX)
+            loaded->carried[c] = hdi_alloc(loaded->allocator, (size_t)crossing->bytes);
+        if (!loaded->carried[c])
+            return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a value between two devices");
         pointer = loaded->carried[c];
-        status = hdi_device_read(from->device, source.memory, source.offset, pointer, crossing->bytes, from->run_ticket, error);
+        status = hdi_device_read(from->device, source.memory, source.offset, pointer, crossing->bytes, from->run_ticket,
+                                 error);
     }
-    if (!status) status = hdi_device_write(to->device, target.memory, target.offset, pointer, crossing->bytes, &ticket, error);
+    if (!status)
+        status = hdi_device_write(to->device, target.memory, target.offset, pointer, crossing->bytes, &ticket, error);
     to->last_ticket = HDI_MAX(to->last_ticket, ticket);
     if (bound) atomic_store(&bound->last_ticket, ticket);
     return status;
@@ -71,7 +76,8 @@ void hdi_run_open(hdi_loaded *loaded, hdi_run *run) {
     if (run->open) hdi_list_add(&loaded->open_runs, &run->link);
 }
 
-/* The run is handed over, or given up. Memory that segments share is in use as long as the last of them on the device runs. */
+/* The run is handed over, or given up. Memory that segments share is in use as long as the last of them on the device
+ * runs. */
 static void end_run(hdi_loaded *loaded, hd_status status) {
     hdi_run last;
     loaded->begun = loaded->plan->segment_count;
@@ -80,13 +86,15 @@ static void end_run(hdi_loaded *loaded, hd_status status) {
     find_last(loaded, &last);
     for (uint32_t s = 0; s < loaded->plan->segment_count; s++)
         for (uint32_t d = 0; d < last.count; d++)
-            if (loaded->segments[s]->device == last.last[d].device) loaded->segments[s]->last_ticket = last.last[d].ticket;
+            if (loaded->segments[s]->device == last.last[d].device)
+                loaded->segments[s]->last_ticket = last.last[d].ticket;
     while (!hdi_list_empty(&loaded->open_runs)) {
         hdi_run *run = HDI_OBJECT(loaded->open_runs.next, hdi_run, link);
         hdi_list_remove(&run->link);
         run->open = false;
         run->failed = status;
-        for (uint32_t d = 0; d < run->count; d++) run->last[d].ticket = last.last[d].ticket; /* the devices stay the same ones */
+        /* the devices stay the same ones */
+        for (uint32_t d = 0; d < run->count; d++) run->last[d].ticket = last.last[d].ticket;
     }
 }
 
@@ -103,14 +111,17 @@ static uint64_t deadline(const hdi_loaded *loaded, uint64_t timeout_ns) {
 
 static uint64_t left_ns(uint64_t until_ns, uint64_t timeout_ns) {
     const uint64_t now_ns = until_ns ? hdi_now_ns() : 0;
-    return until_ns == 0 ? timeout_ns : until_ns > now_ns ? until_ns - now_ns : 1; /* 0 would be the context's own wait */
+    /* 0 would be the context's own wait */
+    return until_ns == 0 ? timeout_ns : until_ns > now_ns ? until_ns - now_ns : 1;
 }
 
 /* Carries over what the segment needs; `*out_ready` is false where that is not made yet and `wait` is. */
-static hd_status bring(hdi_loaded *loaded, uint32_t segment, bool wait, uint64_t until_ns, bool *out_ready, hd_error *error) {
+static hd_status bring(hdi_loaded *loaded, uint32_t segment, bool wait, uint64_t until_ns, bool *out_ready,
+                       hd_error *error) {
     const hdi_plan *plan = loaded->plan;
     *out_ready = true;
-    for (; loaded->crossed < plan->crossing_count && plan->crossings[loaded->crossed].to == segment; loaded->crossed++) {
+    for (; loaded->crossed < plan->crossing_count && plan->crossings[loaded->crossed].to == segment;
+         loaded->crossed++) {
         const hdi_core *from = loaded->segments[plan->crossings[loaded->crossed].from];
         hd_status status = wait ? hdi_device_wait(from->device, from->run_ticket, left_ns(until_ns, 0), error)
                                 : hdi_device_poll(from->device, from->run_ticket, out_ready, error);
@@ -151,7 +162,8 @@ hd_status hdi_drive(hdi_loaded *loaded, bool wait, uint64_t timeout_ns, hd_error
 
 hd_status hdi_drive_start(hdi_loaded *loaded, hd_error *error) {
     hd_status status = hdi_drive(loaded, true, 0, error);
-    for (uint32_t s = 0; s < loaded->plan->segment_count && !status; s++) status = hdi_core_check_inputs(loaded->segments[s], NULL, error);
+    for (uint32_t s = 0; s < loaded->plan->segment_count && !status; s++)
+        status = hdi_core_check_inputs(loaded->segments[s], NULL, error);
     if (status) return status;
     loaded->begun = loaded->crossed = 0;
     loaded->submit_ns = 0;

@@ -1,10 +1,11 @@
-/* follow.c: a caller who keeps one plan for hours may want it to follow the load of its devices. The plan then has several
- * finished alternatives, and this rule chooses between runs; all of it is on this screen.
+/* follow.c: a caller who keeps one plan for hours may want it to follow the load of its devices. The plan then has
+ * several finished alternatives, and this rule chooses between runs; all of it is on this screen.
  *   - It stays where it is, at home, while that is known to be fastest.
  *   - Where RUNS runs in a row took SLOWER times as long as another alternative is known to take, it goes to that one.
- *   - Every LOOK_NS it looks at each other alternative for RUNS runs, and stays there if the fastest of these took less than
- *     1 / SLOWER of home's. The fastest counts: the first ones find cold caches.
- *   - Looking takes at most one part in SHARE of all time, however slow an alternative is: a slow one is looked at less often. */
+ *   - Every LOOK_NS it looks at each other alternative for RUNS runs, and stays there if the fastest of these took less
+ *   than 1 / SLOWER of home's. The fastest counts: the first ones find cold caches.
+ *   - Looking takes at most one part in SHARE of all time, however slow an alternative is: a slow one is looked at less
+ *   often. */
 #include "run/run.h"
 
 enum { RUNS = 8, SHARE = 64 };
@@ -36,7 +37,9 @@ static void look_on(hdi_follow *f, double took, uint64_t now_ns) {
     const uint32_t there = f->at;
     f->look_took_ns += took;
     if (f->least_ns == 0 || took < f->least_ns) f->least_ns = took;
-    if (--f->looking > 0 && (f->look_took_ns <= (double)LOOK_NS / SHARE / (f->count - 1) || took <= SLOWER * f->run_ns[f->home])) return;
+    if (--f->looking > 0 &&
+        (f->look_took_ns <= (double)LOOK_NS / SHARE / (f->count - 1) || took <= SLOWER * f->run_ns[f->home]))
+        return;
     f->looking = 0;
     f->run_ns[there] = f->least_ns;
     plan_look(f, there, f->look_took_ns, now_ns);

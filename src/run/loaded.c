@@ -1,7 +1,9 @@
 /* loaded.c: the segments of a plan made real together, and loaded plans that wait to be used again. */
 #include "run/run.h"
 
-static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a plan"); }
+static hd_status no_memory(hd_error *error) {
+    return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a plan");
+}
 
 /* ---- making ---- */
 
@@ -13,7 +15,8 @@ static void link_cores(hdi_loaded *loaded) {
             const hdi_plan_slot *at = &loaded->plan->segments[s].slots[i];
             hdi_core_slot *slot = &core->slots[i];
             slot->shared = at->shared;
-            slot->home = at->home_segment == s && at->home_slot == i ? NULL : &loaded->segments[at->home_segment]->slots[at->home_slot];
+            slot->home = at->home_segment == s &&
+                         at->home_slot == i ? NULL : &loaded->segments[at->home_segment]->slots[at->home_slot];
             slot->reused = at->reuses ? &loaded->segments[at->reused_segment]->slots[at->reused_slot] : NULL;
             slot->written = at->inside;
         }
@@ -29,7 +32,8 @@ static bool has_piece(const hdi_plan *plan, uint32_t s, uint32_t i, uint32_t por
 static hd_status find_ports(hdi_loaded *loaded, hd_error *error) {
     const hdi_plan *plan = loaded->plan;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        for (uint32_t i = 0; i < plan->segments[s].schedule->slot_count; i++) loaded->piece_count += plan->segments[s].slots[i].port > 0;
+        for (uint32_t i = 0; i < plan->segments[s].schedule->slot_count; i++)
+            loaded->piece_count += plan->segments[s].slots[i].port > 0;
     loaded->ports = hdi_alloc(loaded->allocator, plan->port_count * sizeof *loaded->ports);
     loaded->pieces = hdi_alloc(loaded->allocator, loaded->piece_count * sizeof *loaded->pieces);
     if ((!loaded->ports && plan->port_count) || (!loaded->pieces && loaded->piece_count)) return no_memory(error);
@@ -49,8 +53,8 @@ static hd_status find_ports(hdi_loaded *loaded, hd_error *error) {
     return HD_OK;
 }
 
-hd_status hdi_loaded_make(hdi_plan *plan, hd_device *const *devices, const hd_allocator *allocator, hdi_loaded **out_loaded,
-                          hd_error *error) {
+hd_status hdi_loaded_make(hdi_plan *plan, hd_device *const *devices, const hd_allocator *allocator,
+                          hdi_loaded **out_loaded, hd_error *error) {
     hdi_loaded *loaded = hdi_alloc(allocator, sizeof *loaded);
     if (!loaded) {
         hdi_plan_free(plan);
@@ -71,7 +75,8 @@ hd_status hdi_loaded_make(hdi_plan *plan, hd_device *const *devices, const hd_al
         if (status) segment->schedule = NULL; /* it was ended */
     }
     if (!status) link_cores(loaded);
-    for (uint32_t s = 0; s < plan->segment_count && !status; s++) status = hdi_core_allocate(loaded->segments[s], error);
+    for (uint32_t s = 0; s < plan->segment_count && !status; s++)
+        status = hdi_core_allocate(loaded->segments[s], error);
     if (!status) status = find_ports(loaded, error);
     if (status) hdi_loaded_end(loaded);
     else *out_loaded = loaded;
@@ -107,12 +112,14 @@ hd_status hdi_loaded_reset(hdi_loaded *loaded, hd_error *error) {
         hdi_core *core = loaded->segments[s];
         for (uint32_t i = 0; i < core->schedule->slot_count; i++) {
             hdi_core_bind(&core->slots[i], NULL, 0);
-            core->slots[i] = (hdi_core_slot){ .memory = core->slots[i].memory, .memory_bytes = core->slots[i].memory_bytes };
+            core->slots[i] =
+                (hdi_core_slot){ .memory = core->slots[i].memory, .memory_bytes = core->slots[i].memory_bytes };
         }
     }
     link_cores(loaded);
     for (uint32_t p = 0; p < loaded->plan->port_count; p++) loaded->ports[p].version = 0;
-    for (uint32_t s = 0; s < loaded->plan->segment_count && !status; s++) status = hdi_core_clear_states(loaded->segments[s], error);
+    for (uint32_t s = 0; s < loaded->plan->segment_count && !status; s++)
+        status = hdi_core_clear_states(loaded->segments[s], error);
     return status;
 }
 
@@ -195,7 +202,8 @@ void hdi_idle_drop(hdi_idle *idle, const hd_device *device) {
         hdi_loaded *found = NULL;
         hdi_mutex_lock(&idle->lock);
         for (hdi_link *at = idle->list.next; at != &idle->list && !found; at = at->next)
-            if (!device || hdi_loaded_uses(HDI_OBJECT(at, hdi_loaded, link), device)) found = HDI_OBJECT(at, hdi_loaded, link);
+            if (!device || hdi_loaded_uses(HDI_OBJECT(at, hdi_loaded, link), device))
+                found = HDI_OBJECT(at, hdi_loaded, link);
         if (found) take_out(idle, found);
         hdi_mutex_unlock(&idle->lock);
         if (!found) return;
@@ -206,8 +214,8 @@ void hdi_idle_drop(hdi_idle *idle, const hd_device *device) {
 /* ---- times ---- */
 
 /* The times of one segment's steps, as far as there is room for them. */
-static hd_status segment_timings(const hdi_core *core, const hd_allocator *allocator, hd_timing *out_timings, size_t room,
-                                 hd_error *error) {
+static hd_status segment_timings(const hdi_core *core, const hd_allocator *allocator, hd_timing *out_timings,
+                                 size_t room, hd_error *error) {
     const hdi_schedule *made = core->schedule;
     uint32_t got = 0;
     if (made->step_count == 0) return HD_OK;
@@ -216,7 +224,8 @@ static hd_status segment_timings(const hdi_core *core, const hd_allocator *alloc
                           : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for times");
     if (!status) {
         hdi_mutex_lock(&core->device->lock);
-        status = core->device->backend->profile(core->device->handle, core->run_ticket, ns, made->step_count, &got, error);
+        status =
+            core->device->backend->profile(core->device->handle, core->run_ticket, ns, made->step_count, &got, error);
         hdi_mutex_unlock(&core->device->lock);
     }
     for (uint32_t i = 0; i < made->step_count && i < room && !status; i++) {
@@ -230,7 +239,8 @@ static hd_status segment_timings(const hdi_core *core, const hd_allocator *alloc
     return status;
 }
 
-hd_status hdi_loaded_timings(const hdi_loaded *loaded, hd_timing *out_timings, size_t room, size_t *out_count, hd_error *error) {
+hd_status hdi_loaded_timings(const hdi_loaded *loaded, hd_timing *out_timings, size_t room, size_t *out_count,
+                             hd_error *error) {
     hd_status status = HD_OK;
     *out_count = 0;
     for (uint32_t s = 0; s < loaded->plan->segment_count && !status; s++) {

@@ -2,7 +2,8 @@
 #include "run/run.h"
 
 static const char *what(uint32_t kinds) {
-    return kinds & HDI_PORTS(OUTPUT) ? kinds & HDI_PORTS(INPUT) ? "input, state or output" : "output or state" : "input or state";
+    return kinds & HDI_PORTS(OUTPUT) ? kinds & HDI_PORTS(INPUT) ? "input, state or output" : "output or state"
+                                     : "input or state";
 }
 
 hdi_loaded_port *hdi_port_named(const hdi_loaded *loaded, const char *name, uint32_t kinds, hd_error *error) {
@@ -12,7 +13,8 @@ hdi_loaded_port *hdi_port_named(const hdi_loaded *loaded, const char *name, uint
     return NULL;
 }
 
-hdi_loaded_port *hdi_port_find(const hdi_loaded *loaded, const char *name, uint32_t kinds, uint64_t bytes, hd_error *error) {
+hdi_loaded_port *hdi_port_find(const hdi_loaded *loaded, const char *name, uint32_t kinds, uint64_t bytes,
+                               hd_error *error) {
     hdi_loaded_port *port = hdi_port_named(loaded, name, kinds, error);
     if (!port || port->bytes == bytes) return port;
     hdi_fail(error, HD_STATUS_SHAPE, "\"%s\" has %llu bytes, not %llu", name, (unsigned long long)port->bytes,
@@ -29,7 +31,8 @@ hd_status hdi_port_write(hdi_loaded *loaded, const hdi_loaded_port *port, const 
         const hdi_slot to = hdi_core_where(core, piece->slot);
         const uint64_t bytes = core->schedule->slots[piece->slot].tensor_bytes;
         const char *from = (const char *)data + piece->at;
-        if (!status) status = hdi_device_write(core->device, to.memory, to.offset, from, bytes, &core->last_ticket, error);
+        if (!status)
+            status = hdi_device_write(core->device, to.memory, to.offset, from, bytes, &core->last_ticket, error);
         if (status) continue;
         core->slots[piece->slot].written = true;
         core->slots[piece->slot].bereft = false;
@@ -46,7 +49,8 @@ hd_status hdi_port_read(hdi_loaded *loaded, const hdi_loaded_port *port, void *o
         const hdi_slot from = hdi_core_where(core, piece->slot);
         const uint64_t bytes = core->schedule->slots[piece->slot].tensor_bytes;
         char *to = (char *)out_data + piece->at;
-        if (!status) status = hdi_device_read(core->device, from.memory, from.offset, to, bytes, core->last_ticket, error);
+        if (!status)
+            status = hdi_device_read(core->device, from.memory, from.offset, to, bytes, core->last_ticket, error);
     }
     return status;
 }
@@ -68,7 +72,8 @@ static bool find_place(const hdi_loaded *loaded, const hdi_loaded_port *port, co
     return false;
 }
 
-hd_status hdi_port_bind(hdi_loaded *loaded, const hdi_loaded_port *port, hd_buffer *buffer, uint64_t offset, hd_error *error) {
+hd_status hdi_port_bind(hdi_loaded *loaded, const hdi_loaded_port *port, hd_buffer *buffer, uint64_t offset,
+                        hd_error *error) {
     char name[HDI_BUFFER_TEXT];
     uint32_t s, i;
     if (!find_place(loaded, port, buffer->device, &s, &i))
@@ -77,10 +82,12 @@ hd_status hdi_port_bind(hdi_loaded *loaded, const hdi_loaded_port *port, hd_buff
     hdi_core *core = loaded->segments[s];
     const hdi_schedule_slot *slot = &core->schedule->slots[i];
     if (slot->tensor_bytes != port->bytes)
-        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "\"%s\": this device has a piece of it; write it instead", port->name);
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "\"%s\": this device has a piece of it; write it instead",
+                        port->name);
     hd_status status = hdi_buffer_check_range(buffer, port->name, offset, slot->bytes, true, error);
     if (!status)
-        status = hdi_buffer_check_use(buffer, port->name, port->kind != HD_PORT_OUTPUT, port->kind != HD_PORT_INPUT, error);
+        status =
+            hdi_buffer_check_use(buffer, port->name, port->kind != HD_PORT_OUTPUT, port->kind != HD_PORT_INPUT, error);
     if (status) return status;
     hdi_core_bind(&core->slots[i], buffer, offset);
     return HD_OK;

@@ -27,7 +27,8 @@ char *hdi_buffer_text(const hd_buffer *buffer, char *out);
 /* May kernels read it (`in`), or write it, by what it is for? INVALID_ARGUMENT says why not. */
 hd_status hdi_buffer_check_use(const hd_buffer *buffer, const char *port, bool in, bool out, hd_error *error);
 /* Are bytes offset..offset+bytes inside of it? LIMIT says with the figures. `padded`: up to a multiple of 4. */
-hd_status hdi_buffer_check_range(const hd_buffer *buffer, const char *port, uint64_t offset, uint64_t bytes, bool padded, hd_error *error);
+hd_status hdi_buffer_check_range(const hd_buffer *buffer, const char *port, uint64_t offset, uint64_t bytes,
+                                 bool padded, hd_error *error);
 /* No plan is bound to it any more: a run of those that were fails until something else is bound or written there. */
 void hdi_buffer_unbind(hd_buffer *buffer);
 
@@ -70,7 +71,8 @@ void hdi_core_end(hdi_core *core);
 #define HDI_KIND(kind) (1u << HDI_STORAGE_##kind)
 /* The slot of one of these kinds with this name, or NULL. */
 hdi_core_slot *hdi_core_find(hdi_core *core, const char *name, uint32_t kinds, uint32_t *out_slot);
-/* Does every input have its bytes, in `instead` (hdi_core_run) or of its own? WRONG_STATE names the one that lacks them. */
+/* Does every input have its bytes, in `instead` (hdi_core_run) or of its own? WRONG_STATE names the one that lacks
+ * them. */
 hd_status hdi_core_check_inputs(const hdi_core *core, const hdi_slot *instead, hd_error *error);
 /* Makes the memory of a named slot, where the caller bound none. */
 hd_status hdi_core_memory(hdi_core *core, uint32_t slot, hd_error *error);
@@ -132,7 +134,8 @@ typedef struct hdi_loaded {
     hdi_port_piece  *pieces;    /* of all ports */
     uint32_t         piece_count;
     void           **carried;   /* for each crossing: its bytes on the way, where neither device's memory is mapped */
-    uint32_t         begun;     /* segments of the last run that were handed over: less than all while later ones wait */
+    /* segments of the last run that were handed over: less than all while later ones wait */
+    uint32_t         begun;
     uint32_t         crossed;   /* crossings of the last run that are done */
     hdi_link         open_runs;
     bool             timestamps;
@@ -140,16 +143,17 @@ typedef struct hdi_loaded {
     uint64_t         runs, records, submit_ns; /* submit_ns: host time of the last hand-over */
 } hdi_loaded;
 
-/* Makes a plan real on its devices (plan->device_count of them). The plan is the loaded one's from then on, or is ended.
- * Statuses: those of the devices, OUT_OF_HOST_MEMORY. */
-hd_status hdi_loaded_make(hdi_plan *plan, hd_device *const *devices, const hd_allocator *allocator, hdi_loaded **out_loaded,
-                          hd_error *error);
+/* Makes a plan real on its devices (plan->device_count of them). The plan is the loaded one's from then on, or is
+ * ended. Statuses: those of the devices, OUT_OF_HOST_MEMORY. */
+hd_status hdi_loaded_make(hdi_plan *plan, hd_device *const *devices, const hd_allocator *allocator,
+                          hdi_loaded **out_loaded, hd_error *error);
 /* Ends it once its devices are done with it. */
 void hdi_loaded_end(hdi_loaded *loaded);
 /* As it was after hdi_loaded_make: no inputs, nothing bound, states of zeros. */
 hd_status hdi_loaded_reset(hdi_loaded *loaded, hd_error *error);
 /* The times of the last run's steps, as far as there is room; NULL: their number only. */
-hd_status hdi_loaded_timings(const hdi_loaded *loaded, hd_timing *out_timings, size_t room, size_t *out_count, hd_error *error);
+hd_status hdi_loaded_timings(const hdi_loaded *loaded, hd_timing *out_timings, size_t room, size_t *out_count,
+                             hd_error *error);
 bool hdi_loaded_uses(const hdi_loaded *loaded, const hd_device *device);
 bool hdi_loaded_is_lost(const hdi_loaded *loaded); /* a device of it is */
 
@@ -174,14 +178,16 @@ void hdi_idle_drop(hdi_idle *idle, const hd_device *device);
 /* The port of one of these kinds (bits), or NULL: NAME_NOT_FOUND says what was looked for. */
 hdi_loaded_port *hdi_port_named(const hdi_loaded *loaded, const char *name, uint32_t kinds, hd_error *error);
 /* The same; NULL with SHAPE, too, where it has another number of bytes. */
-hdi_loaded_port *hdi_port_find(const hdi_loaded *loaded, const char *name, uint32_t kinds, uint64_t bytes, hd_error *error);
+hdi_loaded_port *hdi_port_find(const hdi_loaded *loaded, const char *name, uint32_t kinds, uint64_t bytes,
+                               hd_error *error);
 #define HDI_PORTS(kind) (1u << HD_PORT_##kind)
 /* The whole port, to or from everywhere its pieces lie. */
 hd_status hdi_port_write(hdi_loaded *loaded, const hdi_loaded_port *port, const void *data, hd_error *error);
 hd_status hdi_port_read(hdi_loaded *loaded, const hdi_loaded_port *port, void *out_data, hd_error *error);
 /* Uses the buffer where the port lies on its device. Statuses: INVALID_ARGUMENT (it lies on none), UNSUPPORTED (a piece
  * of it does), LIMIT. */
-hd_status hdi_port_bind(hdi_loaded *loaded, const hdi_loaded_port *port, hd_buffer *buffer, uint64_t offset, hd_error *error);
+hd_status hdi_port_bind(hdi_loaded *loaded, const hdi_loaded_port *port, hd_buffer *buffer, uint64_t offset,
+                        hd_error *error);
 bool hdi_port_is_written(const hdi_loaded *loaded, const hdi_loaded_port *port);
 /* Copies states, and inputs of other versions, from one loaded plan of a program to another one. */
 hd_status hdi_ports_move(hdi_loaded *from, hdi_loaded *to, hd_error *error);
@@ -201,7 +207,8 @@ typedef struct hdi_shadows {
 hdi_shadows *hdi_shadows_new(const hdi_loaded *loaded, hd_error *error); /* NULL: no memory */
 void hdi_shadows_free(hdi_shadows *shadows);
 /* Keeps a copy of a port's bytes; `data` NULL: reads them. */
-hd_status hdi_shadow_keep(hdi_shadows *shadows, hdi_loaded *loaded, const hdi_loaded_port *port, const void *data, hd_error *error);
+hd_status hdi_shadow_keep(hdi_shadows *shadows, hdi_loaded *loaded, const hdi_loaded_port *port, const void *data,
+                          hd_error *error);
 hd_status hdi_shadows_keep_states(hdi_shadows *shadows, hdi_loaded *loaded, hd_error *error);
 /* Writes all copies to a loaded plan of the same program. */
 hd_status hdi_shadows_bring(const hdi_shadows *shadows, hdi_loaded *loaded, hd_error *error);

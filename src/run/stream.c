@@ -1,7 +1,7 @@
-/* stream.c: runs of a plan that overlap. The plan's kernels, scratch, constants, states and weights are shared, since its runs
- * follow each other on the compute queue; each set of the stream has memory of its own for what changes from batch to batch, and
- * staging for it where the host does not see that memory. What uses the same memory runs in order (backend.h), so a run is three
- * submissions and nothing else: inputs up, the plan's commands, outputs down. */
+/* stream.c: runs of a plan that overlap. The plan's kernels, scratch, constants, states and weights are shared, since
+ * its runs follow each other on the compute queue; each set of the stream has memory of its own for what changes from
+ * batch to batch, and staging for it where the host does not see that memory. What uses the same memory runs in order
+ * (backend.h), so a run is three submissions and nothing else: inputs up, the plan's commands, outputs down. */
 #include "run/run.h"
 
 /* A slot of the plan in one set. */
@@ -45,14 +45,17 @@ struct hdi_stream {
     uint64_t    runs;
 };
 
-static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a stream"); }
+static hd_status no_memory(hd_error *error) {
+    return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a stream");
+}
 
 /* ---- the host's copies ---- */
 
 typedef void (*copier)(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes);
 
 /* `label` and `run` are for traces. */
-static void copy_bytes(hd_device *device, copier copy, void *to, const void *from, uint64_t bytes, const char *label, uint64_t run) {
+static void copy_bytes(hd_device *device, copier copy, void *to, const void *from, uint64_t bytes, const char *label,
+                       uint64_t run) {
     const uint64_t began_ns = hdi_now_ns();
     copy(device->host->thread_pool, to, from, bytes);
     hdi_trace_host(device, label, began_ns, bytes, run);
@@ -129,7 +132,8 @@ static hd_status find(const hdi_stream *stream, const hdi_stream_item *it, uint3
     const char *noun = it->in ? "input" : "output";
     if (!it->name) return hdi_fail(error, HD_STATUS_NULL_POINTER, "an %s of a stream has no name", noun);
     if (!hdi_core_find(stream->core, it->name, it->in ? HDI_KIND(INPUT) : HDI_KIND(OUTPUT), out_slot))
-        return hdi_fail(error, HD_STATUS_NAME_NOT_FOUND, "no %s is called \"%s\"; states are the plan's", noun, it->name);
+        return hdi_fail(error, HD_STATUS_NAME_NOT_FOUND, "no %s is called \"%s\"; states are the plan's", noun,
+                        it->name);
     const uint64_t wanted = stream->core->schedule->slots[*out_slot].tensor_bytes;
     if (it->bytes != wanted)
         return hdi_fail(error, HD_STATUS_SHAPE, "\"%s\" has %llu bytes, not %llu", it->name, (unsigned long long)wanted,
@@ -153,14 +157,16 @@ static hd_status find(const hdi_stream *stream, const hdi_stream_item *it, uint3
 static hd_status check(const hdi_stream *stream, const hdi_stream_item *it, hdi_slot *instead, hd_error *error) {
     uint32_t slot;
     hd_status status = find(stream, it, &slot, error);
-    if (!status && instead[slot].bytes) status = hdi_fail(error, HD_STATUS_NAME_TAKEN, "\"%s\" is named twice", it->name);
+    if (!status && instead[slot].bytes)
+        status = hdi_fail(error, HD_STATUS_NAME_TAKEN, "\"%s\" is named twice", it->name);
     if (!status) instead[slot].bytes = stream->core->schedule->slots[slot].bytes;
     return status;
 }
 
 /* Adds a copy. */
 static hd_status move(hdi_stream *stream, moves *m, hdi_slot from, hdi_slot to, hd_error *error) {
-    if (!hdi_grow(stream->device->host->allocator, &m->slots, &m->slot_capacity, (size_t)m->slot_count + 2, sizeof *m->slots))
+    if (!hdi_grow(stream->device->host->allocator, &m->slots, &m->slot_capacity, (size_t)m->slot_count + 2,
+                  sizeof *m->slots))
         return no_memory(error);
     m->slots[m->slot_count++] = from;
     m->slots[m->slot_count++] = to;
@@ -209,8 +215,8 @@ static hd_status place(hdi_stream *stream, set *s, const hdi_stream_item *it, hd
     }
     if (status) return status;
     if (it->in) {
-        copy_bytes(stream->device, p->stage ? hdi_thread_pool_stage : hdi_thread_pool_copy, p->pointer, it->data, it->bytes,
-                   "copy in", stream->runs + 1);
+        copy_bytes(stream->device, p->stage ? hdi_thread_pool_stage : hdi_thread_pool_copy, p->pointer, it->data,
+                   it->bytes, "copy in", stream->runs + 1);
         return HD_OK;
     }
     if (!hdi_grow(stream->device->host->allocator, &s->deliveries, &s->delivery_capacity, (size_t)s->delivery_count + 1,
@@ -224,8 +230,8 @@ static hd_status place(hdi_stream *stream, set *s, const hdi_stream_item *it, hd
 
 static void deliver(hdi_stream *stream, set *s) {
     for (uint32_t i = 0; i < s->delivery_count; i++)
-        copy_bytes(stream->device, hdi_thread_pool_copy, s->deliveries[i].to, s->deliveries[i].from, s->deliveries[i].bytes,
-                   "copy out", s->run);
+        copy_bytes(stream->device, hdi_thread_pool_copy, s->deliveries[i].to, s->deliveries[i].from,
+                   s->deliveries[i].bytes, "copy out", s->run);
     s->delivery_count = 0;
 }
 

@@ -1,7 +1,7 @@
 /* barriers.c: which loops hold barriers of the workgroup, for PoCL 3.1, which asks for more of them than a module has:
  *   it runs what stands behind a loop with barriers before the loop is over, unless a barrier stands there as well;
- *   it mixes up the rounds of a loop whose barrier some rounds pass by (in a branch, behind a continue, behind a return of a
- *   function that is called there), unless each round ends with one more.
+ *   it mixes up the rounds of a loop whose barrier some rounds pass by (in a branch, behind a continue, behind a return
+ *   of a function that is called there), unless each round ends with one more.
  * The whole workgroup reaches both: PoCL takes it through a loop that holds barriers together. Relies on fold.c. */
 #include "spirv/print.h"
 
@@ -11,7 +11,8 @@ static bool meets(const hdi_spirv_printer *p, uint32_t inst) {
     const uint32_t opcode = hdi_spirv_opcode(p->m, inst);
     if (hdi_spirv_is_group(opcode)) return !(p->target->offers & HDI_SPIRV_OFFERS_SUBGROUPS);
     return opcode == SpvOpControlBarrier &&
-           hdi_spirv_known(p->m, hdi_spirv_find(p->m, hdi_spirv_words(p->m, inst)[1]), &scope) && scope == SpvScopeWorkgroup;
+           hdi_spirv_known(p->m, hdi_spirv_find(p->m, hdi_spirv_words(p->m, inst)[1]), &scope) &&
+           scope == SpvScopeWorkgroup;
 }
 
 static bool returns(const hdi_spirv_printer *p, uint32_t block) {
@@ -19,7 +20,8 @@ static bool returns(const hdi_spirv_printer *p, uint32_t block) {
     return p->reached[block] && (opcode == SpvOpReturn || opcode == SpvOpReturnValue);
 }
 
-/* How many returns each block dominates: every call that ends comes by one that dominates as many as the function's first. */
+/* How many returns each block dominates: every call that ends comes by one that dominates as many as the function's
+ * first. */
 static void count_returns(const hdi_spirv_printer *p, uint32_t *returns_below) {
     const hdi_spirv_tree *tree = &p->m->tree;
     for (uint32_t i = p->m->block_count; i-- > 0;) {
@@ -30,8 +32,8 @@ static void count_returns(const hdi_spirv_printer *p, uint32_t *returns_below) {
     }
 }
 
-/* A barrier stands in the block: `missed`, not each time that the block is passed. What that makes of the constructs around,
- * and of the function. */
+/* A barrier stands in the block: `missed`, not each time that the block is passed. What that makes of the constructs
+ * around, and of the function. */
 static void hold(hdi_spirv_printer *p, const uint32_t *returns_below, uint32_t block, bool missed) {
     const hdi_spirv_block *blocks = p->m->blocks;
     uint8_t *function = &p->function_holds[blocks[block].function];
@@ -41,7 +43,8 @@ static void hold(hdi_spirv_printer *p, const uint32_t *returns_below, uint32_t b
         p->holds[h] |= HDI_SPIRV_HOLDS_BARRIER;
         const uint32_t end = blocks[h].continue_to;
         if (end == HDI_SPIRV_NONE) continue; /* no loop */
-        if (p->reached[end] && (missed || !hdi_spirv_dominates(&p->m->tree, at, end))) p->holds[h] |= HDI_SPIRV_MISSES_BARRIER;
+        if (p->reached[end] && (missed || !hdi_spirv_dominates(&p->m->tree, at, end)))
+            p->holds[h] |= HDI_SPIRV_MISSES_BARRIER;
         at = h; /* one stands behind this loop */
         missed = false;
     }
@@ -60,7 +63,8 @@ static void pass(hdi_spirv_printer *p, const uint32_t *returns_below) {
             if (hdi_spirv_opcode(m, i) == SpvOpFunctionCall) found |= p->function_holds[hdi_spirv_called(m, i)];
         }
         if (found) hold(p, returns_below, b, found & HDI_SPIRV_MISSES_BARRIER);
-        for (uint32_t h = b; returns(p, b) && h != HDI_SPIRV_NONE; h = m->blocks[h].construct) p->holds[h] |= HDI_SPIRV_HOLDS_RETURN;
+        for (uint32_t h = b; returns(p, b) && h != HDI_SPIRV_NONE; h = m->blocks[h].construct)
+            p->holds[h] |= HDI_SPIRV_HOLDS_RETURN;
     }
 }
 

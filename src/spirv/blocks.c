@@ -1,6 +1,6 @@
-/* blocks.c: the words between OpFunction and OpFunctionEnd become functions and blocks: parameters, then blocks that begin
- * with a label and end with exactly one terminator; phis and variables first, a merge right before the terminator; branches
- * stay in their function. Relies on read.c and declare.c. */
+/* blocks.c: the words between OpFunction and OpFunctionEnd become functions and blocks: parameters, then blocks that
+ * begin with a label and end with exactly one terminator; phis and variables first, a merge right before the
+ * terminator; branches stay in their function. Relies on read.c and declare.c. */
 #include "spirv/module.h"
 
 static bool is_merge(uint32_t opcode) { return opcode == SpvOpSelectionMerge || opcode == SpvOpLoopMerge; }
@@ -36,8 +36,9 @@ static bool begin_function(hdi_spirv_module *m, uint32_t inst) {
         return hdi_spirv_bad(m, inst, "its type is not that of a function with its result");
     if (words[3] > 15) return hdi_spirv_bad(m, inst, "function control 0x%x", words[3]);
     m->defs[def].detail = m->function_count;
-    m->functions[m->function_count++] = (hdi_spirv_function){ .def = def, .inst_first = inst, .block_first = m->block_count,
-                                                              .parameter_first = def + 1 };
+    m->functions[m->function_count++] = (hdi_spirv_function){
+        .def = def, .inst_first = inst, .block_first = m->block_count, .parameter_first = def + 1
+    };
     return true;
 }
 
@@ -50,8 +51,8 @@ static bool add_parameter(hdi_spirv_module *m, uint32_t inst, hdi_spirv_function
     if (index >= (type[0] >> 16) - 3 || type[3 + index] != words[1])
         return hdi_spirv_bad(m, inst, "parameter %u is not the one of the function's type", index);
     const hdi_spirv_type *pointer = hdi_spirv_type_of(m, def);
-    if (pointer->kind == 'p' && pointer->storage != SpvStorageClassFunction && pointer->storage != SpvStorageClassPrivate &&
-        pointer->storage != SpvStorageClassWorkgroup)
+    if (pointer->kind == 'p' && pointer->storage != SpvStorageClassFunction &&
+        pointer->storage != SpvStorageClassPrivate && pointer->storage != SpvStorageClassWorkgroup)
         return hdi_spirv_bad(m, inst, "a buffer is passed to a function; have the compiler inline it (glslc -O)");
     return true;
 }
@@ -59,7 +60,8 @@ static bool add_parameter(hdi_spirv_module *m, uint32_t inst, hdi_spirv_function
 static bool begin_block(hdi_spirv_module *m, uint32_t inst, hdi_spirv_function *function) {
     uint32_t def = hdi_spirv_find(m, hdi_spirv_words(m, inst)[1]);
     m->defs[def].detail = m->block_count;
-    m->blocks[m->block_count++] = (hdi_spirv_block){ .function = m->function_count - 1, .inst_first = inst, .inst_end = HDI_SPIRV_NONE,
+    m->blocks[m->block_count++] = (hdi_spirv_block){ .function = m->function_count - 1, .inst_first = inst,
+                                                     .inst_end = HDI_SPIRV_NONE,
                                                      .merge = HDI_SPIRV_NONE, .continue_to = HDI_SPIRV_NONE,
                                                      .only = HDI_SPIRV_NONE, .construct = HDI_SPIRV_NONE,
                                                      .falls_into = HDI_SPIRV_NONE, .falls_from = HDI_SPIRV_NONE };
@@ -75,16 +77,19 @@ static bool loop_control_fits(const uint32_t *words) {
 }
 
 /* One instruction of a block. `*busy` once something other than phis and variables was met. */
-static bool add_to_block(hdi_spirv_module *m, uint32_t inst, hdi_spirv_function *function, hdi_spirv_block *block, bool *busy) {
+static bool add_to_block(hdi_spirv_module *m, uint32_t inst, hdi_spirv_function *function, hdi_spirv_block *block,
+                         bool *busy) {
     uint32_t opcode = hdi_spirv_opcode(m, inst);
     const uint32_t *words = hdi_spirv_words(m, inst);
     bool entry = function->block_count == 1;
-    if (block->merge_inst && !hdi_spirv_ends_block(opcode)) return hdi_spirv_bad(m, inst, "a merge is followed by its branch");
+    if (block->merge_inst && !hdi_spirv_ends_block(opcode))
+        return hdi_spirv_bad(m, inst, "a merge is followed by its branch");
     if (opcode == SpvOpPhi && (*busy || entry))
         return hdi_spirv_bad(m, inst, "a phi stands first in its block, and not in the first block");
-    if (opcode == SpvOpVariable && (*busy || !entry)) return hdi_spirv_bad(m, inst, "variables stand first in the first block");
-    bool mute = opcode == SpvOpPhi || opcode == SpvOpVariable || opcode == SpvOpLine || opcode == SpvOpNoLine || opcode == SpvOpNop ||
-                (opcode == SpvOpExtInst && hdi_spirv_find(m, words[3]) != m->glsl_set);
+    if (opcode == SpvOpVariable && (*busy || !entry))
+        return hdi_spirv_bad(m, inst, "variables stand first in the first block");
+    bool mute = opcode == SpvOpPhi || opcode == SpvOpVariable || opcode == SpvOpLine || opcode == SpvOpNoLine ||
+                opcode == SpvOpNop || (opcode == SpvOpExtInst && hdi_spirv_find(m, words[3]) != m->glsl_set);
     *busy |= !mute;
     if (is_merge(opcode)) {
         block->merge_inst = inst;
@@ -101,7 +106,8 @@ static bool add_to_block(hdi_spirv_module *m, uint32_t inst, hdi_spirv_function 
     }
     if (opcode == SpvOpBranchConditional && m->version >= 0x10600 && words[2] == words[3])
         return hdi_spirv_bad(m, inst, "its two labels are the same, which version 1.6 forbids");
-    if (opcode == SpvOpBranchConditional && words[0] >> 16 == 5) return hdi_spirv_bad(m, inst, "one branch weight instead of two");
+    if (opcode == SpvOpBranchConditional && words[0] >> 16 == 5)
+        return hdi_spirv_bad(m, inst, "one branch weight instead of two");
     block->inst_end = inst;
     return true;
 }
@@ -115,7 +121,8 @@ static bool resolve(hdi_spirv_module *m) {
         if (block->merge_inst) {
             const uint32_t *words = hdi_spirv_words(m, block->merge_inst);
             block->merge = m->defs[hdi_spirv_find(m, words[1])].detail;
-            if (hdi_spirv_opcode(m, block->merge_inst) == SpvOpLoopMerge) block->continue_to = m->defs[hdi_spirv_find(m, words[2])].detail;
+            if (hdi_spirv_opcode(m, block->merge_inst) == SpvOpLoopMerge)
+                block->continue_to = m->defs[hdi_spirv_find(m, words[2])].detail;
             uint32_t other = block->continue_to != HDI_SPIRV_NONE ? block->continue_to : block->merge;
             if (m->blocks[block->merge].function != block->function || m->blocks[other].function != block->function)
                 return hdi_spirv_bad(m, block->merge_inst, "it names a block of another function");
@@ -135,7 +142,8 @@ bool hdi_spirv_blocks(hdi_spirv_module *m) {
     hdi_spirv_block *block = NULL;
     bool busy = false;
     for (uint32_t i = 0; !m->input->checked && i < m->front_count; i++)
-        if (hdi_spirv_op_row(hdi_spirv_opcode(m, i))->section == 'C') return hdi_spirv_bad(m, i, "it belongs in a function");
+        if (hdi_spirv_op_row(hdi_spirv_opcode(m, i))->section == 'C')
+            return hdi_spirv_bad(m, i, "it belongs in a function");
     for (uint32_t i = m->front_count; i < m->inst_count; i++) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
         const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
@@ -149,7 +157,8 @@ bool hdi_spirv_blocks(hdi_spirv_module *m) {
             if (opcode == SpvOpLabel || opcode == SpvOpFunctionEnd || opcode == SpvOpFunctionParameter)
                 return hdi_spirv_bad(m, i, "the block before it has no terminator");
             fine = add_to_block(m, i, function, block, &busy);
-            if (row->operands[0] == 't') m->defs[hdi_spirv_find(m, hdi_spirv_words(m, i)[2])].block = m->block_count - 1;
+            if (row->operands[0] == 't')
+                m->defs[hdi_spirv_find(m, hdi_spirv_words(m, i)[2])].block = m->block_count - 1;
             if (hdi_spirv_ends_block(opcode)) block = NULL;
         } else if (!function) {
             fine = silent || hdi_spirv_bad(m, i, "it belongs in a function");
@@ -160,10 +169,13 @@ bool hdi_spirv_blocks(hdi_spirv_module *m) {
         } else if (opcode == SpvOpFunctionParameter) {
             fine = add_parameter(m, i, function);
         } else if (opcode == SpvOpFunctionEnd) {
-            const hdi_spirv_type *type = hdi_spirv_type_at(m, hdi_spirv_find(m, hdi_spirv_words(m, function->inst_first)[4]));
-            if (function->block_count == 0) return hdi_spirv_bad(m, i, "the function has no body: imported functions are not taken");
-            if (function->parameter_count != type->count) return hdi_spirv_bad(m, i, "the function has %u parameters, its type %u",
-                                                                               function->parameter_count, type->count);
+            const hdi_spirv_type *type =
+                hdi_spirv_type_at(m, hdi_spirv_find(m, hdi_spirv_words(m, function->inst_first)[4]));
+            if (function->block_count == 0)
+                return hdi_spirv_bad(m, i, "the function has no body: imported functions are not taken");
+            if (function->parameter_count != type->count)
+                return hdi_spirv_bad(m, i, "the function has %u parameters, its type %u", function->parameter_count,
+                                     type->count);
             function->inst_end = i;
             function = NULL;
         } else if (!silent) {

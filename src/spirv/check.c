@@ -1,5 +1,5 @@
-/* check.c: the module as a whole: the order of its sections, capabilities, extensions and imported sets within the stated
- * subset, the memory model, entry points and their execution modes. Relies on read.c. */
+/* check.c: the module as a whole: the order of its sections, capabilities, extensions and imported sets within the
+ * stated subset, the memory model, entry points and their execution modes. Relies on read.c. */
 #include "spirv/module.h"
 
 /* ---- capabilities ---- */
@@ -7,7 +7,8 @@
 /* Every capability that is taken, another one that it brings along, and where it comes from: version 1.`minor` or an
  * extension (minor 9: the extension only). */
 #define NOTHING HDI_SPIRV_NONE
-static const struct { uint32_t number, implies, minor; const char *extension; } capabilities[] = {
+static const struct { uint32_t number, implies, minor; const char *extension;
+} capabilities[] = {
     { SpvCapabilityMatrix, NOTHING, 0, NULL },
     { SpvCapabilityShader, SpvCapabilityMatrix, 0, NULL },
     { SpvCapabilityFloat16, NOTHING, 0, NULL },
@@ -25,7 +26,8 @@ static const struct { uint32_t number, implies, minor; const char *extension; } 
     { SpvCapabilityGroupNonUniformClustered, SpvCapabilityGroupNonUniform, 3, NULL },
     { SpvCapabilityGroupNonUniformQuad, SpvCapabilityGroupNonUniform, 3, NULL },
     { SpvCapabilityStorageBuffer16BitAccess, NOTHING, 3, "SPV_KHR_16bit_storage" },
-    { SpvCapabilityUniformAndStorageBuffer16BitAccess, SpvCapabilityStorageBuffer16BitAccess, 3, "SPV_KHR_16bit_storage" },
+    { SpvCapabilityUniformAndStorageBuffer16BitAccess, SpvCapabilityStorageBuffer16BitAccess, 3,
+      "SPV_KHR_16bit_storage" },
     { SpvCapabilityStoragePushConstant16, NOTHING, 3, "SPV_KHR_16bit_storage" },
     { SpvCapabilityStorageBuffer8BitAccess, NOTHING, 5, "SPV_KHR_8bit_storage" },
     { SpvCapabilityUniformAndStorageBuffer8BitAccess, SpvCapabilityStorageBuffer8BitAccess, 5, "SPV_KHR_8bit_storage" },
@@ -51,13 +53,16 @@ static size_t capability_row(uint32_t capability) {
     return row;
 }
 
-/* All that is taken needs capabilities of the list only. Some others change what it means, and so may those of the future. */
+/* All that is taken needs capabilities of the list only. Some others change what it means, and so may those of the
+ * future. */
 bool hdi_spirv_may_drop_capability(uint32_t capability) {
     enum { EXPLICIT_LAYOUT = 4428, EXPLICIT_LAYOUT_8 = 4429, EXPLICIT_LAYOUT_16 = 4430 }; /* of shared memory */
     switch (capability) {
     case SpvCapabilityKernel: case SpvCapabilityAddresses: case SpvCapabilityPhysicalStorageBufferAddresses:
     case EXPLICIT_LAYOUT: case EXPLICIT_LAYOUT_8: case EXPLICIT_LAYOUT_16: return false;
-    default: return capability_row(capability) == HDI_COUNT(capabilities) && strcmp(hdi_spirv_capability_name(capability), "unknown") != 0;
+    default:
+        return capability_row(capability) == HDI_COUNT(capabilities) &&
+               strcmp(hdi_spirv_capability_name(capability), "unknown") != 0;
     }
 }
 
@@ -132,8 +137,10 @@ static bool check_extensions_suffice(hdi_spirv_module *m) {
                 wanted = capabilities[k].extension ? capabilities[k].extension : "of a later version";
         bool storage_buffer = opcode == SpvOpTypePointer && hdi_spirv_words(m, i)[2] == SpvStorageClassStorageBuffer;
         if (storage_buffer && minor < 3) wanted = extensions[0];
-        if ((opcode == SpvOpDecorateString || opcode == SpvOpMemberDecorateString) && minor < 4) wanted = "SPV_GOOGLE_decorate_string";
-        if (wanted && !has_extension(m, wanted)) return hdi_spirv_bad(m, i, "the module does not declare its extension, %s", wanted);
+        if ((opcode == SpvOpDecorateString || opcode == SpvOpMemberDecorateString) && minor < 4)
+            wanted = "SPV_GOOGLE_decorate_string";
+        if (wanted && !has_extension(m, wanted))
+            return hdi_spirv_bad(m, i, "the module does not declare its extension, %s", wanted);
     }
     return true;
 }
@@ -163,8 +170,9 @@ static bool check_memory_model(hdi_spirv_module *m, uint32_t inst) {
 /* ---- entry points ---- */
 
 static const char *stage_name(uint32_t model) {
-    static const char *const names[] = { "vertex", "tessellation control", "tessellation evaluation", "geometry", "fragment",
-                                         "compute", "OpenCL" };
+    static const char *const names[] = {
+        "vertex", "tessellation control", "tessellation evaluation", "geometry", "fragment", "compute", "OpenCL"
+    };
     return model < HDI_COUNT(names) ? names[model] : "unknown";
 }
 
@@ -177,7 +185,8 @@ static bool check_entry(hdi_spirv_module *m, uint32_t inst) {
     }
     hdi_spirv_quote(words + 3, name, sizeof name);
     if (words[1] != SpvExecutionModelGLCompute)
-        return hdi_spirv_bad(m, inst, "entry point \"%s\" is a %s shader; only compute shaders are taken", name, stage_name(words[1]));
+        return hdi_spirv_bad(m, inst, "entry point \"%s\" is a %s shader; only compute shaders are taken", name,
+                             stage_name(words[1]));
     if (m->entry_count == HDI_SPIRV_MAX_ENTRIES)
         return hdi_spirv_beyond(m, inst, "more than %u entry points", HDI_SPIRV_MAX_ENTRIES);
     uint32_t function = hdi_spirv_find(m, words[2]);
@@ -192,7 +201,8 @@ static bool check_entry(hdi_spirv_module *m, uint32_t inst) {
         if (o.letter == 's') {
             for (uint32_t i = 0; i < m->entry_count; i++)
                 if (hdi_spirv_length(m, m->entries[i]) >= o.then &&
-                    memcmp(hdi_spirv_words(m, m->entries[i]) + o.at, words + o.at, (o.then - o.at) * sizeof *words) == 0)
+                    memcmp(hdi_spirv_words(m, m->entries[i]) + o.at, words + o.at, (o.then - o.at) * sizeof *words) ==
+                        0)
                     return hdi_spirv_bad(m, inst, "there are two entry points \"%s\"", name);
         } else if (o.letter == 'a' && o.at > 2) {
             uint32_t variable = hdi_spirv_find(m, o.word);
@@ -241,7 +251,8 @@ static bool check_mode(hdi_spirv_module *m, uint32_t inst) {
 static bool check_member_name(hdi_spirv_module *m, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t target = hdi_spirv_find(m, words[1]);
-    bool fits = hdi_spirv_def_opcode(m, target) == SpvOpTypeStruct && words[2] < hdi_spirv_length(m, m->defs[target].inst) - 2;
+    bool fits =
+        hdi_spirv_def_opcode(m, target) == SpvOpTypeStruct && words[2] < hdi_spirv_length(m, m->defs[target].inst) - 2;
     return fits || hdi_spirv_bad(m, inst, "id %u is no struct with a member %u", words[1], words[2]);
 }
 

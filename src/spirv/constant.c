@@ -1,6 +1,6 @@
 /* constant.c: one constant after the other: does it fit its type, and what is its value with the given specialisation?
- * Integers and bools are worked out, through constant expressions too, as array lengths and workgroup sizes need them; of
- * floats only literals. Relies on declare.c having seen everything in front of the constant. */
+ * Integers and bools are worked out, through constant expressions too, as array lengths and workgroup sizes need them;
+ * of floats only literals. Relies on declare.c having seen everything in front of the constant. */
 #include "spirv/module.h"
 
 bool hdi_spirv_known(const hdi_spirv_module *m, uint32_t def, uint64_t *out_value) {
@@ -59,7 +59,8 @@ static bool compare(uint32_t opcode, uint64_t a, uint64_t b, uint32_t width) {
 }
 
 bool hdi_spirv_calculate(uint32_t opcode, uint64_t a, uint64_t b, uint32_t width, uint64_t *out) {
-    bool shift = opcode == SpvOpShiftRightLogical || opcode == SpvOpShiftRightArithmetic || opcode == SpvOpShiftLeftLogical;
+    bool shift =
+        opcode == SpvOpShiftRightLogical || opcode == SpvOpShiftRightArithmetic || opcode == SpvOpShiftLeftLogical;
     if (shift && b >= width) return false;
     switch (opcode) {
     case SpvOpUConvert: *out = a & mask_of(width); return true;
@@ -80,16 +81,19 @@ bool hdi_spirv_calculate(uint32_t opcode, uint64_t a, uint64_t b, uint32_t width
         *out = value < 0 ? ~(~(uint64_t)value >> b) : (uint64_t)value >> b;
         return true;
     }
-    case SpvOpUDiv: case SpvOpUMod: case SpvOpSDiv: case SpvOpSRem: case SpvOpSMod: return divide(opcode, a, b, width, out);
+    case SpvOpUDiv:
+        case SpvOpUMod: case SpvOpSDiv: case SpvOpSRem: case SpvOpSMod: return divide(opcode, a, b, width, out);
     case SpvOpIEqual: case SpvOpLogicalEqual: case SpvOpINotEqual: case SpvOpLogicalNotEqual: case SpvOpUGreaterThan:
     case SpvOpUGreaterThanEqual: case SpvOpULessThan: case SpvOpULessThanEqual: case SpvOpSGreaterThan:
-    case SpvOpSGreaterThanEqual: case SpvOpSLessThan: case SpvOpSLessThanEqual: *out = compare(opcode, a, b, width); return true;
+    case SpvOpSGreaterThanEqual:
+        case SpvOpSLessThan: case SpvOpSLessThanEqual: *out = compare(opcode, a, b, width); return true;
     default: return false;
     }
 }
 
 bool hdi_spirv_calculate_glsl(uint32_t number, uint64_t a, uint64_t b, uint32_t width, uint64_t *out) {
-    const bool least = number == 38 || number == 39, most = number == 41 || number == 42, is_signed = number == 39 || number == 42;
+    const bool least = number == 38 || number == 39, most = number == 41 || number == 42,
+               is_signed = number == 39 || number == 42;
     if (number == 73) { /* FindILsb */
         *out = (uint32_t)a ? (uint32_t)__builtin_ctz((uint32_t)a) : UINT32_MAX;
         return true;
@@ -111,13 +115,16 @@ uint32_t hdi_spirv_constant_part(const hdi_spirv_module *m, uint32_t def, const 
 
 static bool is_allowed(uint32_t opcode) {
     switch (opcode) {
-    case SpvOpUConvert: case SpvOpSConvert: case SpvOpFConvert: case SpvOpQuantizeToF16: case SpvOpSNegate: case SpvOpNot:
+    case SpvOpUConvert:
+        case SpvOpSConvert: case SpvOpFConvert: case SpvOpQuantizeToF16: case SpvOpSNegate: case SpvOpNot:
     case SpvOpIAdd: case SpvOpISub: case SpvOpIMul: case SpvOpUDiv: case SpvOpSDiv: case SpvOpUMod: case SpvOpSRem:
     case SpvOpSMod: case SpvOpShiftRightLogical: case SpvOpShiftRightArithmetic: case SpvOpShiftLeftLogical:
-    case SpvOpBitwiseOr: case SpvOpBitwiseXor: case SpvOpBitwiseAnd: case SpvOpVectorShuffle: case SpvOpCompositeExtract:
+    case SpvOpBitwiseOr:
+        case SpvOpBitwiseXor: case SpvOpBitwiseAnd: case SpvOpVectorShuffle: case SpvOpCompositeExtract:
     case SpvOpCompositeInsert: case SpvOpLogicalOr: case SpvOpLogicalAnd: case SpvOpLogicalNot: case SpvOpLogicalEqual:
     case SpvOpLogicalNotEqual: case SpvOpSelect: case SpvOpIEqual: case SpvOpINotEqual: case SpvOpULessThan:
-    case SpvOpSLessThan: case SpvOpUGreaterThan: case SpvOpSGreaterThan: case SpvOpULessThanEqual: case SpvOpSLessThanEqual:
+    case SpvOpSLessThan:
+        case SpvOpUGreaterThan: case SpvOpSGreaterThan: case SpvOpULessThanEqual: case SpvOpSLessThanEqual:
     case SpvOpUGreaterThanEqual: case SpvOpSGreaterThanEqual: return true;
     default: return false;
     }
@@ -159,7 +166,8 @@ static bool composite(hdi_spirv_module *m, uint32_t inst, const hdi_spirv_type *
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t count = (words[0] >> 16) - 3, type_def = hdi_spirv_find(m, words[1]);
     bool is_struct = type->kind == 's', vector = hdi_spirv_is_vector(type);
-    if (type->kind == 'c' ? count != 1 : !(is_struct || vector || type->kind == 'a' || type->kind == 'm') || count != type->count)
+    if (type->kind == 'c' ? count != 1
+                          : !(is_struct || vector || type->kind == 'a' || type->kind == 'm') || count != type->count)
         return hdi_spirv_bad(m, inst, "%u parts do not make a value of its type", count);
     bool may_be_spec = (words[0] & 0xFFFF) == SpvOpSpecConstantComposite;
     for (uint32_t i = 0; i < count; i++) {
@@ -182,13 +190,16 @@ static bool literal(hdi_spirv_module *m, uint32_t inst, const hdi_spirv_type *ty
 }
 
 /* The value from outside takes the place of the module's own. */
-static bool specialise(hdi_spirv_module *m, uint32_t inst, uint32_t def, const hdi_spirv_type *type, hdi_spirv_value *value) {
+static bool specialise(hdi_spirv_module *m, uint32_t inst, uint32_t def, const hdi_spirv_type *type,
+                       hdi_spirv_value *value) {
     uint32_t spec_id = hdi_spirv_decor_of(m, def)->spec_id;
     if (spec_id == HDI_SPIRV_NONE) return true;
     if (type->kind != 'b' && type->width != 32)
-        return hdi_spirv_bad(m, inst, "specialisation constant %u has %u bits; 32-bit ones and bools are taken", spec_id, type->width);
+        return hdi_spirv_bad(m, inst, "specialisation constant %u has %u bits; 32-bit ones and bools are taken",
+                             spec_id, type->width);
     for (uint32_t i = 0; i < m->input->spec_count; i++)
-        if (m->input->spec_ids[i] == spec_id) value->bits = type->kind == 'b' ? m->input->spec_values[i] != 0 : m->input->spec_values[i];
+        if (m->input->spec_ids[i] == spec_id)
+            value->bits = type->kind == 'b' ? m->input->spec_values[i] != 0 : m->input->spec_values[i];
     return true;
 }
 
@@ -199,7 +210,8 @@ bool hdi_spirv_constant(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
     hdi_spirv_value *value = &m->values[m->value_count++];
     value->spec = opcode >= SpvOpSpecConstantTrue && opcode <= SpvOpSpecConstantOp;
     if (!type->kind || !strchr("fibmasc", type->kind)) return hdi_spirv_bad(m, inst, "its type has no constants");
-    if (hdi_spirv_is_storage_only(m, type)) return hdi_spirv_bad(m, inst, "a constant of 8 or 16 bits without the capability");
+    if (hdi_spirv_is_storage_only(m, type))
+        return hdi_spirv_bad(m, inst, "a constant of 8 or 16 bits without the capability");
     if (type->plain_bytes > HDI_SPIRV_MAX_LOCAL_BYTES)
         return hdi_spirv_beyond(m, inst, "a constant of more than %u bytes", HDI_SPIRV_MAX_LOCAL_BYTES);
     switch (opcode) {

@@ -1,6 +1,6 @@
 /* declare.c: what stands before the functions: decorations gathered by id, facts of every type (sizes, layout, depth),
- * constants by way of constant.c, and global variables. Types are declared before they are used, so one pass from first to
- * last knows everything about a type's parts and nothing here recurses. Relies on read.c and check.c. */
+ * constants by way of constant.c, and global variables. Types are declared before they are used, so one pass from first
+ * to last knows everything about a type's parts and nothing here recurses. Relies on read.c and check.c. */
 #include "spirv/module.h"
 
 /* Is `kind` one of the letters? The "no type" is none of them. */
@@ -41,7 +41,9 @@ static uint32_t *place_of(hdi_spirv_decor *decor, uint32_t decoration, uint32_t 
     case SpvDecorationBuiltIn: return variable || hdi_spirv_is_constant(opcode) ? &decor->builtin : NULL;
     case SpvDecorationSpecId: return is_spec_scalar(opcode) ? &decor->spec_id : NULL;
     case SpvDecorationArrayStride:
-        return opcode == SpvOpTypeArray || opcode == SpvOpTypeRuntimeArray || opcode == SpvOpTypePointer ? &decor->array_stride : NULL;
+        return opcode == SpvOpTypeArray || opcode == SpvOpTypeRuntimeArray || opcode == SpvOpTypePointer
+                   ? &decor->array_stride
+                   : NULL;
     case SpvDecorationFPRoundingMode: return opcode == SpvOpFConvert ? &decor->rounding : NULL;
     default: return NULL;
     }
@@ -59,7 +61,8 @@ static bool flag_fits(const hdi_spirv_module *m, uint32_t flag, uint32_t opcode)
     case HDI_SPIRV_BLOCK: return opcode == SpvOpTypeStruct;
     case HDI_SPIRV_BUFFER_BLOCK: return opcode == SpvOpTypeStruct && m->version < 0x10400;
     case HDI_SPIRV_ROW_MAJOR: case HDI_SPIRV_COL_MAJOR: return false; /* members only */
-    case HDI_SPIRV_COHERENT: case HDI_SPIRV_VOLATILE: return memory && !hdi_spirv_has(m, SpvCapabilityVulkanMemoryModel);
+    case HDI_SPIRV_COHERENT:
+        case HDI_SPIRV_VOLATILE: return memory && !hdi_spirv_has(m, SpvCapabilityVulkanMemoryModel);
     case HDI_SPIRV_NON_WRITABLE: case HDI_SPIRV_NON_READABLE: return opcode == SpvOpVariable;
     case HDI_SPIRV_RESTRICT: case HDI_SPIRV_ALIASED: return memory;
     default: return hdi_spirv_is_value(opcode) || (flag == HDI_SPIRV_RELAXED && opcode == SpvOpFunction);
@@ -77,18 +80,21 @@ static bool member_flag_fits(const hdi_spirv_module *m, uint32_t flag) {
 
 static bool decorate(hdi_spirv_module *m, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(m, inst);
-    uint32_t target = hdi_spirv_find(m, words[1]), opcode = hdi_spirv_def_opcode(m, target), flag = hdi_spirv_flag_of(words[2]);
+    uint32_t target = hdi_spirv_find(m, words[1]), opcode = hdi_spirv_def_opcode(m, target),
+             flag = hdi_spirv_flag_of(words[2]);
     m->no_contraction |= flag == HDI_SPIRV_NO_CONTRACTION;
     if (!target) return true; /* variant.c has left it out, or comes back for it */
     uint32_t *flags = &m->defs[target].flags;
     if (flag) {
-        if (!flag_fits(m, flag, opcode)) return hdi_spirv_bad(m, inst, "decoration %u does not belong on id %u", words[2], words[1]);
+        if (!flag_fits(m, flag, opcode))
+            return hdi_spirv_bad(m, inst, "decoration %u does not belong on id %u", words[2], words[1]);
         if (*flags & flag) return hdi_spirv_bad(m, inst, "id %u has decoration %u twice", words[1], words[2]);
         *flags |= flag;
         return true;
     }
     uint32_t *place = place_of(decor_for(m, target), words[2], opcode);
-    if (!place || words[3] == HDI_SPIRV_NONE) return hdi_spirv_bad(m, inst, "decoration %u does not belong on id %u", words[2], words[1]);
+    if (!place || words[3] == HDI_SPIRV_NONE)
+        return hdi_spirv_bad(m, inst, "decoration %u does not belong on id %u", words[2], words[1]);
     if (*place != HDI_SPIRV_NONE) return hdi_spirv_bad(m, inst, "id %u has decoration %u twice", words[1], words[2]);
     *place = words[3];
     return true;
@@ -97,14 +103,16 @@ static bool decorate(hdi_spirv_module *m, uint32_t inst) {
 static bool decorate_member(hdi_spirv_module *m, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t target = hdi_spirv_find(m, words[1]);
-    if (hdi_spirv_def_opcode(m, target) != SpvOpTypeStruct) return hdi_spirv_bad(m, inst, "id %u is not a struct", words[1]);
+    if (hdi_spirv_def_opcode(m, target) != SpvOpTypeStruct)
+        return hdi_spirv_bad(m, inst, "id %u is not a struct", words[1]);
     uint32_t count = hdi_spirv_length(m, m->defs[target].inst) - 2;
     if (words[2] >= count) return hdi_spirv_bad(m, inst, "the struct has %u members, not a member %u", count, words[2]);
     hdi_spirv_decor *decor = decor_for(m, target);
     if (!decor->members) {
         decor->members = hdi_arena_alloc(&m->arena, (size_t)count * sizeof *decor->members);
         if (!decor->members) return hdi_spirv_no_memory(m);
-        for (uint32_t i = 0; i < count; i++) decor->members[i] = (hdi_spirv_member){ 0, HDI_SPIRV_NONE, HDI_SPIRV_NONE };
+        for (uint32_t i = 0; i < count; i++)
+            decor->members[i] = (hdi_spirv_member){ 0, HDI_SPIRV_NONE, HDI_SPIRV_NONE };
     }
     hdi_spirv_member *member = &decor->members[words[2]];
     uint32_t flag = hdi_spirv_flag_of(words[3]);
@@ -116,7 +124,8 @@ static bool decorate_member(hdi_spirv_module *m, uint32_t inst) {
                     : words[3] == SpvDecorationMatrixStride ? &member->matrix_stride : NULL;
     if (!place || words[4] == HDI_SPIRV_NONE)
         return hdi_spirv_bad(m, inst, "decoration %u does not belong on a member, or is there twice", words[3]);
-    if (*place != HDI_SPIRV_NONE) return hdi_spirv_bad(m, inst, "member %u has decoration %u twice", words[2], words[3]);
+    if (*place != HDI_SPIRV_NONE)
+        return hdi_spirv_bad(m, inst, "member %u has decoration %u twice", words[2], words[3]);
     *place = words[4];
     return true;
 }
@@ -142,8 +151,10 @@ static bool scalar_type(hdi_spirv_module *m, uint32_t inst, hdi_spirv_type *type
     type->kind = opcode == SpvOpTypeInt ? 'i' : 'f';
     type->is_signed = opcode == SpvOpTypeInt && words[3] == 1;
     type->bytes = type->plain_bytes = type->plain_align = type->align = width / 8;
-    bool storage8 = hdi_spirv_has(m, SpvCapabilityStorageBuffer8BitAccess) || hdi_spirv_has(m, SpvCapabilityStoragePushConstant8);
-    bool storage16 = hdi_spirv_has(m, SpvCapabilityStorageBuffer16BitAccess) || hdi_spirv_has(m, SpvCapabilityStoragePushConstant16);
+    bool storage8 =
+        hdi_spirv_has(m, SpvCapabilityStorageBuffer8BitAccess) || hdi_spirv_has(m, SpvCapabilityStoragePushConstant8);
+    bool storage16 =
+        hdi_spirv_has(m, SpvCapabilityStorageBuffer16BitAccess) || hdi_spirv_has(m, SpvCapabilityStoragePushConstant16);
     bool fits = width == 32;
     if (type->kind == 'i') {
         if (words[3] > 1) return hdi_spirv_bad(m, inst, "signedness %u", words[3]);
@@ -164,19 +175,22 @@ static bool vector_or_matrix_type(hdi_spirv_module *m, uint32_t inst, hdi_spirv_
     const hdi_spirv_type *part = hdi_spirv_type_at(m, type->element);
     uint32_t opcode = hdi_spirv_opcode(m, inst);
     type->count = words[3];
-    if (type->count < 2 || type->count > 4) return hdi_spirv_bad(m, inst, "%u components; 2 to 4 are taken", type->count);
+    if (type->count < 2 || type->count > 4)
+        return hdi_spirv_bad(m, inst, "%u components; 2 to 4 are taken", type->count);
     type->width = part->width;
     type->is_signed = part->is_signed;
     uint64_t lanes = type->count == 3 ? 4 : type->count;
     if (opcode == SpvOpTypeVector) {
-        if (!one_of(part->kind, "fib") || part->count != 1) return hdi_spirv_bad(m, inst, "its components are no scalars");
+        if (!one_of(part->kind, "fib") || part->count != 1)
+            return hdi_spirv_bad(m, inst, "its components are no scalars");
         type->kind = part->kind;
         type->laid_out = part->laid_out;
         type->bytes = part->bytes * type->count;
         type->plain_bytes = part->plain_bytes * type->count;
         type->plain_align = part->plain_align * lanes;
     } else {
-        if (part->kind != 'f' || part->count == 1) return hdi_spirv_bad(m, inst, "its columns are no vectors of floats");
+        if (part->kind != 'f' || part->count == 1)
+            return hdi_spirv_bad(m, inst, "its columns are no vectors of floats");
         type->kind = 'm'; /* laid out by the member that holds it */
         type->plain_align = part->plain_align;
         type->plain_bytes = pad(part->plain_bytes, part->plain_align) * type->count;
@@ -190,7 +204,8 @@ static bool array_type(hdi_spirv_module *m, uint32_t inst, uint32_t def, hdi_spi
     uint32_t stride = hdi_spirv_decor_of(m, def)->array_stride;
     bool open = hdi_spirv_opcode(m, inst) == SpvOpTypeRuntimeArray;
     type->kind = open ? 'r' : 'a';
-    if (part->has_run_time_array) return hdi_spirv_bad(m, inst, "an array of buffers; give each buffer its own binding");
+    if (part->has_run_time_array)
+        return hdi_spirv_bad(m, inst, "an array of buffers; give each buffer its own binding");
     if (!one_of(part->kind, "fibmasc"))
         return hdi_spirv_bad(m, inst, "its elements are of a kind that no array holds");
     uint64_t count = 1;
@@ -198,14 +213,17 @@ static bool array_type(hdi_spirv_module *m, uint32_t inst, uint32_t def, hdi_spi
         uint32_t length = hdi_spirv_find(m, words[3]);
         if (hdi_spirv_type_of(m, length)->kind != 'i' || hdi_spirv_type_of(m, length)->count != 1)
             return hdi_spirv_bad(m, inst, "its length is not an integer constant");
-        if (!hdi_spirv_known(m, length, &count)) return hdi_spirv_bad(m, inst, "its length is not a constant heddle can work out");
+        if (!hdi_spirv_known(m, length, &count))
+            return hdi_spirv_bad(m, inst, "its length is not a constant heddle can work out");
         if (count == 0 || count > INT32_MAX)
-            return hdi_spirv_bad(m, inst, "a length of %lld elements; check the specialisation constants", (long long)count);
+            return hdi_spirv_bad(m, inst, "a length of %lld elements; check the specialisation constants",
+                                 (long long)count);
     }
     type->count = open ? 0 : (uint32_t)count;
     type->has_run_time_array = open;
     type->plain_align = part->plain_align;
-    if (!hdi_mul_u64(pad(part->plain_bytes, part->plain_align), count, &type->plain_bytes) || type->plain_bytes > UINT32_MAX)
+    if (!hdi_mul_u64(pad(part->plain_bytes, part->plain_align), count, &type->plain_bytes) ||
+        type->plain_bytes > UINT32_MAX)
         return hdi_spirv_beyond(m, inst, "an array of %u elements is larger than 4 GiB", type->count);
     if (open) type->plain_bytes = 0;
     if (stride == HDI_SPIRV_NONE) return true;
@@ -214,11 +232,14 @@ static bool array_type(hdi_spirv_module *m, uint32_t inst, uint32_t def, hdi_spi
     if (stride == 0 || stride % part->align || (part->laid_out && stride < part->bytes))
         return hdi_spirv_bad(m, inst, "a stride of %u bytes", stride);
     if (part->laid_out) type->bytes = open ? 0 : (count - 1) * stride + part->bytes;
-    return type->bytes <= UINT32_MAX || hdi_spirv_beyond(m, inst, "an array of %u elements is larger than 4 GiB", type->count);
+    return type->bytes <= UINT32_MAX ||
+           hdi_spirv_beyond(m, inst, "an array of %u elements is larger than 4 GiB", type->count);
 }
 
-/* A member's bytes by its decorations; false where it has no layout. Follows arrays down to a matrix, if there is one. */
-static bool member_bytes(const hdi_spirv_module *m, uint32_t type_def, const hdi_spirv_member *member, uint64_t *out_bytes) {
+/* A member's bytes by its decorations; false where it has no layout. Follows arrays down to a matrix, if there is
+ * one. */
+static bool member_bytes(const hdi_spirv_module *m, uint32_t type_def, const hdi_spirv_member *member,
+                         uint64_t *out_bytes) {
     const hdi_spirv_type *type = hdi_spirv_type_at(m, type_def);
     if (type->laid_out) {
         *out_bytes = type->bytes;
@@ -238,7 +259,9 @@ static bool member_bytes(const hdi_spirv_module *m, uint32_t type_def, const hdi
         uint32_t stride = hdi_spirv_decor_of(m, arrays[depth])->array_stride;
         if (stride == HDI_SPIRV_NONE || stride < bytes) return false;
         if (open && depth == 0) continue;
-        if (!hdi_mul_u64(hdi_spirv_type_at(m, arrays[depth])->count - 1, stride, &span) || !hdi_add_u64(bytes, span, &bytes)) return false;
+        if (!hdi_mul_u64(hdi_spirv_type_at(m, arrays[depth])->count - 1, stride, &span) ||
+            !hdi_add_u64(bytes, span, &bytes))
+            return false;
     }
     *out_bytes = open ? 0 : bytes;
     return true;
@@ -254,7 +277,8 @@ static bool struct_type(hdi_spirv_module *m, uint32_t inst, uint32_t def, hdi_sp
     for (uint32_t i = 0; i < type->count; i++) {
         uint32_t part_def = hdi_spirv_find(m, words[2 + i]);
         const hdi_spirv_type *part = hdi_spirv_type_at(m, part_def);
-        if (!one_of(part->kind, "fibmarsc")) return hdi_spirv_bad(m, inst, "member %u is of a kind that no struct holds", i);
+        if (!one_of(part->kind, "fibmarsc"))
+            return hdi_spirv_bad(m, inst, "member %u is of a kind that no struct holds", i);
         if (part->has_run_time_array && (i + 1 < type->count || part->kind == 's'))
             return hdi_spirv_bad(m, inst, "member %u has no fixed size but is not the last one", i);
         type->depth = HDI_MAX(type->depth, part->depth);
@@ -274,8 +298,8 @@ static bool struct_type(hdi_spirv_module *m, uint32_t inst, uint32_t def, hdi_sp
         if (member->offset == HDI_SPIRV_NONE || !member_bytes(m, part_def, member, &bytes)) {
             type->laid_out = false;
         } else if (member->offset < type->bytes || member->offset % part->align) {
-            return hdi_spirv_bad(m, inst, "member %u at offset %u is not aligned, or not behind the one in front of it", i,
-                                 member->offset);
+            return hdi_spirv_bad(m, inst, "member %u at offset %u is not aligned, or not behind the one in front of it",
+                                 i, member->offset);
         } else {
             type->bytes = member->offset + bytes;
             if (type->bytes > UINT32_MAX) return hdi_spirv_beyond(m, inst, "the struct is larger than 4 GiB");
@@ -283,7 +307,8 @@ static bool struct_type(hdi_spirv_module *m, uint32_t inst, uint32_t def, hdi_sp
     }
     type->plain_bytes = pad(type->plain_bytes, type->plain_align);
     if (m->defs[def].flags & (HDI_SPIRV_BLOCK | HDI_SPIRV_BUFFER_BLOCK) && !type->laid_out)
-        return hdi_spirv_bad(m, inst, "a block's members all need an offset, and strides where they are arrays or matrices");
+        return hdi_spirv_bad(m, inst,
+                             "a block's members all need an offset, and strides where they are arrays or matrices");
     return true;
 }
 
@@ -310,14 +335,17 @@ static bool pointer_or_function_type(hdi_spirv_module *m, uint32_t inst, hdi_spi
 static bool cooperative_type(hdi_spirv_module *m, uint32_t inst, hdi_spirv_type *type) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     const hdi_spirv_type *part = hdi_spirv_type_at(m, type->element);
-    if ((part->kind != 'f' && part->kind != 'i') || part->count != 1) return hdi_spirv_bad(m, inst, "its components are no numbers");
+    if ((part->kind != 'f' && part->kind != 'i') || part->count != 1)
+        return hdi_spirv_bad(m, inst, "its components are no numbers");
     uint64_t elements = 1;
     for (uint32_t i = 3; i < 7; i++) {
         uint64_t value = 16;
         uint32_t def = hdi_spirv_find(m, words[i]);
         if (hdi_spirv_type_of(m, def)->kind != 'i' || hdi_spirv_type_of(m, def)->count != 1)
             return hdi_spirv_bad(m, inst, "scope, size and use are integer constants");
-        bool fits = !hdi_spirv_known(m, def, &value) || (i == 6 ? value < 3 : i == 3 ? value < 7 : value > 0 && value <= 4096);
+        bool fits = !hdi_spirv_known(m, def, &value) || (i == 6   ? value < 3
+                                                         : i == 3 ? value < 7
+                                                                  : value > 0 && value <= 4096);
         if (!fits) return hdi_spirv_bad(m, inst, "%llu for its operand %u", (unsigned long long)value, i);
         if (i == 4 || i == 5) elements *= value;
     }
@@ -326,7 +354,8 @@ static bool cooperative_type(hdi_spirv_module *m, uint32_t inst, hdi_spirv_type 
     type->width = part->width;
     type->is_signed = part->is_signed;
     type->plain_align = part->plain_align;
-    type->plain_bytes = part->plain_bytes * hdi_divide_up(elements, 32); /* an invocation's share of it, in a small subgroup */
+    /* an invocation's share of it, in a small subgroup */
+    type->plain_bytes = part->plain_bytes * hdi_divide_up(elements, 32);
     return true;
 }
 
@@ -337,7 +366,8 @@ static bool types_alike(const hdi_spirv_module *m, uint32_t a, uint32_t b) {
     if (left[0] != right[0]) return false;
     for (uint32_t i = 2; i < length; i++) {
         if (left[i] == right[i]) continue;
-        const hdi_spirv_type *x = hdi_spirv_type_at(m, hdi_spirv_find(m, left[i])), *y = hdi_spirv_type_at(m, hdi_spirv_find(m, right[i]));
+        const hdi_spirv_type *x = hdi_spirv_type_at(m, hdi_spirv_find(m, left[i])),
+                             *y = hdi_spirv_type_at(m, hdi_spirv_find(m, right[i]));
         bool aggregate = (left[0] & 0xFFFF) == SpvOpTypeStruct || ((left[0] & 0xFFFF) == SpvOpTypeArray && i == 2);
         if (!aggregate || x->kind == 0 || x->alike != y->alike) return false;
     }
@@ -370,11 +400,12 @@ static bool find_alike(hdi_spirv_module *m, uint32_t inst, uint32_t def, uint64_
 static bool declare_type(hdi_spirv_module *m, uint32_t inst, uint64_t *hashes) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t def = hdi_spirv_find(m, words[1]), opcode = hdi_spirv_opcode(m, inst);
-    if (m->type_count >= HDI_SPIRV_MAX_TYPES) return hdi_spirv_beyond(m, inst, "more than %u types", HDI_SPIRV_MAX_TYPES);
+    if (m->type_count >= HDI_SPIRV_MAX_TYPES)
+        return hdi_spirv_beyond(m, inst, "more than %u types", HDI_SPIRV_MAX_TYPES);
     m->defs[def].detail = m->type_count;
     hdi_spirv_type *type = &m->types[m->type_count++];
-    bool compound = opcode != SpvOpTypeVoid && opcode != SpvOpTypeBool && opcode != SpvOpTypeInt && opcode != SpvOpTypeFloat &&
-                    opcode != SpvOpTypeStruct;
+    bool compound = opcode != SpvOpTypeVoid && opcode != SpvOpTypeBool && opcode != SpvOpTypeInt &&
+                    opcode != SpvOpTypeFloat && opcode != SpvOpTypeStruct;
     if (compound) {
         type->element = hdi_spirv_find(m, opcode == SpvOpTypePointer ? words[3] : words[2]);
         const hdi_spirv_type *part = hdi_spirv_type_at(m, type->element);
@@ -422,9 +453,11 @@ static bool builtin_fits(const hdi_spirv_module *m, const hdi_spirv_type *type, 
     case SpvBuiltInNumWorkgroups: case SpvBuiltInWorkgroupId: case SpvBuiltInLocalInvocationId:
     case SpvBuiltInGlobalInvocationId: return count == 3;
     case SpvBuiltInLocalInvocationIndex: return count == 1;
-    case SpvBuiltInSubgroupSize: case SpvBuiltInNumSubgroups: case SpvBuiltInSubgroupId: case SpvBuiltInSubgroupLocalInvocationId:
+    case SpvBuiltInSubgroupSize:
+        case SpvBuiltInNumSubgroups: case SpvBuiltInSubgroupId: case SpvBuiltInSubgroupLocalInvocationId:
         return count == 1 && hdi_spirv_has(m, SpvCapabilityGroupNonUniform);
-    case SpvBuiltInSubgroupEqMask: case SpvBuiltInSubgroupGeMask: case SpvBuiltInSubgroupGtMask: case SpvBuiltInSubgroupLeMask:
+    case SpvBuiltInSubgroupEqMask:
+        case SpvBuiltInSubgroupGeMask: case SpvBuiltInSubgroupGtMask: case SpvBuiltInSubgroupLeMask:
     case SpvBuiltInSubgroupLtMask: return count == 4 && hdi_spirv_has(m, SpvCapabilityGroupNonUniformBallot);
     default: return false;
     }
@@ -438,7 +471,8 @@ static bool declare_variable(hdi_spirv_module *m, uint32_t inst, uint64_t *local
     const hdi_spirv_decor *decor = hdi_spirv_decor_of(m, def);
     const uint32_t flags = m->defs[def].flags, struct_flags = m->defs[pointer->element].flags;
     m->defs[def].detail = def; /* its own root */
-    if (pointer->kind != 'p' || pointer->storage != storage) return hdi_spirv_bad(m, inst, "its type is no pointer of its storage class");
+    if (pointer->kind != 'p' || pointer->storage != storage)
+        return hdi_spirv_bad(m, inst, "its type is no pointer of its storage class");
     bool block = struct_flags & HDI_SPIRV_BLOCK, buffer_block = struct_flags & HDI_SPIRV_BUFFER_BLOCK;
     bool buffer = false, fits = false;
     switch (storage) {
@@ -456,22 +490,28 @@ static bool declare_variable(hdi_spirv_module *m, uint32_t inst, uint64_t *local
     bool constant = m->version >= 0x10400 && (storage == SpvStorageClassPrivate || storage == SpvStorageClassFunction);
     bool marked = flags & (constant ? HDI_SPIRV_NON_READABLE : HDI_SPIRV_NON_WRITABLE | HDI_SPIRV_NON_READABLE);
     if (!resource && (placed || marked)) return hdi_spirv_bad(m, inst, "it is decorated as a buffer, but is none");
-    if (decor->builtin != HDI_SPIRV_NONE && storage != SpvStorageClassInput) return hdi_spirv_bad(m, inst, "a built-in is an input");
+    if (decor->builtin != HDI_SPIRV_NONE && storage != SpvStorageClassInput)
+        return hdi_spirv_bad(m, inst, "a built-in is an input");
     if (!fits && array && storage != SpvStorageClassInput)
         return hdi_spirv_bad(m, inst, "an array of buffers; give each buffer its own binding");
     if (!fits) return hdi_spirv_bad(m, inst, "its type does not fit its storage class %u or its built-in", storage);
     if (type->has_cooperative && storage != SpvStorageClassPrivate && storage != SpvStorageClassFunction)
         return hdi_spirv_bad(m, inst, "a cooperative matrix has no memory of that storage class");
-    if (type->has_run_time_array && !buffer) return hdi_spirv_bad(m, inst, "only a storage buffer may be without a fixed size");
-    if (!narrow_fits(m, type, storage)) return hdi_spirv_bad(m, inst, "8- or 16-bit numbers in a storage class without the capability");
-    bool initialised = words[0] >> 16 > 4, local = storage == SpvStorageClassPrivate || storage == SpvStorageClassFunction;
+    if (type->has_run_time_array && !buffer)
+        return hdi_spirv_bad(m, inst, "only a storage buffer may be without a fixed size");
+    if (!narrow_fits(m, type, storage))
+        return hdi_spirv_bad(m, inst, "8- or 16-bit numbers in a storage class without the capability");
+    bool initialised = words[0] >> 16 > 4,
+         local = storage == SpvStorageClassPrivate || storage == SpvStorageClassFunction;
     if (initialised) {
         uint32_t initial = hdi_spirv_find(m, words[4]);
-        if (!local || !hdi_spirv_is_constant(hdi_spirv_def_opcode(m, initial)) || m->defs[initial].type != pointer->element)
+        if (!local || !hdi_spirv_is_constant(hdi_spirv_def_opcode(m, initial)) ||
+            m->defs[initial].type != pointer->element)
             return hdi_spirv_bad(m, inst, "its initial value is not a constant of its type, or not allowed here");
     }
     if (local && (*local_bytes += type->plain_bytes) > HDI_SPIRV_MAX_LOCAL_BYTES)
-        return hdi_spirv_beyond(m, inst, "more than %u bytes of private and function variables", HDI_SPIRV_MAX_LOCAL_BYTES);
+        return hdi_spirv_beyond(m, inst, "more than %u bytes of private and function variables",
+                                HDI_SPIRV_MAX_LOCAL_BYTES);
     return true;
 }
 
@@ -489,7 +529,8 @@ static bool allocate(hdi_spirv_module *m, uint64_t **out_hashes) {
     size_t decorations = 1, types = 1, values = 1;
     for (uint32_t i = 0; i < m->front_count; i++) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
-        decorations += opcode == SpvOpMemberDecorate || (opcode == SpvOpDecorate && !hdi_spirv_flag_of(hdi_spirv_words(m, i)[2]));
+        decorations +=
+            opcode == SpvOpMemberDecorate || (opcode == SpvOpDecorate && !hdi_spirv_flag_of(hdi_spirv_words(m, i)[2]));
         types += hdi_spirv_is_type(opcode);
         values += hdi_spirv_is_constant(opcode);
     }
@@ -501,8 +542,9 @@ static bool allocate(hdi_spirv_module *m, uint64_t **out_hashes) {
     if (!m->decors || !m->types || !m->values || !*out_hashes) return hdi_spirv_no_memory(m);
     m->decor_count = m->type_count = m->value_count = 1;
     for (size_t i = 0; i < decorations; i++)
-        m->decors[i] = (hdi_spirv_decor){ HDI_SPIRV_NONE, HDI_SPIRV_NONE, HDI_SPIRV_NONE, HDI_SPIRV_NONE, HDI_SPIRV_NONE,
-                                          HDI_SPIRV_NONE, NULL };
+        m->decors[i] = (hdi_spirv_decor){
+            HDI_SPIRV_NONE, HDI_SPIRV_NONE, HDI_SPIRV_NONE, HDI_SPIRV_NONE, HDI_SPIRV_NONE, HDI_SPIRV_NONE, NULL
+        };
     return true;
 }
 

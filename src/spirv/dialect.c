@@ -1,5 +1,5 @@
-/* dialect.c: what each dialect calls things: preludes, part by part, that give the names of a printed body their meaning.
- * A part stands in a text only where its kernel needs it. */
+/* dialect.c: what each dialect calls things: preludes, part by part, that give the names of a printed body their
+ * meaning. A part stands in a text only where its kernel needs it. */
 #include "spirv/print.h"
 
 typedef const char *const lines[];
@@ -83,7 +83,8 @@ static lines opencl_double = {
     "  u32 mask = count == 0u ? 0u : bits_low(count) << (at & 31u);", \
     "  return (x & ~mask) | (y << (at & 31u) & mask);", \
     "}", \
-    "INLINE u32 bits_extract(u32 x, u32 at, u32 count) { return count == 0u ? 0u : x >> (at & 31u) & bits_low(count); }", \
+    "INLINE u32 bits_extract(u32 x, u32 at, u32 count) { return count == 0u ? 0u : x >> (at & 31u) & " \
+    "bits_low(count); }", \
     "INLINE u32 bits_extract_signed(u32 x, u32 at, u32 count) {", \
     "  return count == 0u ? 0u : (u32)((i32)(x << ((32u - at - count) & 31u)) >> ((32u - count) & 31u));", \
     "}", \
@@ -142,24 +143,19 @@ static lines opencl_atomics64 = {
     OPENCL_ATOMICS("at64", "atom", "U64(0)"),
     NULL
 };
-#define DOT_FUNCTIONS \
-    "INLINE i32 dot4_mixed(u32 a, u32 b) {", \
-    "  i32 sum = 0;", \
-    "  for (u32 i = 0u; i < 32u; i += 8u) sum += (i32)(i8)(a >> i) * (i32)(u8)(b >> i);", \
-    "  return sum;", \
-    "}", \
-    "INLINE u32 add_saturated_u32(u32 a, u32 b) { return a + b < a ? ~0u : a + b; }", \
-    "INLINE u32 add_saturated_i32(u32 a, u32 b) {", \
-    "  u32 sum = a + b;", \
-    "  return ((sum ^ a) & (sum ^ b)) >> 31 ? (a >> 31) + 0x7FFFFFFFu : sum;", \
-    "}", \
-    "INLINE u32 add_saturated_u16(u32 a, u32 b) { a = (a & 0xFFFFu) + (b & 0xFFFFu); return a > 0xFFFFu ? 0xFFFFu : a; }", \
-    "INLINE u32 add_saturated_u8(u32 a, u32 b) { a = (a & 0xFFu) + (b & 0xFFu); return a > 0xFFu ? 0xFFu : a; }", \
-    "INLINE u32 add_saturated_i16(u32 a, u32 b) {", \
-    "  i32 s = (i32)(i16)a + (i32)(i16)b;", \
-    "  return (u32)(s > 32767 ? 32767 : s < -32768 ? -32768 : s);", \
-    "}", \
-    "INLINE u32 add_saturated_i8(u32 a, u32 b) { i32 s = (i32)(i8)a + (i32)(i8)b; return (u32)(s > 127 ? 127 : s < -128 ? -128 : s); }"
+#define DOT_FUNCTIONS                                                                                                  \
+    "INLINE i32 dot4_mixed(u32 a, u32 b) {", "  i32 sum = 0;",                                                         \
+        "  for (u32 i = 0u; i < 32u; i += 8u) sum += (i32)(i8)(a >> i) * (i32)(u8)(b >> i);", "  return sum;", "}",    \
+        "INLINE u32 add_saturated_u32(u32 a, u32 b) { return a + b < a ? ~0u : a + b; }",                              \
+        "INLINE u32 add_saturated_i32(u32 a, u32 b) {", "  u32 sum = a + b;",                                          \
+        "  return ((sum ^ a) & (sum ^ b)) >> 31 ? (a >> 31) + 0x7FFFFFFFu : sum;", "}",                                \
+        "INLINE u32 add_saturated_u16(u32 a, u32 b) { a = (a & 0xFFFFu) + (b & 0xFFFFu); return a > 0xFFFFu ? "        \
+        "0xFFFFu : a; }",                                                                                              \
+        "INLINE u32 add_saturated_u8(u32 a, u32 b) { a = (a & 0xFFu) + (b & 0xFFu); return a > 0xFFu ? 0xFFu : a; }",  \
+        "INLINE u32 add_saturated_i16(u32 a, u32 b) {", "  i32 s = (i32)(i16)a + (i32)(i16)b;",                        \
+        "  return (u32)(s > 32767 ? 32767 : s < -32768 ? -32768 : s);", "}",                                           \
+        "INLINE u32 add_saturated_i8(u32 a, u32 b) { i32 s = (i32)(i8)a + (i32)(i8)b; return (u32)(s > 127 ? 127 : s " \
+        "< -128 ? -128 : s); }"
 static lines opencl_dot = {
     "INLINE i32 dot4_signed(u32 a, u32 b) {",
     "  i32 sum = 0;",
@@ -193,7 +189,8 @@ static lines opencl_dot = {
     "SUMS(add, u32, 0u) SUMS(mul, u32, 1u) SUMS(and, u32, ~0u) SUMS(or, u32, 0u) SUMS(xor, u32, 0u)", \
     "SUMS(min, u32, ~0u) SUMS(max, u32, 0u)", \
     "SUMS(min, i32, 0x7FFFFFFF) SUMS(max, i32, -0x7FFFFFFF - 1)", \
-    "SUMS(add, f32, 0.0f) SUMS(mul, f32, 1.0f) SUMS(min, f32, bits_f32(0x7F800000u)) SUMS(max, f32, bits_f32(0xFF800000u))", \
+    "SUMS(add, f32, 0.0f) SUMS(mul, f32, 1.0f) SUMS(min, f32, bits_f32(0x7F800000u)) SUMS(max, f32, " \
+    "bits_f32(0xFF800000u))", \
     "INLINE u64 sg_mask_below(void) { return (U64(1) << SG_LANE) - U64(1); }", \
     "INLINE u64 sg_mask_up_to(void) { return sg_mask_below() << 1 | U64(1); }", \
     "INLINE u64 sg_mask_all(void) { return ~U64(0); }", \
@@ -220,12 +217,14 @@ static lines opencl_subgroups = {
     "#define SUMS(op, T, zero) \\",
     "INLINE T sg_range_##op##_##T(T x, u32 from, u32 to) { \\",
     "  T r = zero; \\",
-    "  for (u32 i = 0u; i < SG_SIZE; i++) { T y = sub_group_broadcast(x, i); if (i >= from && i < to) r = OP_##op(r, y); } \\",
+    "  for (u32 i = 0u; i < SG_SIZE; i++) { T y = sub_group_broadcast(x, i); if (i >= from && i < to) r = OP_##op(r, "
+    "y); } \\",
     "  return r; \\",
     "} \\",
     "INLINE T sg_inclusive_##op##_##T(T x) { return sg_range_##op##_##T(x, 0u, SG_LANE + 1u); } \\",
     "INLINE T sg_exclusive_##op##_##T(T x) { return sg_range_##op##_##T(x, 0u, SG_LANE); } \\",
-    "INLINE T sg_cluster_##op##_##T(T x, u32 n) { return sg_range_##op##_##T(x, SG_LANE & ~(n - 1u), (SG_LANE & ~(n - 1u)) + n); } \\",
+    "INLINE T sg_cluster_##op##_##T(T x, u32 n) { return sg_range_##op##_##T(x, SG_LANE & ~(n - 1u), (SG_LANE & ~(n - "
+    "1u)) + n); } \\",
     "INLINE T sg_reduce_##op##_##T(T x) { return sg_range_##op##_##T(x, 0u, SG_SIZE); }",
     SUM_NAMES,
     SUM_FUNCTIONS,
@@ -266,7 +265,8 @@ static lines opencl_subgroups_shared = {
     "  room[LOCAL_INDEX] = AS_##T(x); \\",
     "  BARRIER(); \\",
     "  for (u32 o = n / 2u; o; o /= 2u) { \\",
-    "    if ((SG_LANE & (n - 1u)) < o) room[LOCAL_INDEX] = AS_##T(OP_##op(OF_##T(room[LOCAL_INDEX]), OF_##T(room[LOCAL_INDEX + o]))); \\",
+    "    if ((SG_LANE & (n - 1u)) < o) room[LOCAL_INDEX] = AS_##T(OP_##op(OF_##T(room[LOCAL_INDEX]), "
+    "OF_##T(room[LOCAL_INDEX + o]))); \\",
     "    BARRIER(); \\",
     "  } \\",
     "  T r = OF_##T(room[LOCAL_INDEX & ~(n - 1u)]); \\",
@@ -287,14 +287,16 @@ static lines opencl_subgroups_shared = {
     "#define sg_exclusive(op, T, x) sg_scanned_##op(sg_room, (T)(x), SG_LANE)",
     SUM_FUNCTIONS,
     "#define sg_ballot(x) sg_ballot_of(sg_room, x)",
-    "INLINE u64 sg_ballot_of(__local u32 *room, bool x) { return (u64)sg_reduced_or(room, x ? 1u << SG_LANE : 0u, SG_SIZE); }",
+    "INLINE u64 sg_ballot_of(__local u32 *room, bool x) { return (u64)sg_reduced_or(room, x ? 1u << SG_LANE : 0u, "
+    "SG_SIZE); }",
     NULL
 };
 
 /* ---- CUDA C++ and HIP C++ ---- */
 
 #define CXX_TYPES \
-    "typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long long u64; typedef float f32;", \
+    "typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long long u64; " \
+    "typedef float f32;", \
     "typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;", \
     "#define MAY_ALIAS __attribute__((may_alias))", \
     "typedef u8 u8_any MAY_ALIAS; typedef u16 u16_any MAY_ALIAS; typedef u32 u32_any MAY_ALIAS;", \
@@ -464,24 +466,28 @@ static lines hip_subgroups = {
     CXX_SUMS,
     NULL
 };
-/* Tensor cores by their instructions: headers would have to be found. How the elements of a and b lie depends on how they
- * were loaded; what remembers it is known to the compiler, which keeps nothing of it. */
+/* Tensor cores by their instructions: headers would have to be found. How the elements of a and b lie depends on how
+ * they were loaded; what remembers it is known to the compiler, which keeps nothing of it. */
 static lines cuda_matrix = {
     "template <class T> struct matrix_a { typedef T scalar; enum { length = 16 }; u32 r[8]; bool columns; };",
     "template <class T> struct matrix_b { typedef T scalar; enum { length = 16 }; u32 r[8]; bool columns; };",
     "template <class T> struct matrix_c { typedef T scalar; enum { length = 8 }; f32 r[8]; };",
     "#define LOAD(kind, way) \\",
-    "  asm volatile(\"wmma.load.\" #kind \".sync.aligned.\" #way \".m16n16k16.f16 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8], %9;\" \\",
+    "  asm volatile(\"wmma.load.\" #kind \".sync.aligned.\" #way \".m16n16k16.f16 {%0, %1, %2, %3, %4, %5, %6, %7}, "
+    "[%8], %9;\" \\",
     "    : \"=r\"(m.r[0]), \"=r\"(m.r[1]), \"=r\"(m.r[2]), \"=r\"(m.r[3]), \\",
     "      \"=r\"(m.r[4]), \"=r\"(m.r[5]), \"=r\"(m.r[6]), \"=r\"(m.r[7]) \\",
     "    : \"l\"(p), \"r\"(stride) : \"memory\")",
-    "INLINE void matrix_read(matrix_a<f16> &m, const void *p, u32 stride) { if (m.columns) LOAD(a, col); else LOAD(a, row); }",
-    "INLINE void matrix_read(matrix_b<f16> &m, const void *p, u32 stride) { if (m.columns) LOAD(b, col); else LOAD(b, row); }",
+    "INLINE void matrix_read(matrix_a<f16> &m, const void *p, u32 stride) { if (m.columns) LOAD(a, col); else LOAD(a, "
+    "row); }",
+    "INLINE void matrix_read(matrix_b<f16> &m, const void *p, u32 stride) { if (m.columns) LOAD(b, col); else LOAD(b, "
+    "row); }",
     "template <class M> INLINE M matrix_load(const void *p, u32 stride, bool columns) {",
     "  M m; m.columns = columns; matrix_read(m, p, stride); return m;",
     "}",
     "#define LOAD_SUMS(way) \\",
-    "  asm volatile(\"wmma.load.c.sync.aligned.\" way \".m16n16k16.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8], %9;\" \\",
+    "  asm volatile(\"wmma.load.c.sync.aligned.\" way \".m16n16k16.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8], %9;\" "
+    "\\",
     "    : \"=f\"(m.r[0]), \"=f\"(m.r[1]), \"=f\"(m.r[2]), \"=f\"(m.r[3]), \\",
     "      \"=f\"(m.r[4]), \"=f\"(m.r[5]), \"=f\"(m.r[6]), \"=f\"(m.r[7]) \\",
     "    : \"l\"(p), \"r\"(stride) : \"memory\")",
@@ -491,18 +497,22 @@ static lines cuda_matrix = {
     "  return m;",
     "}",
     "#define STORE_SUMS(way) \\",
-    "  asm volatile(\"wmma.store.d.sync.aligned.\" way \".m16n16k16.f32 [%8], {%0, %1, %2, %3, %4, %5, %6, %7}, %9;\" \\",
-    "    :: \"f\"(m.r[0]), \"f\"(m.r[1]), \"f\"(m.r[2]), \"f\"(m.r[3]), \"f\"(m.r[4]), \"f\"(m.r[5]), \"f\"(m.r[6]), \"f\"(m.r[7]), \\",
+    "  asm volatile(\"wmma.store.d.sync.aligned.\" way \".m16n16k16.f32 [%8], {%0, %1, %2, %3, %4, %5, %6, %7}, %9;\" "
+    "\\",
+    "    :: \"f\"(m.r[0]), \"f\"(m.r[1]), \"f\"(m.r[2]), \"f\"(m.r[3]), \"f\"(m.r[4]), \"f\"(m.r[5]), \"f\"(m.r[6]), "
+    "\"f\"(m.r[7]), \\",
     "    \"l\"(p), \"r\"(stride) : \"memory\")",
     "template <class M> INLINE void matrix_store(void *p, M m, u32 stride, bool columns) {",
     "  if (columns) STORE_SUMS(\"col\"); else STORE_SUMS(\"row\");",
     "}",
-    "template <class M> INLINE void matrix_set(M &m, f16 x) { for (int i = 0; i < 8; i++) m.r[i] = x | (u32)x << 16; m.columns = false; }",
+    "template <class M> INLINE void matrix_set(M &m, f16 x) { for (int i = 0; i < 8; i++) m.r[i] = x | (u32)x << 16; "
+    "m.columns = false; }",
     "INLINE void matrix_set(matrix_c<f32> &m, f32 x) { for (int i = 0; i < 8; i++) m.r[i] = x; }",
     "template <class M> INLINE M matrix_fill(typename M::scalar x) { M m; matrix_set(m, x); return m; }",
     "template <class M> INLINE u32 matrix_length() { return (u32)M::length; }",
     "#define EACH(name, value) \\",
-    "INLINE matrix_c<f32> matrix_##name(matrix_c<f32> a, matrix_c<f32> b) { for (int i = 0; i < 8; i++) a.r[i] = value; return a; }",
+    "INLINE matrix_c<f32> matrix_##name(matrix_c<f32> a, matrix_c<f32> b) { for (int i = 0; i < 8; i++) a.r[i] = "
+    "value; return a; }",
     "EACH(add, a.r[i] + b.r[i]) EACH(sub, a.r[i] - b.r[i]) EACH(mul, a.r[i] * b.r[i]) EACH(div, a.r[i] / b.r[i])",
     "#define MULTIPLY(ways) \\",
     "  asm(\"wmma.mma.sync.aligned.\" ways \".m16n16k16.f32.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, \" \\",
@@ -510,9 +520,12 @@ static lines cuda_matrix = {
     "    \"{%24, %25, %26, %27, %28, %29, %30, %31};\" \\",
     "    : \"=f\"(d.r[0]), \"=f\"(d.r[1]), \"=f\"(d.r[2]), \"=f\"(d.r[3]), \\",
     "      \"=f\"(d.r[4]), \"=f\"(d.r[5]), \"=f\"(d.r[6]), \"=f\"(d.r[7]) \\",
-    "    : \"r\"(a.r[0]), \"r\"(a.r[1]), \"r\"(a.r[2]), \"r\"(a.r[3]), \"r\"(a.r[4]), \"r\"(a.r[5]), \"r\"(a.r[6]), \"r\"(a.r[7]), \\",
-    "      \"r\"(b.r[0]), \"r\"(b.r[1]), \"r\"(b.r[2]), \"r\"(b.r[3]), \"r\"(b.r[4]), \"r\"(b.r[5]), \"r\"(b.r[6]), \"r\"(b.r[7]), \\",
-    "      \"f\"(c.r[0]), \"f\"(c.r[1]), \"f\"(c.r[2]), \"f\"(c.r[3]), \"f\"(c.r[4]), \"f\"(c.r[5]), \"f\"(c.r[6]), \"f\"(c.r[7]))",
+    "    : \"r\"(a.r[0]), \"r\"(a.r[1]), \"r\"(a.r[2]), \"r\"(a.r[3]), \"r\"(a.r[4]), \"r\"(a.r[5]), \"r\"(a.r[6]), "
+    "\"r\"(a.r[7]), \\",
+    "      \"r\"(b.r[0]), \"r\"(b.r[1]), \"r\"(b.r[2]), \"r\"(b.r[3]), \"r\"(b.r[4]), \"r\"(b.r[5]), \"r\"(b.r[6]), "
+    "\"r\"(b.r[7]), \\",
+    "      \"f\"(c.r[0]), \"f\"(c.r[1]), \"f\"(c.r[2]), \"f\"(c.r[3]), \"f\"(c.r[4]), \"f\"(c.r[5]), \"f\"(c.r[6]), "
+    "\"f\"(c.r[7]))",
     "INLINE matrix_c<f32> matrix_multiply(matrix_a<f16> a, matrix_b<f16> b, matrix_c<f32> c) {",
     "  matrix_c<f32> d;",
     "  if (a.columns) { if (b.columns) MULTIPLY(\"col.col\"); else MULTIPLY(\"col.row\"); }",
@@ -541,8 +554,8 @@ static lines wgsl_core = {
     "fn BARRIER_ALL() { storageBarrier(); workgroupBarrier(); }",
     NULL
 };
-/* WGSL lets operations become one, or change their order, where that is no less accurate; but not through bits. The last word is 0,
- * which no compiler knows. */
+/* WGSL lets operations become one, or change their order, where that is no less accurate; but not through bits. The
+ * last word is 0, which no compiler knows. */
 static lines wgsl_no_contraction = {
     "fn as_rounded(x: f32) -> f32 { return bits_f32(f32_bits(x) ^ launch[0].w); }",
     "fn exact_add(a: f32, b: f32) -> f32 { return as_rounded(a + b); }",
@@ -577,7 +590,8 @@ static lines wgsl_bits = {
     "fn find_high(x: u32) -> u32 { return firstLeadingBit(x); }",
     "fn find_high_signed(x: u32) -> u32 { return u32(firstLeadingBit(i32(x))); }",
     "fn high_product_u32(a: u32, b: u32) -> u32 {",
-    "  let low = (a & 0xFFFFu) * (b & 0xFFFFu); let first = (a >> 16u) * (b & 0xFFFFu); let second = (a & 0xFFFFu) * (b >> 16u);",
+    "  let low = (a & 0xFFFFu) * (b & 0xFFFFu); let first = (a >> 16u) * (b & 0xFFFFu); let second = (a & 0xFFFFu) * "
+    "(b >> 16u);",
     "  let middle = (low >> 16u) + (first & 0xFFFFu) + (second & 0xFFFFu);",
     "  return (a >> 16u) * (b >> 16u) + (first >> 16u) + (second >> 16u) + (middle >> 16u);",
     "}",
@@ -599,48 +613,43 @@ static lines wgsl_math = {
     "fn frexp_exponent(x: f32) -> i32 { return frexp(x).exp; }",
     NULL
 };
-static lines wgsl_dot = {
-    "fn dot4_signed(a: u32, b: u32) -> i32 {",
-    "  return i8_of(a) * i8_of(b) + i8_of(a >> 8u) * i8_of(b >> 8u) +",
-    "         i8_of(a >> 16u) * i8_of(b >> 16u) + i8_of(a >> 24u) * i8_of(b >> 24u);",
-    "}",
-    "fn dot4_mixed(a: u32, b: u32) -> i32 {",
-    "  return i8_of(a) * i32(u8_of(b)) + i8_of(a >> 8u) * i32(u8_of(b >> 8u)) +",
-    "         i8_of(a >> 16u) * i32(u8_of(b >> 16u)) + i8_of(a >> 24u) * i32(b >> 24u);",
-    "}",
-    "fn dot4_unsigned(a: u32, b: u32) -> u32 {",
-    "  return u8_of(a) * u8_of(b) + u8_of(a >> 8u) * u8_of(b >> 8u) + u8_of(a >> 16u) * u8_of(b >> 16u) + (a >> 24u) * (b >> 24u);",
-    "}",
-    NULL
-};
+static lines wgsl_dot = { "fn dot4_signed(a: u32, b: u32) -> i32 {",
+                          "  return i8_of(a) * i8_of(b) + i8_of(a >> 8u) * i8_of(b >> 8u) +",
+                          "         i8_of(a >> 16u) * i8_of(b >> 16u) + i8_of(a >> 24u) * i8_of(b >> 24u);",
+                          "}",
+                          "fn dot4_mixed(a: u32, b: u32) -> i32 {",
+                          "  return i8_of(a) * i32(u8_of(b)) + i8_of(a >> 8u) * i32(u8_of(b >> 8u)) +",
+                          "         i8_of(a >> 16u) * i32(u8_of(b >> 16u)) + i8_of(a >> 24u) * i32(b >> 24u);",
+                          "}",
+                          "fn dot4_unsigned(a: u32, b: u32) -> u32 {",
+                          "  return u8_of(a) * u8_of(b) + u8_of(a >> 8u) * u8_of(b >> 8u) + u8_of(a >> 16u) * u8_of(b "
+                          ">> 16u) + (a >> 24u) * (b >> 24u);",
+                          "}",
+                          NULL };
 
 /* ---- the four ---- */
 
-static const hdi_spirv_spelling opencl = {
-    .name = "OpenCL C",
-    .scalar = { "uchar", "ushort", "uint", "ulong", "float", "double" },
-    .kernel = "__kernel __attribute__((reqd_work_group_size(%u, %u, %u))) void",
-    .parts = { opencl_core, opencl_no_contraction, opencl_half_by_integers, opencl_double, opencl_bits, opencl_math, opencl_atomics,
-               opencl_atomics64, opencl_subgroups_shared, opencl_dot, NULL }
-};
-static const hdi_spirv_spelling cuda = {
-    .name = "CUDA C++",
-    .aligned = "alignas(%u) ",
-    .kernel = "extern \"C\" __global__ void __launch_bounds__(%u * %u * %u)",
-    .parts = { cuda_core, nothing, cuda_half, cuda_double, cxx_bits, cxx_math, cxx_atomics, cxx_atomics64, cuda_subgroups, cuda_dot,
-               cuda_matrix }
-};
-static const hdi_spirv_spelling hip = {
-    .name = "HIP C++",
-    .aligned = "alignas(%u) ",
-    .kernel = "extern \"C\" __global__ void __launch_bounds__(%u * %u * %u)",
-    .parts = { hip_core, nothing, hip_half, hip_double, cxx_bits, cxx_math, cxx_atomics, cxx_atomics64, hip_subgroups, opencl_dot, NULL }
-};
+static const hdi_spirv_spelling opencl = { .name = "OpenCL C",
+                                           .scalar = { "uchar", "ushort", "uint", "ulong", "float", "double" },
+                                           .kernel = "__kernel __attribute__((reqd_work_group_size(%u, %u, %u))) void",
+                                           .parts = { opencl_core, opencl_no_contraction, opencl_half_by_integers,
+                                                      opencl_double, opencl_bits, opencl_math, opencl_atomics,
+                                                      opencl_atomics64, opencl_subgroups_shared, opencl_dot, NULL } };
+static const hdi_spirv_spelling cuda = { .name = "CUDA C++",
+                                         .aligned = "alignas(%u) ",
+                                         .kernel = "extern \"C\" __global__ void __launch_bounds__(%u * %u * %u)",
+                                         .parts = { cuda_core, nothing, cuda_half, cuda_double, cxx_bits, cxx_math,
+                                                    cxx_atomics, cxx_atomics64, cuda_subgroups, cuda_dot,
+                                                    cuda_matrix } };
+static const hdi_spirv_spelling hip = { .name = "HIP C++",
+                                        .aligned = "alignas(%u) ",
+                                        .kernel = "extern \"C\" __global__ void __launch_bounds__(%u * %u * %u)",
+                                        .parts = { hip_core, nothing, hip_half, hip_double, cxx_bits, cxx_math,
+                                                   cxx_atomics, cxx_atomics64, hip_subgroups, opencl_dot, NULL } };
 
-static const hdi_spirv_spelling wgsl = {
-    .name = "WGSL",
-    .parts = { wgsl_core, wgsl_no_contraction, wgsl_half, NULL, wgsl_bits, wgsl_math, nothing, NULL, NULL, wgsl_dot, NULL }
-};
+static const hdi_spirv_spelling wgsl = { .name = "WGSL",
+                                         .parts = { wgsl_core, wgsl_no_contraction, wgsl_half, NULL, wgsl_bits,
+                                                    wgsl_math, nothing, NULL, NULL, wgsl_dot, NULL } };
 
 const hdi_spirv_spelling *hdi_spirv_spelling_of(const hdi_spirv_print_target *target) {
     switch (target->dialect) {
@@ -655,6 +664,7 @@ const hdi_spirv_spelling *hdi_spirv_spelling_of(const hdi_spirv_print_target *ta
 const char *const *hdi_spirv_prelude(const hdi_spirv_print_target *target, hdi_spirv_part part) {
     bool is_opencl = target->dialect == HDI_SPIRV_OPENCL_C;
     if (is_opencl && part == HDI_SPIRV_PART_HALF && target->offers & HDI_SPIRV_OFFERS_FP16) return opencl_half;
-    if (is_opencl && part == HDI_SPIRV_PART_SUBGROUPS && target->offers & HDI_SPIRV_OFFERS_SUBGROUPS) return opencl_subgroups;
+    if (is_opencl && part == HDI_SPIRV_PART_SUBGROUPS && target->offers & HDI_SPIRV_OFFERS_SUBGROUPS)
+        return opencl_subgroups;
     return hdi_spirv_spelling_of(target)->parts[part];
 }

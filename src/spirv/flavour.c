@@ -1,5 +1,6 @@
-/* flavour.c: a kernel as a module of OpenCL's flavour: functions and blocks, the entry point, and everything in the order that
- * SPIR-V asks for. The code is written first: what it needs of types, constants and capabilities is known only then. */
+/* flavour.c: a kernel as a module of OpenCL's flavour: functions and blocks, the entry point, and everything in the
+ * order that SPIR-V asks for. The code is written first: what it needs of types, constants and capabilities is known
+ * only then. */
 #include "spirv/flavour.h"
 
 /* ---- what folding left ---- */
@@ -7,7 +8,8 @@
 static bool is_needed(const hdi_flavour *w, uint32_t def) { return w->p->facts[def] & HDI_SPIRV_NEEDED; }
 
 static bool is_variable(const hdi_flavour *w, uint32_t def, uint32_t storage) {
-    return hdi_spirv_def_opcode(w->m, def) == SpvOpVariable && hdi_spirv_type_of(w->m, def)->storage == storage && is_needed(w, def);
+    return hdi_spirv_def_opcode(w->m, def) == SpvOpVariable && hdi_spirv_type_of(w->m, def)->storage == storage &&
+           is_needed(w, def);
 }
 
 /* Values that are another one by themselves, and bindings whose length is asked for. In the order of the blocks. */
@@ -18,7 +20,8 @@ static void look_ahead(hdi_flavour *w) {
         if (b == HDI_SPIRV_NONE || !w->p->reached[b]) continue;
         for (uint32_t k = m->blocks[b].inst_first; k <= m->blocks[b].inst_end; k++) {
             const uint32_t *words = hdi_spirv_words(m, k);
-            const uint32_t opcode = words[0] & 0xFFFF, def = hdi_spirv_op_row(opcode)->operands[0] == 't' ? hdi_spirv_find(m, words[2]) : 0;
+            const uint32_t opcode = words[0] & 0xFFFF,
+                           def = hdi_spirv_op_row(opcode)->operands[0] == 't' ? hdi_spirv_find(m, words[2]) : 0;
             if (!def || !is_needed(w, def)) continue;
             if (hdi_flavour_is_alias(w, k) && w->p->same[def] == def) w->p->same[def] = hdi_spirv_find(m, words[3]);
             if (opcode != SpvOpArrayLength) continue;
@@ -30,9 +33,9 @@ static void look_ahead(hdi_flavour *w) {
 
 /* ---- loops that hold barriers ---- */
 
-/* PoCL 3.1, on which this flavour is tested, runs what stands behind a loop with barriers before the loop is over, unless a
- * barrier stands there as well. One more barrier costs a GPU nothing, so every driver gets the code that is tested. The whole
- * workgroup reaches it: all met at the loop's barrier in each round, and none returned. */
+/* PoCL 3.1, on which this flavour is tested, runs what stands behind a loop with barriers before the loop is over,
+ * unless a barrier stands there as well. One more barrier costs a GPU nothing, so every driver gets the code that is
+ * tested. The whole workgroup reaches it: all met at the loop's barrier in each round, and none returned. */
 static void close_loops(hdi_flavour *w) {
     const hdi_spirv_block *blocks = w->m->blocks;
     for (uint32_t b = 0; b < w->m->block_count; b++)
@@ -61,7 +64,8 @@ static void put_variables(hdi_flavour *w, const hdi_spirv_function *function, bo
                              &m->functions[m->blocks[block].function] == function;
             if (!own && !(is_entry && is_variable(w, def, SpvStorageClassPrivate))) continue;
             const uint32_t type = hdi_flavour_type(w, m->defs[def].type), id = hdi_flavour_value(w, def);
-            if (!initial) hdi_flavour_add(w, &w->code, SpvOpVariable, HDI_FLAVOUR_IDS(type, id, SpvStorageClassFunction));
+            if (!initial)
+                hdi_flavour_add(w, &w->code, SpvOpVariable, HDI_FLAVOUR_IDS(type, id, SpvStorageClassFunction));
             else if (words[0] >> 16 > 4)
                 hdi_flavour_add(w, &w->code, SpvOpStore,
                                 HDI_FLAVOUR_IDS(id, hdi_flavour_value(w, hdi_spirv_find(m, words[4]))));
@@ -92,7 +96,8 @@ static void put_phi(hdi_flavour *w, uint32_t block, uint32_t inst) {
 
 static void put_terminator(hdi_flavour *w, uint32_t block) {
     const hdi_spirv_module *m = w->m;
-    const uint32_t inst = m->blocks[block].inst_end, *words = hdi_spirv_words(m, inst), opcode = words[0] & 0xFFFF, length = words[0] >> 16;
+    const uint32_t inst = m->blocks[block].inst_end, *words = hdi_spirv_words(m, inst), opcode = words[0] & 0xFFFF,
+                   length = words[0] >> 16;
     const uint32_t only = opcode == SpvOpBranch ? hdi_spirv_target(m, block, 0) : w->p->only_way[block];
     if (only != HDI_SPIRV_NONE) {
         hdi_flavour_add(w, &w->code, SpvOpBranch, &w->labels[only], 1);
@@ -140,13 +145,15 @@ static void put_block(hdi_flavour *w, const hdi_spirv_function *function, uint32
 /* The words that the kernel is given, as a type. */
 static uint32_t launch_type(hdi_flavour *w) {
     const uint32_t count = hdi_flavour_u32(w, w->p->printed->argument_words);
-    const uint32_t words = hdi_flavour_once(w, SpvOpTypeArray, 0, HDI_FLAVOUR_IDS(hdi_flavour_scalar(w, 'i', 32), count));
+    const uint32_t words =
+        hdi_flavour_once(w, SpvOpTypeArray, 0, HDI_FLAVOUR_IDS(hdi_flavour_scalar(w, 'i', 32), count));
     return hdi_flavour_once(w, SpvOpTypeStruct, 0, &words, 1);
 }
 
 enum { MAX_PARAMETERS = 255 }; /* of a function; OpenCL asks for no more */
 
-/* What every function is given: buffers, words, private variables. With `ids`, as arguments of a call; else their types. */
+/* What every function is given: buffers, words, private variables. With `ids`, as arguments of a call; else their
+ * types. */
 static uint32_t put_common(hdi_flavour *w, bool ids, uint32_t room, uint32_t *out) {
     const hdi_spirv_printed *printed = w->p->printed;
     const uint32_t bytes = hdi_flavour_pointer(w, SpvStorageClassCrossWorkgroup, hdi_flavour_scalar(w, 'i', 8));
@@ -175,7 +182,8 @@ static void put_call(hdi_flavour *w, uint32_t inst) {
     uint32_t count = put_common(w, true, MAX_PARAMETERS, operands + 1);
     count = put_privates(w, true, count, operands + 1);
     if (!check_room(w, inst, count + (words[0] >> 16) - 4)) return;
-    for (uint32_t i = 4; i < words[0] >> 16; i++) operands[1 + count++] = hdi_flavour_value(w, hdi_spirv_find(w->m, words[i]));
+    for (uint32_t i = 4; i < words[0] >> 16; i++)
+        operands[1 + count++] = hdi_flavour_value(w, hdi_spirv_find(w->m, words[i]));
     const uint32_t type = hdi_flavour_type(w, w->m->defs[def].type), id = hdi_flavour_value(w, def);
     uint32_t all[MAX_PARAMETERS + 3] = { type, id };
     memcpy(all + 2, operands, (count + 1) * sizeof *all);
@@ -196,7 +204,8 @@ static void put_function(hdi_flavour *w, uint32_t index, bool is_entry) {
         types[1 + count++] = hdi_flavour_type(w, m->defs[function->parameter_first + i].type);
     const uint32_t type = hdi_flavour_once(w, SpvOpTypeFunction, 0, types, count + 1);
     hdi_flavour_add(w, &w->code, SpvOpFunction, HDI_FLAVOUR_IDS(types[0], w->functions[index], 0, type));
-    for (uint32_t def = 1; def < m->def_count; def++) /* private variables are the entry's own, and parameters of others */
+    /* private variables are the entry's own, and parameters of others */
+    for (uint32_t def = 1; def < m->def_count; def++)
         if (is_variable(w, def, SpvStorageClassPrivate)) w->ids[def] = 0;
     for (uint32_t i = 0, private = 1; i < count; i++) {
         uint32_t id;
@@ -216,7 +225,8 @@ static void put_function(hdi_flavour *w, uint32_t index, bool is_entry) {
         hdi_flavour_decorate(w, w->launch, SpvDecorationAlignment, 4);
     }
     for (uint32_t i = function->block_first; i < function->block_first + function->block_count && !w->stop; i++)
-        if (m->tree.order[i] != HDI_SPIRV_NONE && w->p->reached[m->tree.order[i]]) put_block(w, function, m->tree.order[i], is_entry);
+        if (m->tree.order[i] != HDI_SPIRV_NONE && w->p->reached[m->tree.order[i]])
+            put_block(w, function, m->tree.order[i], is_entry);
     hdi_flavour_add(w, &w->code, SpvOpFunctionEnd, NULL, 0);
 }
 
@@ -229,7 +239,8 @@ static bool check_offers(hdi_flavour *w) {
         { SpvCapabilityInt64Atomics, HDI_SPIRV_OFFERS_INT64_ATOMICS, "atomic operations on 64 bits" },
     };
     for (size_t i = 0; i < HDI_COUNT(needs); i++)
-        if (w->capabilities[needs[i].capability / 8] >> needs[i].capability % 8 & 1 && !(w->p->target->offers & needs[i].offer))
+        if (w->capabilities[needs[i].capability / 8] >> needs[i].capability % 8 & 1 &&
+            !(w->p->target->offers & needs[i].offer))
             return hdi_spirv_unsupported(w->m, HDI_SPIRV_NONE, "%s, which the device does not have", needs[i].what);
     return true;
 }
@@ -259,9 +270,12 @@ static void put_front(hdi_flavour *w, uint32_t entry_id, hdi_flavour_words *out)
     count = 2 + text_words(HDI_SPIRV_PRINTED_ENTRY, words + 2);
     for (uint32_t i = 0; i < w->input_count; i++) words[count++] = w->inputs[i];
     hdi_flavour_add(w, out, SpvOpEntryPoint, words, count);
-    hdi_flavour_add(w, out, SpvOpExecutionMode, HDI_FLAVOUR_IDS(entry_id, SpvExecutionModeLocalSize, size[0], size[1], size[2]));
-    if (w->m->no_contraction) hdi_flavour_add(w, out, SpvOpExecutionMode, HDI_FLAVOUR_IDS(entry_id, SpvExecutionModeContractionOff));
-    if (lanes) hdi_flavour_add(w, out, SpvOpExecutionMode, HDI_FLAVOUR_IDS(entry_id, SpvExecutionModeSubgroupSize, lanes));
+    hdi_flavour_add(w, out, SpvOpExecutionMode,
+                    HDI_FLAVOUR_IDS(entry_id, SpvExecutionModeLocalSize, size[0], size[1], size[2]));
+    if (w->m->no_contraction)
+        hdi_flavour_add(w, out, SpvOpExecutionMode, HDI_FLAVOUR_IDS(entry_id, SpvExecutionModeContractionOff));
+    if (lanes)
+        hdi_flavour_add(w, out, SpvOpExecutionMode, HDI_FLAVOUR_IDS(entry_id, SpvExecutionModeSubgroupSize, lanes));
     if (w->stop) return;
     out->items[0] = SpvMagicNumber;
     out->items[1] = groups ? 0x00010300 : 0x00010200;
@@ -323,8 +337,9 @@ static bool allocate(hdi_flavour *w) {
     return (w->ids && w->labels && w->functions && w->closes) || hdi_spirv_no_memory(w->m);
 }
 
-hd_status hdi_spirv_kernel_module(const hd_allocator *allocator, const hdi_spirv_input *input, const hdi_spirv_print_target *target,
-                                  hdi_text *out_module, hdi_spirv_printed *out_printed, hd_error *error) {
+hd_status hdi_spirv_kernel_module(const hd_allocator *allocator, const hdi_spirv_input *input,
+                                  const hdi_spirv_print_target *target, hdi_text *out_module,
+                                  hdi_spirv_printed *out_printed, hd_error *error) {
     hdi_spirv_module m;
     hdi_spirv_printer p = { .m = &m, .target = target, .printed = out_printed };
     hdi_flavour w = { .m = &m, .p = &p, .allocator = allocator, .bound = 1 };
@@ -332,7 +347,8 @@ hd_status hdi_spirv_kernel_module(const hd_allocator *allocator, const hdi_spirv
     *out_printed = (hdi_spirv_printed){ 0 };
     hd_status status = hdi_spirv_module_read(allocator, input, &m, error);
     if (status == HD_OK) status = hdi_spirv_reflect(&m, input->entry, &out_printed->info, &entry);
-    if (status == HD_OK && !(hdi_spirv_begin(&p, entry) && allocate(&w) && put_module(&w, entry, out_module))) status = m.status;
+    if (status == HD_OK && !(hdi_spirv_begin(&p, entry) && allocate(&w) && put_module(&w, entry, out_module)))
+        status = m.status;
     free_words(&w, &w.decorations);
     free_words(&w, &w.globals);
     free_words(&w, &w.code);

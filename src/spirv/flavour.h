@@ -1,13 +1,14 @@
-/* flavour.h: a module that was read becomes SPIR-V of OpenCL's flavour: a kernel with physical addresses, for Level Zero and
- * OpenCL drivers. The second output beside the text (print.h), with the same folding, places and arguments. In this order:
+/* flavour.h: a module that was read becomes SPIR-V of OpenCL's flavour: a kernel with physical addresses, for Level
+ * Zero and OpenCL drivers. The second output beside the text (print.h), with the same folding, places and arguments. In
+ * this order:
  *   flavour_types.c   words being written; types and constants, each stated once
  *   flavour_memory.c  pointers, loads, stores, atomics, built-in inputs
  *   flavour_ops.c     instructions on values; flavour_glsl.c is a part of it
  *   flavour.c         blocks, functions, the entry point, the module
  * Branches and phis stay as they are, apart from what is never reached; merges are Vulkan's and left out. Integers are
- * without a sign, as OpenCL asks. A pointer is made where it is used. Buffers are bytes: an access adds an offset to the
- * argument and casts. What belongs to the entry point here, buffers, words and private variables, other functions are given
- * by parameters of their own. */
+ * without a sign, as OpenCL asks. A pointer is made where it is used. Buffers are bytes: an access adds an offset to
+ * the argument and casts. What belongs to the entry point here, buffers, words and private variables, other functions
+ * are given by parameters of their own. */
 #ifndef HDI_SPIRV_FLAVOUR_H
 #define HDI_SPIRV_FLAVOUR_H
 
@@ -32,7 +33,8 @@ typedef struct hdi_flavour {
     uint32_t bound;
     uint32_t extended;             /* the import of OpenCL.std */
     uint32_t inputs[HDI_FLAVOUR_MAX_INPUTS], input_builtins[HDI_FLAVOUR_MAX_INPUTS], input_count;
-    uint32_t adders[2];            /* functions that add to an f32 atomically: of buffers, of shared memory; 0: not needed */
+    /* functions that add to an f32 atomically: of buffers, of shared memory; 0: not needed */
+    uint32_t adders[2];
     uint8_t  capabilities[1024];   /* a bit for each number below 8192 */
     uint32_t *ids, *labels, *functions; /* by def, block, function; 0: none yet */
     uint8_t  *closes;              /* by block: it stands behind a loop that a barrier ends */
@@ -45,9 +47,11 @@ typedef struct hdi_flavour {
 void hdi_flavour_add(hdi_flavour *w, hdi_flavour_words *to, uint32_t opcode, const uint32_t *operands, uint32_t count);
 /* An instruction with a result, in the code: its id. */
 uint32_t hdi_flavour_make(hdi_flavour *w, uint32_t opcode, uint32_t type, const uint32_t *operands, uint32_t count);
-#define HDI_FLAVOUR_IDS(...) (const uint32_t[]){ __VA_ARGS__ }, (uint32_t)(sizeof((const uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
+#define HDI_FLAVOUR_IDS(...)                                                                                           \
+    (const uint32_t[]){ __VA_ARGS__ }, (uint32_t)(sizeof((const uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
 #define HDI_FLAVOUR_MAKE(w, opcode, type, ...) hdi_flavour_make(w, opcode, type, HDI_FLAVOUR_IDS(__VA_ARGS__))
-uint32_t hdi_flavour_compose(hdi_flavour *w, uint32_t type, const uint32_t *parts, uint32_t count); /* a value of these parts */
+/* a value of these parts */
+uint32_t hdi_flavour_compose(hdi_flavour *w, uint32_t type, const uint32_t *parts, uint32_t count);
 /* An instruction of OpenCL.std with up to three operands; 0: no more. */
 uint32_t hdi_flavour_extended(hdi_flavour *w, uint32_t number, uint32_t type, uint32_t a, uint32_t b, uint32_t c);
 void hdi_flavour_decorate(hdi_flavour *w, uint32_t id, uint32_t decoration, uint32_t value);
@@ -55,12 +59,16 @@ void hdi_flavour_use(hdi_flavour *w, uint32_t capability);
 /* type 0: it is a type */
 uint32_t hdi_flavour_once(hdi_flavour *w, uint32_t opcode, uint32_t type, const uint32_t *operands, uint32_t count);
 uint32_t hdi_flavour_vector(hdi_flavour *w, char kind, uint32_t width, uint32_t count); /* count 1: the scalar */
-static inline uint32_t hdi_flavour_scalar(hdi_flavour *w, char kind, uint32_t width) { return hdi_flavour_vector(w, kind, width, 1); }
+static inline uint32_t hdi_flavour_scalar(hdi_flavour *w, char kind, uint32_t width) {
+    return hdi_flavour_vector(w, kind, width, 1);
+}
 uint32_t hdi_flavour_pointer(hdi_flavour *w, uint32_t storage, uint32_t type); /* storage: Vulkan's, or OpenCL's */
 uint32_t hdi_flavour_type(hdi_flavour *w, uint32_t type_def);
 /* A constant of `count` components that are all the same. */
 uint32_t hdi_flavour_number(hdi_flavour *w, char kind, uint32_t width, uint32_t count, uint64_t bits);
-static inline uint32_t hdi_flavour_u32(hdi_flavour *w, uint32_t bits) { return hdi_flavour_number(w, 'i', 32, 1, bits); }
+static inline uint32_t hdi_flavour_u32(hdi_flavour *w, uint32_t bits) {
+    return hdi_flavour_number(w, 'i', 32, 1, bits);
+}
 /* A value's id; also of one that is still to come. */
 uint32_t hdi_flavour_value(hdi_flavour *w, uint32_t def);
 /* Component `i` of a value whose type is `type`; a scalar is its own. */
@@ -68,7 +76,8 @@ uint32_t hdi_flavour_component(hdi_flavour *w, const hdi_spirv_type *type, uint3
 /* An integer made `width` bits wide, without regard to its sign. */
 uint32_t hdi_flavour_widen(hdi_flavour *w, const hdi_spirv_type *type, uint32_t value, uint32_t width);
 
-/* Floats of another width, number by number: those of vectors are library functions, which are not everywhere for halves. */
+/* Floats of another width, number by number: those of vectors are library functions, which are not everywhere for
+ * halves. */
 uint32_t hdi_flavour_convert(hdi_flavour *w, uint32_t count, uint32_t value, uint32_t from_width, uint32_t width);
 
 /* ---- flavour_memory.c ---- */
@@ -81,7 +90,8 @@ void hdi_flavour_close_loop(hdi_flavour *w); /* a barrier of the workgroup */
 void hdi_flavour_adders(hdi_flavour *w); /* the functions that `adders` counts on */
 
 /* ---- flavour_ops.c, flavour_glsl.c ---- */
-bool hdi_flavour_is_alias(const hdi_flavour *w, uint32_t inst); /* gives its operand's very value, types being alike here */
+/* gives its operand's very value, types being alike here */
+bool hdi_flavour_is_alias(const hdi_flavour *w, uint32_t inst);
 void hdi_flavour_instruction(hdi_flavour *w, uint32_t inst);
 uint32_t hdi_flavour_glsl(hdi_flavour *w, uint32_t inst);
 #endif

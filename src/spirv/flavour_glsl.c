@@ -4,14 +4,20 @@
 
 /* By number: the one that does the same, + 1; 0: it is made of others. */
 static const uint8_t same_as[] = {
-    [1] = OpenCLstd_Rint + 1, [2] = OpenCLstd_Rint + 1, [3] = OpenCLstd_Trunc + 1, [4] = OpenCLstd_Fabs + 1, [5] = OpenCLstd_SAbs + 1,
+    [1] = OpenCLstd_Rint + 1, [2] = OpenCLstd_Rint + 1, [3] = OpenCLstd_Trunc + 1, [4] = OpenCLstd_Fabs + 1,
+    [5] = OpenCLstd_SAbs + 1,
     [6] = OpenCLstd_Sign + 1, [8] = OpenCLstd_Floor + 1, [9] = OpenCLstd_Ceil + 1, [11] = OpenCLstd_Radians + 1,
     [12] = OpenCLstd_Degrees + 1,
-    [13] = OpenCLstd_Sin + 1, [14] = OpenCLstd_Cos + 1, [15] = OpenCLstd_Tan + 1, [16] = OpenCLstd_Asin + 1, [17] = OpenCLstd_Acos + 1,
-    [18] = OpenCLstd_Atan + 1, [19] = OpenCLstd_Sinh + 1, [20] = OpenCLstd_Cosh + 1, [21] = OpenCLstd_Tanh + 1, [22] = OpenCLstd_Asinh + 1,
-    [23] = OpenCLstd_Acosh + 1, [24] = OpenCLstd_Atanh + 1, [25] = OpenCLstd_Atan2 + 1, [26] = OpenCLstd_Pow + 1, [27] = OpenCLstd_Exp + 1,
-    [28] = OpenCLstd_Log + 1, [29] = OpenCLstd_Exp2 + 1, [30] = OpenCLstd_Log2 + 1, [31] = OpenCLstd_Sqrt + 1, [32] = OpenCLstd_Rsqrt + 1,
-    [37] = OpenCLstd_Fmin + 1, [38] = OpenCLstd_UMin + 1, [39] = OpenCLstd_SMin + 1, [40] = OpenCLstd_Fmax + 1, [41] = OpenCLstd_UMax + 1,
+    [13] = OpenCLstd_Sin + 1, [14] = OpenCLstd_Cos + 1, [15] = OpenCLstd_Tan + 1, [16] = OpenCLstd_Asin + 1,
+    [17] = OpenCLstd_Acos + 1,
+    [18] = OpenCLstd_Atan + 1, [19] = OpenCLstd_Sinh + 1, [20] = OpenCLstd_Cosh + 1, [21] = OpenCLstd_Tanh + 1,
+    [22] = OpenCLstd_Asinh + 1,
+    [23] = OpenCLstd_Acosh + 1, [24] = OpenCLstd_Atanh + 1, [25] = OpenCLstd_Atan2 + 1, [26] = OpenCLstd_Pow + 1,
+    [27] = OpenCLstd_Exp + 1,
+    [28] = OpenCLstd_Log + 1, [29] = OpenCLstd_Exp2 + 1, [30] = OpenCLstd_Log2 + 1, [31] = OpenCLstd_Sqrt + 1,
+    [32] = OpenCLstd_Rsqrt + 1,
+    [37] = OpenCLstd_Fmin + 1, [38] = OpenCLstd_UMin + 1, [39] = OpenCLstd_SMin + 1, [40] = OpenCLstd_Fmax + 1,
+    [41] = OpenCLstd_UMax + 1,
     [42] = OpenCLstd_SMax + 1, [46] = OpenCLstd_Mix + 1, [48] = OpenCLstd_Step + 1, [49] = OpenCLstd_Smoothstep + 1,
     [50] = OpenCLstd_Fma + 1,
     [53] = OpenCLstd_Ldexp + 1, [66] = OpenCLstd_Length + 1, [67] = OpenCLstd_Distance + 1, [68] = OpenCLstd_Cross + 1,
@@ -20,7 +26,8 @@ static const uint8_t same_as[] = {
 
 /* Clamps: the greater of the first two, and of that and the third the lesser. */
 static const struct { uint32_t number, greater, lesser; } clamps[] = {
-    { 43, OpenCLstd_Fmax, OpenCLstd_Fmin }, { 44, OpenCLstd_UMax, OpenCLstd_UMin }, { 45, OpenCLstd_SMax, OpenCLstd_SMin },
+    { 43, OpenCLstd_Fmax, OpenCLstd_Fmin }, { 44, OpenCLstd_UMax, OpenCLstd_UMin },
+    { 45, OpenCLstd_SMax, OpenCLstd_SMin },
     { 81, OpenCLstd_Fmax, OpenCLstd_Fmin },
 };
 
@@ -43,7 +50,8 @@ static uint32_t number_like(hdi_flavour *w, const hdi_spirv_type *type, uint64_t
 
 typedef struct packing { uint32_t number, undoing, count, bits; bool is_signed; float largest; } packing;
 static const packing packings[] = {
-    { 54, 63, 4, 8, true, 127.0f }, { 55, 64, 4, 8, false, 255.0f }, { 56, 60, 2, 16, true, 32767.0f }, { 57, 61, 2, 16, false, 65535.0f },
+    { 54, 63, 4, 8, true, 127.0f }, { 55, 64, 4, 8, false, 255.0f }, { 56, 60, 2, 16, true, 32767.0f },
+    { 57, 61, 2, 16, false, 65535.0f },
 };
 
 static uint32_t float_bits(float x) {
@@ -81,19 +89,24 @@ static uint32_t unpack(hdi_flavour *w, const packing *kind, uint32_t word) {
     const uint32_t u32 = hdi_flavour_scalar(w, 'i', 32);
     uint32_t parts[4];
     for (uint32_t i = 0; i < kind->count; i++) {
-        const uint32_t top = HDI_FLAVOUR_MAKE(w, SpvOpShiftLeftLogical, u32, word, hdi_flavour_u32(w, 32 - (i + 1) * kind->bits));
+        const uint32_t top =
+            HDI_FLAVOUR_MAKE(w, SpvOpShiftLeftLogical, u32, word, hdi_flavour_u32(w, 32 - (i + 1) * kind->bits));
         const uint32_t down = HDI_FLAVOUR_MAKE(w, kind->is_signed ? SpvOpShiftRightArithmetic : SpvOpShiftRightLogical,
                                                u32, top, hdi_flavour_u32(w, 32 - kind->bits));
         parts[i] = HDI_FLAVOUR_MAKE(w, kind->is_signed ? SpvOpConvertSToF : SpvOpConvertUToF, f32, down);
     }
     uint32_t x = hdi_flavour_compose(w, f, parts, kind->count);
     x = HDI_FLAVOUR_MAKE(w, SpvOpFDiv, f, x, number_like(w, &floats, float_bits(kind->largest)));
-    return kind->is_signed ? hdi_flavour_extended(w, OpenCLstd_Fmax, f, x, number_like(w, &floats, float_bits(-1.0f)), 0) : x;
+    return kind->is_signed
+               ? hdi_flavour_extended(w, OpenCLstd_Fmax, f, x, number_like(w, &floats, float_bits(-1.0f)), 0)
+               : x;
 }
 
 static uint32_t halves(hdi_flavour *w, bool packs, uint32_t operand) {
     const uint32_t half = hdi_flavour_vector(w, 'f', 16, 2);
-    if (packs) return HDI_FLAVOUR_MAKE(w, SpvOpBitcast, hdi_flavour_scalar(w, 'i', 32), hdi_flavour_convert(w, 2, operand, 32, 16));
+    if (packs)
+        return HDI_FLAVOUR_MAKE(w, SpvOpBitcast, hdi_flavour_scalar(w, 'i', 32),
+                                hdi_flavour_convert(w, 2, operand, 32, 16));
     return hdi_flavour_convert(w, 2, HDI_FLAVOUR_MAKE(w, SpvOpBitcast, half, operand), 16, 32);
 }
 
@@ -116,18 +129,22 @@ static uint32_t find_bit(hdi_flavour *w, const hdi_spirv_type *type, uint32_t id
 static uint32_t modf_struct(hdi_flavour *w, uint32_t type_def, uint32_t x) {
     const uint32_t id = hdi_flavour_type(w, hdi_spirv_part_type(w->m, type_def, 0));
     const uint32_t whole = hdi_flavour_extended(w, OpenCLstd_Trunc, id, x, 0, 0);
-    return hdi_flavour_compose(w, hdi_flavour_type(w, type_def), HDI_FLAVOUR_IDS(HDI_FLAVOUR_MAKE(w, SpvOpFSub, id, x, whole), whole));
+    return hdi_flavour_compose(w, hdi_flavour_type(w, type_def),
+                               HDI_FLAVOUR_IDS(HDI_FLAVOUR_MAKE(w, SpvOpFSub, id, x, whole), whole));
 }
 
 /* x * 2^-e and e, where e is one more than the binary logarithm; of zero both are zero. */
 static uint32_t frexp_struct(hdi_flavour *w, uint32_t type_def, const hdi_spirv_type *type, uint32_t x) {
     const hdi_spirv_type ints = { .kind = 'i', .width = 32, .count = type->count };
-    const uint32_t id = hdi_flavour_vector(w, 'f', type->width, type->count), i = hdi_flavour_vector(w, 'i', 32, type->count);
-    const uint32_t none = HDI_FLAVOUR_MAKE(w, SpvOpFOrdEqual, hdi_flavour_vector(w, 'b', 0, type->count), x, number_like(w, type, 0));
+    const uint32_t id = hdi_flavour_vector(w, 'f', type->width, type->count),
+                   i = hdi_flavour_vector(w, 'i', 32, type->count);
+    const uint32_t none =
+        HDI_FLAVOUR_MAKE(w, SpvOpFOrdEqual, hdi_flavour_vector(w, 'b', 0, type->count), x, number_like(w, type, 0));
     const uint32_t logarithm = hdi_flavour_extended(w, OpenCLstd_Ilogb, i, x, 0, 0), zero = number_like(w, &ints, 0);
     const uint32_t exponent = HDI_FLAVOUR_MAKE(w, SpvOpSelect, i, none, zero,
                                                HDI_FLAVOUR_MAKE(w, SpvOpIAdd, i, logarithm, number_like(w, &ints, 1)));
-    const uint32_t fraction = hdi_flavour_extended(w, OpenCLstd_Ldexp, id, x, HDI_FLAVOUR_MAKE(w, SpvOpISub, i, zero, exponent), 0);
+    const uint32_t fraction =
+        hdi_flavour_extended(w, OpenCLstd_Ldexp, id, x, HDI_FLAVOUR_MAKE(w, SpvOpISub, i, zero, exponent), 0);
     return hdi_flavour_compose(w, hdi_flavour_type(w, type_def), HDI_FLAVOUR_IDS(fraction, exponent));
 }
 
@@ -136,14 +153,17 @@ static uint32_t frexp_struct(hdi_flavour *w, uint32_t type_def, const hdi_spirv_
 uint32_t hdi_flavour_glsl(hdi_flavour *w, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(w->m, inst), number = words[4], type_def = hdi_spirv_find(w->m, words[1]);
     uint32_t o[3] = { 0 };
-    for (uint32_t i = 0; i < 3 && 5 + i < words[0] >> 16; i++) o[i] = hdi_flavour_value(w, hdi_spirv_find(w->m, words[5 + i]));
-    const hdi_spirv_type *type = hdi_spirv_type_at(w->m, type_def), *first = hdi_spirv_type_of(w->m, hdi_spirv_find(w->m, words[5]));
+    for (uint32_t i = 0; i < 3 && 5 + i < words[0] >> 16; i++)
+        o[i] = hdi_flavour_value(w, hdi_spirv_find(w->m, words[5 + i]));
+    const hdi_spirv_type *type = hdi_spirv_type_at(w->m, type_def),
+                         *first = hdi_spirv_type_of(w->m, hdi_spirv_find(w->m, words[5]));
     if (number == 33 || number == 34 || (number >= 70 && number <= 72)) {
         w->stop = !hdi_spirv_unsupported(w->m, inst, "GLSL.std.450 %s has no form in OpenCL.std", refused_name(number));
         return 0;
     }
     const uint32_t id = hdi_flavour_type(w, type_def);
-    if (number < HDI_COUNT(same_as) && same_as[number]) return hdi_flavour_extended(w, same_as[number] - 1u, id, o[0], o[1], o[2]);
+    if (number < HDI_COUNT(same_as) && same_as[number])
+        return hdi_flavour_extended(w, same_as[number] - 1u, id, o[0], o[1], o[2]);
     for (uint32_t i = 0; i < HDI_COUNT(clamps); i++)
         if (clamps[i].number == number)
             return hdi_flavour_extended(w, clamps[i].lesser, id,

@@ -1,11 +1,14 @@
-/* flavour_memory.c: what goes through pointers. Variables are reached by access chains of their types; buffers and the words
- * that the kernel is given by offsets (place.c), number by number, or a vector at a time where its alignment is sure. */
+/* flavour_memory.c: what goes through pointers. Variables are reached by access chains of their types; buffers and the
+ * words that the kernel is given by offsets (place.c), number by number, or a vector at a time where its alignment is
+ * sure. */
 #include "spirv/flavour.h"
 
 typedef hdi_spirv_place place;
 
 static bool is_push(const place *at) { return at->storage == SpvStorageClassPushConstant; }
-static uint32_t def_at(const hdi_flavour *w, const uint32_t *words, uint32_t at) { return hdi_spirv_find(w->m, words[at]); }
+static uint32_t def_at(const hdi_flavour *w, const uint32_t *words, uint32_t at) {
+    return hdi_spirv_find(w->m, words[at]);
+}
 static uint32_t u64_of(hdi_flavour *w, uint64_t bits) { return hdi_flavour_number(w, 'i', 64, 1, bits); }
 
 static bool find_place(hdi_flavour *w, uint32_t pointer, place *at) {
@@ -20,9 +23,11 @@ static uint32_t offset(hdi_flavour *w, const place *at, uint64_t more, uint32_t 
     uint32_t type = hdi_flavour_scalar(w, 'i', width), sum = 0;
     uint64_t fixed = (at->bytes + more) / unit;
     for (uint32_t i = 0; i < at->term_count; i++) {
-        uint32_t term = hdi_flavour_widen(w, hdi_spirv_type_of(w->m, at->term[i]), hdi_flavour_value(w, at->term[i]), width);
+        uint32_t term =
+            hdi_flavour_widen(w, hdi_spirv_type_of(w->m, at->term[i]), hdi_flavour_value(w, at->term[i]), width);
         if (at->stride[i] / unit != 1)
-            term = HDI_FLAVOUR_MAKE(w, SpvOpIMul, type, term, hdi_flavour_number(w, 'i', width, 1, at->stride[i] / unit));
+            term =
+                HDI_FLAVOUR_MAKE(w, SpvOpIMul, type, term, hdi_flavour_number(w, 'i', width, 1, at->stride[i] / unit));
         sum = sum ? HDI_FLAVOUR_MAKE(w, SpvOpIAdd, type, sum, term) : term;
     }
     uint32_t constant = hdi_flavour_number(w, 'i', width, 1, width == 32 ? (uint32_t)fixed : fixed);
@@ -42,7 +47,8 @@ static uint32_t pointer_to(hdi_flavour *w, const place *at, uint64_t more, uint3
     }
     uint32_t operands[HDI_SPIRV_MAX_TYPE_DEPTH + 5] = { hdi_flavour_value(w, at->root) };
     for (uint32_t i = 0; i < at->index_count; i++) operands[1 + i] = hdi_flavour_value(w, at->index[i]);
-    return at->index_count ? hdi_flavour_make(w, SpvOpInBoundsAccessChain, pointer, operands, 1 + at->index_count) : operands[0];
+    return at->index_count ? hdi_flavour_make(w, SpvOpInBoundsAccessChain, pointer, operands, 1 + at->index_count)
+                           : operands[0];
 }
 
 /* The words that say how memory is accessed. */
@@ -66,7 +72,8 @@ static void store_as(hdi_flavour *w, const place *at, uint64_t more, uint32_t ty
 
 static uint32_t launch_word(hdi_flavour *w, uint32_t index_id) {
     const uint32_t u32 = hdi_flavour_scalar(w, 'i', 32), pointer = hdi_flavour_pointer(w, SpvStorageClassFunction, u32);
-    const uint32_t to = HDI_FLAVOUR_MAKE(w, SpvOpInBoundsAccessChain, pointer, w->launch, hdi_flavour_u32(w, 0), index_id);
+    const uint32_t to =
+        HDI_FLAVOUR_MAKE(w, SpvOpInBoundsAccessChain, pointer, w->launch, hdi_flavour_u32(w, 0), index_id);
     return HDI_FLAVOUR_MAKE(w, SpvOpLoad, u32, to, SpvMemoryAccessAlignedMask, 4);
 }
 
@@ -74,7 +81,8 @@ static uint32_t launch_word(hdi_flavour *w, uint32_t index_id) {
 static uint32_t join(hdi_flavour *w, uint32_t low, uint32_t high) {
     const hdi_spirv_type u32 = { .kind = 'i', .width = 32, .count = 1 };
     const uint32_t u64 = hdi_flavour_scalar(w, 'i', 64);
-    const uint32_t up = HDI_FLAVOUR_MAKE(w, SpvOpShiftLeftLogical, u64, hdi_flavour_widen(w, &u32, high, 64), u64_of(w, 32));
+    const uint32_t up =
+        HDI_FLAVOUR_MAKE(w, SpvOpShiftLeftLogical, u64, hdi_flavour_widen(w, &u32, high, 64), u64_of(w, 32));
     return HDI_FLAVOUR_MAKE(w, SpvOpBitwiseOr, u64, hdi_flavour_widen(w, &u32, low, 64), up);
 }
 
@@ -86,7 +94,8 @@ static uint32_t push_number(hdi_flavour *w, const place *at, const hdi_spirv_typ
         if (at->stride[i] % 4)
             w->stop = !hdi_spirv_unsupported(w->m, w->m->defs[at->root].inst,
                                              "an index into push constants of 8 or 16 bits");
-    const uint32_t shift = (uint32_t)((at->bytes + more) % 4 * 8), index = offset(w, at, more + 12, 4, 32); /* three words stand in front */
+    /* three words stand in front */
+    const uint32_t shift = (uint32_t)((at->bytes + more) % 4 * 8), index = offset(w, at, more + 12, 4, 32);
     uint32_t value = launch_word(w, index);
     if (type->width == 64) {
         value = join(w, value, launch_word(w, HDI_FLAVOUR_MAKE(w, SpvOpIAdd, plain, index, hdi_flavour_u32(w, 1))));
@@ -134,7 +143,8 @@ static void write_bytes(hdi_flavour *w, const place *at, uint64_t more, uint32_t
     for (uint32_t i = 0; i < type->count && !w->stop; i++) {
         uint64_t offset = more;
         const place part = part_of(w, at, i, &offset);
-        write_bytes(w, &part, offset, HDI_FLAVOUR_MAKE(w, SpvOpCompositeExtract, hdi_flavour_type(w, part.type), value, i));
+        write_bytes(w, &part, offset,
+                    HDI_FLAVOUR_MAKE(w, SpvOpCompositeExtract, hdi_flavour_type(w, part.type), value, i));
     }
 }
 
@@ -156,17 +166,20 @@ static uint32_t input_number(hdi_flavour *w, uint32_t builtin, uint32_t axis) {
     const hdi_spirv_type u64 = { .kind = 'i', .width = 64, .count = 1 };
     const uint32_t three = hdi_flavour_vector(w, 'i', 64, 3);
     const uint32_t all = HDI_FLAVOUR_MAKE(w, SpvOpLoad, three, input_variable(w, builtin, three));
-    return hdi_flavour_widen(w, &u64, HDI_FLAVOUR_MAKE(w, SpvOpCompositeExtract, hdi_flavour_scalar(w, 'i', 64), all, axis), 32);
+    return hdi_flavour_widen(w, &u64,
+                             HDI_FLAVOUR_MAKE(w, SpvOpCompositeExtract, hdi_flavour_scalar(w, 'i', 64), all, axis), 32);
 }
 
 /* One of three numbers: a workgroup's index begins where the launch says. */
 static uint32_t input_axis(hdi_flavour *w, uint32_t builtin, uint32_t axis) {
     const uint32_t u32 = hdi_flavour_scalar(w, 'i', 32);
-    if (builtin == SpvBuiltInNumWorkgroups || builtin == SpvBuiltInLocalInvocationId) return input_number(w, builtin, axis);
+    if (builtin == SpvBuiltInNumWorkgroups || builtin == SpvBuiltInLocalInvocationId)
+        return input_number(w, builtin, axis);
     const uint32_t group = HDI_FLAVOUR_MAKE(w, SpvOpIAdd, u32, input_number(w, SpvBuiltInWorkgroupId, axis),
                                             launch_word(w, hdi_flavour_u32(w, axis)));
     if (builtin == SpvBuiltInWorkgroupId) return group;
-    const uint32_t before = HDI_FLAVOUR_MAKE(w, SpvOpIMul, u32, group, hdi_flavour_u32(w, w->p->printed->info.workgroup[axis]));
+    const uint32_t before =
+        HDI_FLAVOUR_MAKE(w, SpvOpIMul, u32, group, hdi_flavour_u32(w, w->p->printed->info.workgroup[axis]));
     return HDI_FLAVOUR_MAKE(w, SpvOpIAdd, u32, before, input_number(w, SpvBuiltInLocalInvocationId, axis));
 }
 
@@ -206,7 +219,8 @@ static uint32_t read_value(hdi_flavour *w, uint32_t inst, const place *at) {
     if (at->storage == SpvStorageClassInput) return read_input(w, at);
     if (!hdi_spirv_is_bytes(at->storage)) return load_as(w, at, 0, hdi_flavour_type(w, at->type), 0);
     if (hdi_spirv_number_count(w->m, at->type, HDI_SPIRV_MAX_COPIED) > HDI_SPIRV_MAX_COPIED)
-        w->stop = !hdi_spirv_unsupported(w->m, inst, "a copy of more than %u numbers out of a buffer at once", HDI_SPIRV_MAX_COPIED);
+        w->stop = !hdi_spirv_unsupported(w->m, inst, "a copy of more than %u numbers out of a buffer at once",
+                                         HDI_SPIRV_MAX_COPIED);
     return w->stop ? 0 : read_bytes(w, at, 0);
 }
 
@@ -216,7 +230,8 @@ static void write_value(hdi_flavour *w, uint32_t inst, const place *at, uint32_t
         return;
     }
     if (hdi_spirv_number_count(w->m, at->type, HDI_SPIRV_MAX_COPIED) > HDI_SPIRV_MAX_COPIED)
-        w->stop = !hdi_spirv_unsupported(w->m, inst, "a copy of more than %u numbers into a buffer at once", HDI_SPIRV_MAX_COPIED);
+        w->stop = !hdi_spirv_unsupported(w->m, inst, "a copy of more than %u numbers into a buffer at once",
+                                         HDI_SPIRV_MAX_COPIED);
     if (!w->stop) write_bytes(w, at, 0, value);
 }
 
@@ -279,7 +294,8 @@ static uint32_t add_float(hdi_flavour *w, const place *at, uint32_t value) {
     const uint32_t f32 = hdi_flavour_scalar(w, 'f', 32);
     uint32_t *adder = &w->adders[at->storage == SpvStorageClassWorkgroup];
     if (!*adder) *adder = w->bound++;
-    return HDI_FLAVOUR_MAKE(w, SpvOpFunctionCall, f32, *adder, pointer_to(w, at, 0, hdi_flavour_scalar(w, 'i', 32)), value);
+    return HDI_FLAVOUR_MAKE(w, SpvOpFunctionCall, f32, *adder, pointer_to(w, at, 0, hdi_flavour_scalar(w, 'i', 32)),
+                            value);
 }
 
 uint32_t hdi_flavour_atomic(hdi_flavour *w, uint32_t inst, uint32_t opcode) {
@@ -312,7 +328,8 @@ static void put_adder(hdi_flavour *w, uint32_t id, uint32_t storage) {
     const uint32_t type = hdi_flavour_once(w, SpvOpTypeFunction, 0, HDI_FLAVOUR_IDS(f32, pointer, f32));
     const uint32_t p = w->bound++, x = w->bound++, begin = w->bound++, again = w->bound++, end = w->bound++;
     const uint32_t was = w->bound++, seen = w->bound++;
-    const uint32_t relaxed = hdi_flavour_u32(w, 0), device = hdi_flavour_u32(w, SpvScopeDevice), yes = hdi_flavour_scalar(w, 'b', 0);
+    const uint32_t relaxed = hdi_flavour_u32(w, 0), device = hdi_flavour_u32(w, SpvScopeDevice),
+                   yes = hdi_flavour_scalar(w, 'b', 0);
     hdi_flavour_add(w, &w->code, SpvOpFunction, HDI_FLAVOUR_IDS(f32, id, 0, type));
     hdi_flavour_add(w, &w->code, SpvOpFunctionParameter, HDI_FLAVOUR_IDS(pointer, p));
     hdi_flavour_add(w, &w->code, SpvOpFunctionParameter, HDI_FLAVOUR_IDS(f32, x));
@@ -323,7 +340,8 @@ static void put_adder(hdi_flavour *w, uint32_t id, uint32_t storage) {
     hdi_flavour_add(w, &w->code, SpvOpPhi, HDI_FLAVOUR_IDS(u32, was, first, begin, seen, again));
     const uint32_t now = HDI_FLAVOUR_MAKE(w, SpvOpFAdd, f32, HDI_FLAVOUR_MAKE(w, SpvOpBitcast, f32, was), x);
     const uint32_t bits = HDI_FLAVOUR_MAKE(w, SpvOpBitcast, u32, now);
-    hdi_flavour_add(w, &w->code, SpvOpAtomicCompareExchange, HDI_FLAVOUR_IDS(u32, seen, p, device, relaxed, relaxed, bits, was));
+    hdi_flavour_add(w, &w->code, SpvOpAtomicCompareExchange,
+                    HDI_FLAVOUR_IDS(u32, seen, p, device, relaxed, relaxed, bits, was));
     const uint32_t done = HDI_FLAVOUR_MAKE(w, SpvOpIEqual, yes, seen, was);
     hdi_flavour_add(w, &w->code, SpvOpBranchConditional, HDI_FLAVOUR_IDS(done, end, again));
     hdi_flavour_add(w, &w->code, SpvOpLabel, &end, 1);
@@ -355,6 +373,7 @@ void hdi_flavour_barrier(hdi_flavour *w, uint32_t inst, uint32_t opcode) {
 
 void hdi_flavour_close_loop(hdi_flavour *w) {
     const uint32_t workgroup = hdi_flavour_u32(w, SpvScopeWorkgroup);
-    const uint32_t memory = hdi_flavour_u32(w, SpvMemorySemanticsSequentiallyConsistentMask | SpvMemorySemanticsWorkgroupMemoryMask);
+    const uint32_t memory =
+        hdi_flavour_u32(w, SpvMemorySemanticsSequentiallyConsistentMask | SpvMemorySemanticsWorkgroupMemoryMask);
     hdi_flavour_add(w, &w->code, SpvOpControlBarrier, HDI_FLAVOUR_IDS(workgroup, workgroup, memory));
 }

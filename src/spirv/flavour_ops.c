@@ -1,5 +1,5 @@
-/* flavour_ops.c: instructions on values. Most are the same in both flavours and are copied, operand by operand; what only
- * shaders have is made of others. */
+/* flavour_ops.c: instructions on values. Most are the same in both flavours and are copied, operand by operand; what
+ * only shaders have is made of others. */
 #include "spirv/flavour.h"
 #include <spirv/unified1/OpenCL.std.h>
 
@@ -47,8 +47,8 @@ static uint32_t construct(hdi_flavour *w, uint32_t type_def, const uint32_t *wor
     return w->stop ? 0 : hdi_flavour_compose(w, id, parts, count);
 }
 
-/* The vector that the last index of a path selects a component of; 0 where it selects something else, or there is one index
- * only. Readers that make LLVM's code of a module take vectors by themselves. */
+/* The vector that the last index of a path selects a component of; 0 where it selects something else, or there is one
+ * index only. Readers that make LLVM's code of a module take vectors by themselves. */
 static uint32_t vector_within(hdi_flavour *w, uint32_t type_def, const uint32_t *path, uint32_t count) {
     for (uint32_t i = 0; i + 1 < count; i++) type_def = hdi_spirv_part_type(w->m, type_def, path[i]);
     return count > 1 && hdi_spirv_is_vector(hdi_spirv_type_at(w->m, type_def)) ? hdi_flavour_type(w, type_def) : 0;
@@ -71,7 +71,8 @@ static uint32_t extract(hdi_flavour *w, uint32_t type_def, const uint32_t *words
 }
 
 static uint32_t insert(hdi_flavour *w, uint32_t type_def, const uint32_t *words) {
-    const uint32_t count = (words[0] >> 16) - 5, vector = vector_within(w, type_def, words + 5, count), whole = value_at(w, words, 4);
+    const uint32_t count = (words[0] >> 16) - 5, vector = vector_within(w, type_def, words + 5, count),
+                   whole = value_at(w, words, 4);
     if (!vector) return 0;
     const uint32_t before = part(w, vector, whole, words + 5, count - 1);
     uint32_t operands[HDI_SPIRV_MAX_TYPE_DEPTH +
@@ -109,7 +110,8 @@ static uint32_t select(hdi_flavour *w, uint32_t inst, uint32_t type_def, const u
         return 0;
     }
     if (type_at(w, words, 3)->count == 1) condition = splat(w, 'b', 0, type->count, condition);
-    return HDI_FLAVOUR_MAKE(w, SpvOpSelect, hdi_flavour_type(w, type_def), condition, value_at(w, words, 4), value_at(w, words, 5));
+    return HDI_FLAVOUR_MAKE(w, SpvOpSelect, hdi_flavour_type(w, type_def), condition, value_at(w, words, 4),
+                            value_at(w, words, 5));
 }
 
 static uint32_t any_or_all(hdi_flavour *w, uint32_t opcode, const uint32_t *words) {
@@ -138,8 +140,10 @@ static uint32_t spread(hdi_flavour *w, const hdi_spirv_type *type, const uint32_
 /* The lowest `count` bits, of 0 to 32. */
 static uint32_t low_bits(hdi_flavour *w, const hdi_spirv_type *type, uint32_t count) {
     const uint32_t id = hdi_flavour_vector(w, 'i', 32, type->count), yes = hdi_flavour_vector(w, 'b', 0, type->count);
-    const uint32_t one = number_like(w, type, 1), masked = HDI_FLAVOUR_MAKE(w, SpvOpBitwiseAnd, id, count, number_like(w, type, 31));
-    const uint32_t some = HDI_FLAVOUR_MAKE(w, SpvOpISub, id, HDI_FLAVOUR_MAKE(w, SpvOpShiftLeftLogical, id, one, masked), one);
+    const uint32_t one = number_like(w, type, 1),
+                   masked = HDI_FLAVOUR_MAKE(w, SpvOpBitwiseAnd, id, count, number_like(w, type, 31));
+    const uint32_t some =
+        HDI_FLAVOUR_MAKE(w, SpvOpISub, id, HDI_FLAVOUR_MAKE(w, SpvOpShiftLeftLogical, id, one, masked), one);
     const uint32_t whole = HDI_FLAVOUR_MAKE(w, SpvOpUGreaterThanEqual, yes, count, number_like(w, type, 32));
     return HDI_FLAVOUR_MAKE(w, SpvOpSelect, id, whole, number_like(w, type, UINT32_MAX), some);
 }
@@ -147,7 +151,8 @@ static uint32_t low_bits(hdi_flavour *w, const hdi_spirv_type *type, uint32_t co
 static uint32_t bit_field(hdi_flavour *w, uint32_t opcode, uint32_t type_def, const uint32_t *words) {
     const hdi_spirv_type *type = hdi_spirv_type_at(w->m, type_def);
     const bool insert = opcode == SpvOpBitFieldInsert;
-    const uint32_t id = hdi_flavour_type(w, type_def), yes = hdi_flavour_vector(w, 'b', 0, type->count), base = value_at(w, words, 3);
+    const uint32_t id = hdi_flavour_type(w, type_def), yes = hdi_flavour_vector(w, 'b', 0, type->count),
+                   base = value_at(w, words, 3);
     const uint32_t top = number_like(w, type, 31), zero = number_like(w, type, 0);
     const uint32_t from = HDI_FLAVOUR_MAKE(w, SpvOpBitwiseAnd, id, spread(w, type, words, insert ? 5 : 4), top);
     const uint32_t count = spread(w, type, words, insert ? 6 : 5);
@@ -158,7 +163,8 @@ static uint32_t bit_field(hdi_flavour *w, uint32_t opcode, uint32_t type_def, co
         const uint32_t kept = HDI_FLAVOUR_MAKE(w, SpvOpBitwiseAnd, id, base, HDI_FLAVOUR_MAKE(w, SpvOpNot, id, placed));
         return HDI_FLAVOUR_MAKE(w, SpvOpBitwiseOr, id, kept, HDI_FLAVOUR_MAKE(w, SpvOpBitwiseAnd, id, given, placed));
     }
-    const uint32_t low = HDI_FLAVOUR_MAKE(w, SpvOpBitwiseAnd, id, HDI_FLAVOUR_MAKE(w, SpvOpShiftRightLogical, id, base, from), mask);
+    const uint32_t low =
+        HDI_FLAVOUR_MAKE(w, SpvOpBitwiseAnd, id, HDI_FLAVOUR_MAKE(w, SpvOpShiftRightLogical, id, base, from), mask);
     if (opcode == SpvOpBitFieldUExtract) return low;
     const uint32_t rest = HDI_FLAVOUR_MAKE(w, SpvOpISub, id, number_like(w, type, 32), count);
     const uint32_t away = HDI_FLAVOUR_MAKE(w, SpvOpBitwiseAnd, id, rest, top);
@@ -174,8 +180,10 @@ static uint32_t bit_reverse(hdi_flavour *w, uint32_t type_def, const uint32_t *w
     uint32_t id = hdi_flavour_type(w, type_def), x = value_at(w, words, 3);
     for (uint32_t i = 0; i < HDI_COUNT(masks); i++) {
         const uint32_t by = number_like(w, type, 1u << i), mask = number_like(w, type, masks[i]);
-        const uint32_t down = HDI_FLAVOUR_MAKE(w, SpvOpBitwiseAnd, id, HDI_FLAVOUR_MAKE(w, SpvOpShiftRightLogical, id, x, by), mask);
-        const uint32_t up = HDI_FLAVOUR_MAKE(w, SpvOpShiftLeftLogical, id, HDI_FLAVOUR_MAKE(w, SpvOpBitwiseAnd, id, x, mask), by);
+        const uint32_t down =
+            HDI_FLAVOUR_MAKE(w, SpvOpBitwiseAnd, id, HDI_FLAVOUR_MAKE(w, SpvOpShiftRightLogical, id, x, by), mask);
+        const uint32_t up =
+            HDI_FLAVOUR_MAKE(w, SpvOpShiftLeftLogical, id, HDI_FLAVOUR_MAKE(w, SpvOpBitwiseAnd, id, x, mask), by);
         x = HDI_FLAVOUR_MAKE(w, SpvOpBitwiseOr, id, down, up);
     }
     return x;
@@ -183,7 +191,8 @@ static uint32_t bit_reverse(hdi_flavour *w, uint32_t type_def, const uint32_t *w
 
 static uint32_t bit_count(hdi_flavour *w, uint32_t type_def, const uint32_t *words) {
     const hdi_spirv_type *type = hdi_spirv_type_at(w->m, type_def), *of = type_at(w, words, 3);
-    const uint32_t counted = HDI_FLAVOUR_MAKE(w, SpvOpBitCount, hdi_flavour_vector(w, 'i', of->width, of->count), value_at(w, words, 3));
+    const uint32_t counted =
+        HDI_FLAVOUR_MAKE(w, SpvOpBitCount, hdi_flavour_vector(w, 'i', of->width, of->count), value_at(w, words, 3));
     return hdi_flavour_widen(w, of, counted, type->width);
 }
 
@@ -194,15 +203,18 @@ static uint32_t extended(hdi_flavour *w, uint32_t opcode, uint32_t type_def, con
     const uint32_t first = hdi_spirv_part_type(w->m, type_def, 0), id = hdi_flavour_type(w, first);
     const uint32_t a = value_at(w, words, 3), b = value_at(w, words, 4);
     const hdi_spirv_type *type = hdi_spirv_type_at(w->m, first);
-    const uint32_t yes = hdi_flavour_vector(w, 'b', 0, type->count), zero = number_like(w, type, 0), one = number_like(w, type, 1);
+    const uint32_t yes = hdi_flavour_vector(w, 'b', 0, type->count), zero = number_like(w, type, 0),
+                   one = number_like(w, type, 1);
     uint32_t low, high;
     if (opcode == SpvOpIAddCarry || opcode == SpvOpISubBorrow) {
         low = HDI_FLAVOUR_MAKE(w, opcode == SpvOpIAddCarry ? SpvOpIAdd : SpvOpISub, id, a, b);
-        high = opcode == SpvOpIAddCarry ? HDI_FLAVOUR_MAKE(w, SpvOpULessThan, yes, low, a) : HDI_FLAVOUR_MAKE(w, SpvOpULessThan, yes, a, b);
+        high = opcode == SpvOpIAddCarry ? HDI_FLAVOUR_MAKE(w, SpvOpULessThan, yes, low, a)
+                                        : HDI_FLAVOUR_MAKE(w, SpvOpULessThan, yes, a, b);
         high = HDI_FLAVOUR_MAKE(w, SpvOpSelect, id, high, one, zero);
     } else {
         low = HDI_FLAVOUR_MAKE(w, SpvOpIMul, id, a, b);
-        high = hdi_flavour_extended(w, opcode == SpvOpUMulExtended ? OpenCLstd_UMul_hi : OpenCLstd_SMul_hi, id, a, b, 0);
+        high =
+            hdi_flavour_extended(w, opcode == SpvOpUMulExtended ? OpenCLstd_UMul_hi : OpenCLstd_SMul_hi, id, a, b, 0);
     }
     return hdi_flavour_compose(w, hdi_flavour_type(w, type_def), HDI_FLAVOUR_IDS(low, high));
 }
@@ -231,10 +243,12 @@ static uint32_t dot(hdi_flavour *w, uint32_t inst, uint32_t opcode) {
         w->stop = !hdi_spirv_unsupported(w->m, inst, "the device has no integer dot products");
         return 0;
     }
-    const uint32_t adds = opcode >= SpvOpSDotAccSatKHR ? 1 : 0, last = 5 + adds, type = hdi_flavour_type(w, hdi_spirv_find(w->m, words[1]));
+    const uint32_t adds = opcode >= SpvOpSDotAccSatKHR ? 1 : 0, last = 5 + adds,
+                   type = hdi_flavour_type(w, hdi_spirv_find(w->m, words[1]));
     const hdi_spirv_type *of = type_at(w, words, 3);
     const bool packed = of->count == 1, bytes = of->count == 4 && of->width == 8;
-    uint32_t operands[] = { value_at(w, words, 3), value_at(w, words, 4), adds ? value_at(w, words, 5) : 0, 0 }, count = 2 + adds;
+    uint32_t operands[] = { value_at(w, words, 3), value_at(w, words, 4), adds ? value_at(w, words, 5) : 0, 0 },
+             count = 2 + adds;
     if (packed) operands[count++] = words[last];
     hdi_flavour_use(w, SpvCapabilityDotProductKHR);
     hdi_flavour_use(w, packed ? SpvCapabilityDotProductInput4x8BitPackedKHR
@@ -249,7 +263,8 @@ static uint32_t column(hdi_flavour *w, const hdi_spirv_type *matrix, uint32_t va
 }
 
 /* The sum of the matrix's columns, each times a component of the vector. */
-static uint32_t times_vector(hdi_flavour *w, const hdi_spirv_type *matrix, uint32_t value, const hdi_spirv_type *vector, uint32_t by) {
+static uint32_t times_vector(hdi_flavour *w, const hdi_spirv_type *matrix, uint32_t value, const hdi_spirv_type *vector,
+                             uint32_t by) {
     const uint32_t type = hdi_flavour_type(w, matrix->element);
     uint32_t sum = 0;
     for (uint32_t i = 0; i < matrix->count; i++) {
@@ -263,7 +278,8 @@ static uint32_t times_vector(hdi_flavour *w, const hdi_spirv_type *matrix, uint3
 static uint32_t product(hdi_flavour *w, uint32_t opcode, uint32_t type_def, const uint32_t *words) {
     const hdi_spirv_type *type = hdi_spirv_type_at(w->m, type_def), *a_type = type_at(w, words, 3);
     const hdi_spirv_type *b_type = opcode == SpvOpTranspose ? a_type : type_at(w, words, 4);
-    const uint32_t id = hdi_flavour_type(w, type_def), a = value_at(w, words, 3), b = opcode == SpvOpTranspose ? 0 : value_at(w, words, 4);
+    const uint32_t id = hdi_flavour_type(w, type_def), a = value_at(w, words, 3),
+                   b = opcode == SpvOpTranspose ? 0 : value_at(w, words, 4);
     const uint32_t scalar = hdi_flavour_scalar(w, type->kind == 'm' ? 'f' : type->kind, type->width);
     uint32_t parts[4], count = type->count;
     if (opcode == SpvOpMatrixTimesVector) return times_vector(w, a_type, a, b_type, b);
@@ -273,7 +289,8 @@ static uint32_t product(hdi_flavour *w, uint32_t opcode, uint32_t type_def, cons
             parts[i] = HDI_FLAVOUR_MAKE(w, SpvOpVectorTimesScalar, hdi_flavour_type(w, type->element),
                                         column(w, a_type, a, i), b);
             break;
-        case SpvOpVectorTimesMatrix: parts[i] = HDI_FLAVOUR_MAKE(w, SpvOpDot, scalar, a, column(w, b_type, b, i)); break;
+        case SpvOpVectorTimesMatrix:
+            parts[i] = HDI_FLAVOUR_MAKE(w, SpvOpDot, scalar, a, column(w, b_type, b, i)); break;
         case SpvOpMatrixTimesMatrix:
             parts[i] = times_vector(w, a_type, a, hdi_spirv_type_at(w->m, b_type->element), column(w, b_type, b, i));
             break;
@@ -323,13 +340,17 @@ static uint32_t made(hdi_flavour *w, uint32_t inst, uint32_t opcode, uint32_t ty
     case SpvOpVectorShuffle: return shuffle(w, type_def, words);
     case SpvOpSelect: return select(w, inst, type_def, words);
     case SpvOpAny: case SpvOpAll: return any_or_all(w, opcode, words);
-    case SpvOpShiftLeftLogical: case SpvOpShiftRightLogical: case SpvOpShiftRightArithmetic: return shift(w, opcode, type_def, words);
-    case SpvOpBitFieldInsert: case SpvOpBitFieldSExtract: case SpvOpBitFieldUExtract: return bit_field(w, opcode, type_def, words);
+    case SpvOpShiftLeftLogical:
+        case SpvOpShiftRightLogical: case SpvOpShiftRightArithmetic: return shift(w, opcode, type_def, words);
+    case SpvOpBitFieldInsert:
+        case SpvOpBitFieldSExtract: case SpvOpBitFieldUExtract: return bit_field(w, opcode, type_def, words);
     case SpvOpBitReverse: return bit_reverse(w, type_def, words);
     case SpvOpBitCount: return bit_count(w, type_def, words);
     case SpvOpFConvert: return convert(w, inst, type_def, words);
     case SpvOpQuantizeToF16: return quantize(w, type_def, words);
-    case SpvOpIAddCarry: case SpvOpISubBorrow: case SpvOpUMulExtended: case SpvOpSMulExtended: return extended(w, opcode, type_def, words);
+    case SpvOpIAddCarry:
+        case SpvOpISubBorrow:
+            case SpvOpUMulExtended: case SpvOpSMulExtended: return extended(w, opcode, type_def, words);
     case SpvOpSDotKHR: case SpvOpUDotKHR: case SpvOpSUDotKHR: case SpvOpSDotAccSatKHR: case SpvOpUDotAccSatKHR:
     case SpvOpSUDotAccSatKHR: return dot(w, inst, opcode);
     case SpvOpMatrixTimesScalar: case SpvOpVectorTimesMatrix: case SpvOpMatrixTimesVector: case SpvOpMatrixTimesMatrix:
@@ -342,13 +363,15 @@ bool hdi_flavour_is_alias(const hdi_flavour *w, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(w->m, inst), opcode = words[0] & 0xFFFF;
     if (opcode != SpvOpBitcast && opcode != SpvOpCopyLogical && opcode != SpvOpCopyObject) return false;
     const hdi_spirv_type *type = hdi_spirv_type_at(w->m, hdi_spirv_find(w->m, words[1])), *from = type_at(w, words, 3);
-    if (opcode == SpvOpBitcast) return type->kind == from->kind && type->width == from->width && type->count == from->count;
+    if (opcode == SpvOpBitcast)
+        return type->kind == from->kind && type->width == from->width && type->count == from->count;
     return type->kind != 'p';
 }
 
 static bool is_silent(uint32_t opcode) {
     switch (opcode) {
-    case SpvOpLabel: case SpvOpLine: case SpvOpNoLine: case SpvOpNop: case SpvOpPhi: case SpvOpVariable: case SpvOpLoopMerge:
+    case SpvOpLabel:
+        case SpvOpLine: case SpvOpNoLine: case SpvOpNop: case SpvOpPhi: case SpvOpVariable: case SpvOpLoopMerge:
     case SpvOpSelectionMerge: case SpvOpAccessChain: case SpvOpInBoundsAccessChain: case SpvOpUndef: return true;
     default: return false;
     }
@@ -361,7 +384,9 @@ static void settle(hdi_flavour *w, uint32_t def, uint32_t id) {
     if (!before || w->stop) return;
     w->ids[def] = before;
     if (w->code.items[w->last + 2] == id) w->code.items[w->last + 2] = before;
-    else hdi_flavour_add(w, &w->code, SpvOpCopyObject, HDI_FLAVOUR_IDS(hdi_flavour_type(w, w->m->defs[def].type), before, id));
+    else
+        hdi_flavour_add(w, &w->code, SpvOpCopyObject,
+                        HDI_FLAVOUR_IDS(hdi_flavour_type(w, w->m->defs[def].type), before, id));
 }
 
 static bool refuse_matrices(hdi_flavour *w, uint32_t inst, uint32_t opcode) {
@@ -384,7 +409,8 @@ void hdi_flavour_instruction(hdi_flavour *w, uint32_t inst) {
         hdi_flavour_store(w, inst);
     } else if (opcode == SpvOpControlBarrier || opcode == SpvOpMemoryBarrier) {
         hdi_flavour_barrier(w, inst, opcode);
-    } else if (opcode == SpvOpExtInst && (hdi_spirv_find(w->m, words[3]) != w->m->glsl_set || words[4] == 35 || words[4] == 51)) {
+    } else if (opcode == SpvOpExtInst &&
+               (hdi_spirv_find(w->m, words[3]) != w->m->glsl_set || words[4] == 35 || words[4] == 51)) {
         if (hdi_spirv_find(w->m, words[3]) == w->m->glsl_set)
             w->stop = !hdi_spirv_unsupported(w->m, inst,
                                              "GLSL.std.450 Modf and Frexp through a pointer have no form here");

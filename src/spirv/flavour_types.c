@@ -6,7 +6,8 @@
 static bool add_words(hdi_flavour *w, hdi_flavour_words *to, const uint32_t *words, uint32_t count) {
     if (w->stop) return false;
     if (to->count + count > HDI_FLAVOUR_MAX_WORDS) {
-        w->stop = !hdi_spirv_beyond(w->m, HDI_SPIRV_NONE, "the kernel's module is longer than %u words", HDI_FLAVOUR_MAX_WORDS);
+        w->stop = !hdi_spirv_beyond(w->m, HDI_SPIRV_NONE, "the kernel's module is longer than %u words",
+                                    HDI_FLAVOUR_MAX_WORDS);
     } else if (!hdi_grow(w->allocator, &to->items, &to->capacity, to->count + count, sizeof *to->items)) {
         w->stop = !hdi_spirv_no_memory(w->m);
     } else {
@@ -18,13 +19,15 @@ static bool add_words(hdi_flavour *w, hdi_flavour_words *to, const uint32_t *wor
 
 void hdi_flavour_add(hdi_flavour *w, hdi_flavour_words *to, uint32_t opcode, const uint32_t *operands, uint32_t count) {
     uint32_t head = opcode | (count + 1) << 16;
-    if (count + 1 > UINT16_MAX) w->stop = !hdi_spirv_beyond(w->m, HDI_SPIRV_NONE, "an instruction of %u words", count + 1);
+    if (count + 1 > UINT16_MAX)
+        w->stop = !hdi_spirv_beyond(w->m, HDI_SPIRV_NONE, "an instruction of %u words", count + 1);
     if (add_words(w, to, &head, 1)) add_words(w, to, operands, count);
 }
 
 uint32_t hdi_flavour_make(hdi_flavour *w, uint32_t opcode, uint32_t type, const uint32_t *operands, uint32_t count) {
     uint32_t head[] = { opcode | (count + 3) << 16, type, w->bound++ };
-    if (count + 3 > UINT16_MAX) w->stop = !hdi_spirv_beyond(w->m, HDI_SPIRV_NONE, "an instruction of %u words", count + 3);
+    if (count + 3 > UINT16_MAX)
+        w->stop = !hdi_spirv_beyond(w->m, HDI_SPIRV_NONE, "an instruction of %u words", count + 3);
     w->last = w->code.count;
     if (add_words(w, &w->code, head, 3)) add_words(w, &w->code, operands, count);
     return head[2];
@@ -54,7 +57,8 @@ void hdi_flavour_use(hdi_flavour *w, uint32_t capability) {
 
 uint32_t hdi_flavour_once(hdi_flavour *w, uint32_t opcode, uint32_t type, const uint32_t *operands, uint32_t count) {
     const uint32_t head = opcode | (count + (type ? 3 : 2)) << 16;
-    uint64_t hash = hdi_hash(hdi_hash(hdi_hash(HDI_HASH_START, &head, 4), &type, 4), operands, count * sizeof *operands);
+    uint64_t hash =
+        hdi_hash(hdi_hash(hdi_hash(HDI_HASH_START, &head, 4), &type, 4), operands, count * sizeof *operands);
     uint32_t *first = &w->heads[hash % HDI_FLAVOUR_CHAINS], front = type ? 3 : 2;
     for (uint32_t entry = *first; entry && !w->stop; entry = w->chain.items[entry - 1]) {
         const uint32_t *words = w->globals.items + w->chain.items[entry];
@@ -62,8 +66,10 @@ uint32_t hdi_flavour_once(hdi_flavour *w, uint32_t opcode, uint32_t type, const 
             (count == 0 || memcmp(words + front, operands, count * sizeof *operands) == 0))
             return words[front - 1];
     }
-    if (count + front > UINT16_MAX) w->stop = !hdi_spirv_beyond(w->m, HDI_SPIRV_NONE, "an instruction of %u words", count + front);
-    const uint32_t id = w->bound++, link[] = { *first, w->globals.count }, with_type[] = { head, type, id }, without[] = { head, id };
+    if (count + front > UINT16_MAX)
+        w->stop = !hdi_spirv_beyond(w->m, HDI_SPIRV_NONE, "an instruction of %u words", count + front);
+    const uint32_t id = w->bound++, link[] = { *first, w->globals.count }, with_type[] = { head, type, id },
+                   without[] = { head, id };
     if (!add_words(w, &w->chain, link, 2) || !add_words(w, &w->globals, type ? with_type : without, front)) return id;
     *first = w->chain.count - 1; /* never 0 */
     add_words(w, &w->globals, operands, count);
@@ -90,7 +96,8 @@ uint32_t hdi_flavour_vector(hdi_flavour *w, char kind, uint32_t width, uint32_t 
 }
 
 uint32_t hdi_flavour_pointer(hdi_flavour *w, uint32_t storage, uint32_t type) {
-    if (storage == SpvStorageClassStorageBuffer || storage == SpvStorageClassUniform) storage = SpvStorageClassCrossWorkgroup;
+    if (storage == SpvStorageClassStorageBuffer || storage == SpvStorageClassUniform)
+        storage = SpvStorageClassCrossWorkgroup;
     if (storage == SpvStorageClassPrivate) storage = SpvStorageClassFunction;
     return hdi_flavour_once(w, SpvOpTypePointer, 0, HDI_FLAVOUR_IDS(storage, type));
 }
@@ -121,7 +128,9 @@ uint32_t hdi_flavour_type(hdi_flavour *w, uint32_t type_def) {
     case 'p': return *id = hdi_flavour_pointer(w, type->storage, hdi_flavour_type(w, type->element));
     case 'v': return *id = hdi_flavour_once(w, SpvOpTypeVoid, 0, NULL, 0);
     default:
-        if (!w->stop) w->stop = !hdi_spirv_unsupported(w->m, w->m->defs[type_def].inst, "OpenCL has no cooperative matrices here");
+        if (!w->stop)
+            w->stop =
+                !hdi_spirv_unsupported(w->m, w->m->defs[type_def].inst, "OpenCL has no cooperative matrices here");
         return 0;
     }
 }
@@ -133,7 +142,8 @@ uint32_t hdi_flavour_number(hdi_flavour *w, char kind, uint32_t width, uint32_t 
     uint32_t one = kind == 'b' ? hdi_flavour_once(w, bits ? SpvOpConstantTrue : SpvOpConstantFalse, type, NULL, 0)
                                : hdi_flavour_once(w, SpvOpConstant, type, words, width == 64 ? 2 : 1);
     const uint32_t parts[] = { one, one, one, one };
-    return count == 1 ? one : hdi_flavour_once(w, SpvOpConstantComposite, hdi_flavour_vector(w, kind, width, count), parts, count);
+    return count == 1 ? one
+           : hdi_flavour_once(w, SpvOpConstantComposite, hdi_flavour_vector(w, kind, width, count), parts, count);
 }
 
 /* A constant that is no known number: a composite, null, undefined, or an expression. */
@@ -149,7 +159,8 @@ static uint32_t constant(hdi_flavour *w, uint32_t def) {
     for (hdi_spirv_operands o = hdi_spirv_operands_of(w->m, inst); hdi_spirv_next(&o);)
         if (o.letter != 't' && o.letter != 'r')
             parts[count++] = o.letter == 'i' ? hdi_flavour_value(w, hdi_spirv_find(w->m, o.word)) : o.word;
-    return hdi_flavour_once(w, opcode == SpvOpSpecConstantComposite ? (uint32_t)SpvOpConstantComposite : opcode, type, parts, count);
+    return hdi_flavour_once(w, opcode == SpvOpSpecConstantComposite ? (uint32_t)SpvOpConstantComposite : opcode, type,
+                            parts, count);
 }
 
 uint32_t hdi_flavour_value(hdi_flavour *w, uint32_t def) {
@@ -157,7 +168,8 @@ uint32_t hdi_flavour_value(hdi_flavour *w, uint32_t def) {
     const hdi_spirv_type *type = hdi_spirv_type_of(w->m, def);
     uint32_t *id = &w->ids[def], opcode = hdi_spirv_def_opcode(w->m, def);
     if (*id || w->stop) return *id;
-    if (w->p->facts[def] & HDI_SPIRV_KNOWN) return *id = hdi_flavour_number(w, type->kind, type->width, 1, w->p->bits[def]);
+    if (w->p->facts[def] & HDI_SPIRV_KNOWN)
+        return *id = hdi_flavour_number(w, type->kind, type->width, 1, w->p->bits[def]);
     if (hdi_spirv_is_constant(opcode) || opcode == SpvOpUndef) return *id = constant(w, def);
     return *id = w->bound++;
 }

@@ -1,7 +1,8 @@
-/* flow.c: dominance and structure. Every use lies below its definition; loops are entered by their header only and left, as
- * selections are, by the ways that SPIR-V allows (merge, break, continue, return). Printers and drivers lean on that. All in
- * O(n log n): blocks are visited in reverse post-order, which for the reducible graphs that are taken makes one pass over
- * the edges enough, and walks up the tree of dominators go by jumps. Relies on blocks.c. No recursion. */
+/* flow.c: dominance and structure. Every use lies below its definition; loops are entered by their header only and
+ * left, as selections are, by the ways that SPIR-V allows (merge, break, continue, return). Printers and drivers lean
+ * on that. All in O(n log n): blocks are visited in reverse post-order, which for the reducible graphs that are taken
+ * makes one pass over the edges enough, and walks up the tree of dominators go by jumps. Relies on blocks.c. No
+ * recursion. */
 #include "spirv/module.h"
 
 /* ---- the tree of dominators ---- */
@@ -46,7 +47,8 @@ static uint32_t target(const hdi_spirv_module *m, bool structural, uint32_t bloc
     return hdi_spirv_target(m, block, n - extra);
 }
 
-/* Reverse post-order of one function from `end` backwards; returns where it begins. `next` has a zero for each block. */
+/* Reverse post-order of one function from `end` backwards; returns where it begins. `next` has a zero for each
+ * block. */
 static uint32_t visit(const hdi_spirv_module *m, bool structural, hdi_spirv_tree *tree, uint32_t entry, uint32_t end,
                       uint32_t *stack, uint32_t *next) {
     uint32_t depth = 0;
@@ -66,7 +68,9 @@ static uint32_t visit(const hdi_spirv_module *m, bool structural, hdi_spirv_tree
     return end;
 }
 
-static bool is_loop(const hdi_spirv_module *m, uint32_t block) { return m->blocks[block].continue_to != HDI_SPIRV_NONE; }
+static bool is_loop(const hdi_spirv_module *m, uint32_t block) {
+    return m->blocks[block].continue_to != HDI_SPIRV_NONE;
+}
 
 static bool grow_tree(hdi_spirv_module *m, bool structural, hdi_spirv_tree *tree) {
     size_t bytes = (size_t)m->block_count * sizeof(uint32_t);
@@ -89,9 +93,11 @@ static bool grow_tree(hdi_spirv_module *m, bool structural, hdi_spirv_tree *tree
                                      "the block stands before the one that dominates it");
             for (uint32_t n = 0, to; (to = target(m, structural, block, n)) != HDI_SPIRV_NONE; n++) {
                 if (tree->place[to] > i) {
-                    tree->parent[to] = tree->parent[to] == HDI_SPIRV_NONE ? block : common_dominator(tree, tree->parent[to], block);
+                    tree->parent[to] =
+                        tree->parent[to] == HDI_SPIRV_NONE ? block : common_dominator(tree, tree->parent[to], block);
                 } else if (!is_loop(m, to) || !hdi_spirv_dominates(tree, to, block)) {
-                    return hdi_spirv_bad(m, m->blocks[block].inst_end, "it branches back to a block that is no loop's header around it");
+                    return hdi_spirv_bad(m, m->blocks[block].inst_end,
+                                         "it branches back to a block that is no loop's header around it");
                 }
             }
         }
@@ -105,7 +111,8 @@ typedef struct structure {
     uint32_t *merge_of, *continue_of; /* header whose merge, or continue, block this is; HDI_SPIRV_NONE */
     uint32_t *loop, *exit;            /* for each header: the innermost loop, and loop or switch, that it is or is in */
     uint32_t *returns;                /* branches back to a header */
-    uint32_t *continues;              /* 1: in the continue part of a loop around it, 2: of the innermost one, 0: of none */
+    /* 1: in the continue part of a loop around it, 2: of the innermost one, 0: of none */
+    uint32_t *continues;
 } structure;
 
 static bool find_headers(hdi_spirv_module *m, structure *s) {
@@ -118,7 +125,8 @@ static bool find_headers(hdi_spirv_module *m, structure *s) {
     for (uint32_t b = 0; b < m->block_count; b++) {
         const hdi_spirv_block *block = &m->blocks[b];
         if (!block->merge_inst || m->structure.place[b] == HDI_SPIRV_NONE) continue;
-        if (s->merge_of[block->merge] != HDI_SPIRV_NONE) return hdi_spirv_bad(m, block->merge_inst, "its merge block is another's already");
+        if (s->merge_of[block->merge] != HDI_SPIRV_NONE)
+            return hdi_spirv_bad(m, block->merge_inst, "its merge block is another's already");
         s->merge_of[block->merge] = b;
         if (is_loop(m, b)) {
             if (s->continue_of[block->continue_to] != HDI_SPIRV_NONE)
@@ -161,11 +169,13 @@ static bool nest_blocks(hdi_spirv_module *m, structure *s) {
 static bool way_is_allowed(hdi_spirv_module *m, structure *s, uint32_t from, uint32_t to, bool *out_leaves) {
     const hdi_spirv_block *block = &m->blocks[from];
     uint32_t in = block->merge_inst ? from : block->construct;
-    uint32_t loop = in == HDI_SPIRV_NONE ? HDI_SPIRV_NONE : s->loop[in], way_out = in == HDI_SPIRV_NONE ? HDI_SPIRV_NONE : s->exit[in];
+    uint32_t loop = in == HDI_SPIRV_NONE ? HDI_SPIRV_NONE : s->loop[in],
+             way_out = in == HDI_SPIRV_NONE ? HDI_SPIRV_NONE : s->exit[in];
     *out_leaves = true;
     if (m->structure.place[to] <= m->structure.place[from]) { /* back: from the loop's continue part only */
         s->returns[to]++;
-        uint32_t part = to == loop ? m->blocks[loop].continue_to : HDI_SPIRV_NONE; /* a header may only continue to itself alone */
+        /* a header may only continue to itself alone */
+        uint32_t part = to == loop ? m->blocks[loop].continue_to : HDI_SPIRV_NONE;
         return to == loop && (part != loop || from == loop) && hdi_spirv_dominates(&m->structure, part, from);
     }
     if (in != HDI_SPIRV_NONE && to == m->blocks[in].merge) return true;
@@ -178,7 +188,8 @@ static bool way_is_allowed(hdi_spirv_module *m, structure *s, uint32_t from, uin
 /* A case goes on to at most one other case, and at most one goes on to it. */
 static bool fall_is_allowed(const hdi_spirv_module *m, uint32_t from, uint32_t to) {
     uint32_t in = m->blocks[from].construct;
-    bool in_switch = in != HDI_SPIRV_NONE && hdi_spirv_opcode(m, m->blocks[in].inst_end) == SpvOpSwitch && m->structure.parent[to] == in;
+    bool in_switch = in != HDI_SPIRV_NONE && hdi_spirv_opcode(m, m->blocks[in].inst_end) == SpvOpSwitch &&
+                     m->structure.parent[to] == in;
     if (!in_switch || from == in) return true;
     uint32_t source = climb(&m->structure, from, m->structure.depth[in] + 1);
     hdi_spirv_block *one = &m->blocks[source], *next = &m->blocks[to];
@@ -189,7 +200,8 @@ static bool fall_is_allowed(const hdi_spirv_module *m, uint32_t from, uint32_t t
 
 /* The continue part of a loop is left by its last block only: the one that branches back. */
 static bool continue_is_whole(const hdi_spirv_module *m, const structure *s, uint32_t b) {
-    uint32_t opcode = hdi_spirv_opcode(m, m->blocks[b].inst_end), in = m->blocks[b].merge_inst ? b : m->blocks[b].construct;
+    uint32_t opcode = hdi_spirv_opcode(m, m->blocks[b].inst_end),
+             in = m->blocks[b].merge_inst ? b : m->blocks[b].construct;
     bool ends = opcode == SpvOpReturn || opcode == SpvOpReturnValue || opcode == SpvOpUnreachable;
     if (s->continues[b] && ends) return false;
     bool part = is_loop(m, b) ? m->blocks[b].continue_to == b : s->continues[b] == 2;
@@ -207,28 +219,33 @@ static bool check_ways(hdi_spirv_module *m, structure *s) {
         bool reached = m->structure.place[b] != HDI_SPIRV_NONE;
         uint32_t inner = 0, first = HDI_SPIRV_NONE;
         for (uint32_t n = 0, to; (to = hdi_spirv_target(m, b, n)) != HDI_SPIRV_NONE; n++) {
-            if (!reached && to <= b && !is_loop(m, to)) return hdi_spirv_bad(m, block->inst_end, "a loop without a header");
+            if (!reached && to <= b && !is_loop(m, to))
+                return hdi_spirv_bad(m, block->inst_end, "a loop without a header");
             if (!reached) continue;
             bool leaves;
             if (!way_is_allowed(m, s, b, to, &leaves) || (!leaves && !fall_is_allowed(m, b, to)))
-                return hdi_spirv_bad(m, block->inst_end, "it leaves or enters an if, a switch or a loop by a way that is not allowed");
+                return hdi_spirv_bad(m, block->inst_end,
+                                     "it leaves or enters an if, a switch or a loop by a way that is not allowed");
             inner += !leaves && to != first;
             first = to;
         }
         if (reached && !continue_is_whole(m, s, b))
             return hdi_spirv_bad(m, block->inst_end, "it leaves the continue part of a loop before its end");
-        if (inner > 1 && (!block->merge_inst || is_loop(m, b))) return hdi_spirv_bad(m, block->inst_end, "a selection without a merge");
+        if (inner > 1 && (!block->merge_inst || is_loop(m, b)))
+            return hdi_spirv_bad(m, block->inst_end, "a selection without a merge");
     }
     for (uint32_t b = 0; b < m->block_count; b++)
         if (is_loop(m, b) && m->structure.place[b] != HDI_SPIRV_NONE && s->returns[b] != 1)
-            return hdi_spirv_bad(m, m->blocks[b].merge_inst, "%u branches back to the loop's header instead of one", s->returns[b]);
+            return hdi_spirv_bad(m, m->blocks[b].merge_inst, "%u branches back to the loop's header instead of one",
+                                 s->returns[b]);
     return true;
 }
 
 /* What check_ways leaves behind. */
 static bool find_falls(hdi_spirv_module *m, structure *s) {
     for (uint32_t b = 0; b < m->block_count; b++)
-        for (uint32_t n = 0, to; m->structure.place[b] != HDI_SPIRV_NONE && (to = target(m, false, b, n)) != HDI_SPIRV_NONE; n++) {
+        for (uint32_t n = 0, to;
+             m->structure.place[b] != HDI_SPIRV_NONE && (to = target(m, false, b, n)) != HDI_SPIRV_NONE; n++) {
             bool leaves;
             if (way_is_allowed(m, s, b, to, &leaves) && !leaves) (void)fall_is_allowed(m, b, to);
         }
@@ -242,7 +259,8 @@ static bool reaches(const hdi_spirv_module *m, uint32_t def, uint32_t block) {
     uint32_t home = m->defs[def].block;
     if (home == HDI_SPIRV_NONE) {
         bool parameter = hdi_spirv_def_opcode(m, def) == SpvOpFunctionParameter;
-        return !parameter || (def >= function->parameter_first && def - function->parameter_first < function->parameter_count);
+        return !parameter ||
+               (def >= function->parameter_first && def - function->parameter_first < function->parameter_count);
     }
     if (m->blocks[home].function != m->blocks[block].function) return false;
     return home == block || m->tree.place[block] == HDI_SPIRV_NONE || hdi_spirv_dominates(&m->tree, home, block);
@@ -286,10 +304,12 @@ static bool check_phi(hdi_spirv_module *m, uint32_t inst, const leads *l, uint32
     for (uint32_t i = 0; i < pairs; i++) l->mark[l->from[l->first[block] + i]] = inst;
     for (uint32_t i = 0; i < pairs; i++) {
         uint32_t from = m->defs[hdi_spirv_find(m, words[4 + 2 * i])].detail;
-        if (l->mark[from] != inst) return hdi_spirv_bad(m, inst, "block %u does not lead here, or is named twice", words[4 + 2 * i]);
+        if (l->mark[from] != inst)
+            return hdi_spirv_bad(m, inst, "block %u does not lead here, or is named twice", words[4 + 2 * i]);
         l->mark[from] = HDI_SPIRV_NONE;
         if (!reaches(m, hdi_spirv_find(m, words[3 + 2 * i]), from))
-            return hdi_spirv_bad(m, inst, "id %u is not known at the end of block %u", words[3 + 2 * i], words[4 + 2 * i]);
+            return hdi_spirv_bad(m, inst, "id %u is not known at the end of block %u", words[3 + 2 * i],
+                                 words[4 + 2 * i]);
     }
     return true;
 }
@@ -303,14 +323,17 @@ static bool check_uses(hdi_spirv_module *m) {
                 if (!check_phi(m, i, &l, b)) return false;
                 continue;
             }
-            bool glsl = hdi_spirv_opcode(m, i) == SpvOpExtInst && hdi_spirv_find(m, hdi_spirv_words(m, i)[3]) == m->glsl_set;
+            bool glsl =
+                hdi_spirv_opcode(m, i) == SpvOpExtInst && hdi_spirv_find(m, hdi_spirv_words(m, i)[3]) == m->glsl_set;
             for (hdi_spirv_operands o = hdi_spirv_operands_of(m, i); hdi_spirv_next(&o);) {
                 uint32_t def = hdi_spirv_find(m, o.word);
                 bool fits = o.letter != 'i' || reaches(m, def, b);
                 if (glsl && o.letter == 'a')
                     fits = m->defs[def].inst < i && hdi_spirv_is_value(hdi_spirv_def_opcode(m, def)) &&
                            reaches(m, def, b);
-                if (!fits) return hdi_spirv_bad(m, i, "id %u is not known here: its definition does not dominate this block", o.word);
+                if (!fits)
+                    return hdi_spirv_bad(m, i, "id %u is not known here: its definition does not dominate this block",
+                                         o.word);
             }
         }
     }
@@ -319,6 +342,6 @@ static bool check_uses(hdi_spirv_module *m) {
 
 bool hdi_spirv_flow(hdi_spirv_module *m) {
     structure s = { 0 };
-    return grow_tree(m, false, &m->tree) && grow_tree(m, true, &m->structure) && find_headers(m, &s) && nest_blocks(m, &s) &&
-           (m->input->checked ? find_falls(m, &s) : check_ways(m, &s) && check_uses(m));
+    return grow_tree(m, false, &m->tree) && grow_tree(m, true, &m->structure) && find_headers(m, &s) &&
+           nest_blocks(m, &s) && (m->input->checked ? find_falls(m, &s) : check_ways(m, &s) && check_uses(m));
 }

@@ -1,7 +1,8 @@
-/* fold.c: constant folding, once the specialisation constants are given. First one pass over the blocks in reverse post-order: values
- * that are known, values that equal another one, blocks that known conditions still reach. Then back from what has
- * effects: the values that are needed, and those needed outside of their own block. Floats are not calculated with, their
- * bits are only passed on: the device rounds as it does. Relies on all the checks; takes time in proportion to the words. */
+/* fold.c: constant folding, once the specialisation constants are given. First one pass over the blocks in reverse
+ * post-order: values that are known, values that equal another one, blocks that known conditions still reach. Then back
+ * from what has effects: the values that are needed, and those needed outside of their own block. Floats are not
+ * calculated with, their bits are only passed on: the device rounds as it does. Relies on all the checks; takes time in
+ * proportion to the words. */
 #include "spirv/print.h"
 
 /* ---- ways ---- */
@@ -29,7 +30,8 @@ uint32_t hdi_spirv_way(const hdi_spirv_printer *p, uint32_t block, uint32_t n) {
 }
 
 bool hdi_spirv_leads(const hdi_spirv_printer *p, uint32_t from, uint32_t to) {
-    return from != HDI_SPIRV_NONE && p->reached[from] && (p->only_way[from] == HDI_SPIRV_NONE || p->only_way[from] == to);
+    return from != HDI_SPIRV_NONE && p->reached[from] &&
+           (p->only_way[from] == HDI_SPIRV_NONE || p->only_way[from] == to);
 }
 
 /* ---- values ---- */
@@ -40,7 +42,9 @@ static void know(hdi_spirv_printer *p, uint32_t def, uint64_t bits) {
     p->facts[def] |= HDI_SPIRV_KNOWN;
 }
 
-static uint32_t operand(const hdi_spirv_printer *p, const uint32_t *words, uint32_t at) { return p->same[hdi_spirv_find(p->m, words[at])]; }
+static uint32_t operand(const hdi_spirv_printer *p, const uint32_t *words, uint32_t at) {
+    return p->same[hdi_spirv_find(p->m, words[at])];
+}
 
 /* One value, or one known number, from every block that can lead here? */
 static void fold_phi(hdi_spirv_printer *p, uint32_t block, uint32_t def, const uint32_t *words) {
@@ -93,7 +97,8 @@ static void fold_numbers(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, co
     if (type->kind != 'i' && type->kind != 'b') return;
     uint64_t bits;
     bool a_known = hdi_spirv_is_known(p, a), b_known = hdi_spirv_is_known(p, b);
-    if (a_known && b_known && hdi_spirv_calculate(opcode, p->bits[a], p->bits[b], type->width, &bits)) know(p, def, bits);
+    if (a_known && b_known && hdi_spirv_calculate(opcode, p->bits[a], p->bits[b], type->width, &bits))
+        know(p, def, bits);
     else if (a_known != b_known) fold_by_one(p, opcode, def, a_known ? a : b, a_known ? b : a);
 }
 
@@ -101,8 +106,10 @@ static void fold_numbers(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, co
 static void fold_glsl(hdi_spirv_printer *p, uint32_t def, const uint32_t *words) {
     uint32_t number = words[4], a = operand(p, words, 5), b = words[0] >> 16 > 6 ? operand(p, words, 6) : a;
     uint64_t bits;
-    if (hdi_spirv_find(p->m, words[3]) != p->m->glsl_set || !hdi_spirv_is_known(p, a) || !hdi_spirv_is_known(p, b)) return;
-    if (hdi_spirv_calculate_glsl(number, p->bits[a], p->bits[b], hdi_spirv_type_of(p->m, def)->width, &bits)) know(p, def, bits);
+    if (hdi_spirv_find(p->m, words[3]) != p->m->glsl_set || !hdi_spirv_is_known(p, a) || !hdi_spirv_is_known(p, b))
+        return;
+    if (hdi_spirv_calculate_glsl(number, p->bits[a], p->bits[b], hdi_spirv_type_of(p->m, def)->width, &bits))
+        know(p, def, bits);
 }
 
 static void fold_instruction(hdi_spirv_printer *p, uint32_t block, uint32_t inst) {
@@ -141,8 +148,8 @@ static void fold_instruction(hdi_spirv_printer *p, uint32_t block, uint32_t inst
 
 static void need(hdi_spirv_printer *p, uint32_t def, uint32_t block);
 
-/* A pointer is printed where it is used: so are its indices. Function arguments stand for whole variables, which may begin with
- * a value. */
+/* A pointer is printed where it is used: so are its indices. Function arguments stand for whole variables, which may
+ * begin with a value. */
 static void need_pointer(hdi_spirv_printer *p, uint32_t def, uint32_t block) {
     for (;;) {
         const uint32_t *words = hdi_spirv_def_words(p->m, def);
@@ -163,7 +170,8 @@ static void need(hdi_spirv_printer *p, uint32_t def, uint32_t block) {
     }
     def = p->same[def];
     if (hdi_spirv_is_known(p, def)) return;
-    if (m->defs[def].block != HDI_SPIRV_NONE && (p->declares_first || m->defs[def].block != block)) p->facts[def] |= HDI_SPIRV_FAR;
+    if (m->defs[def].block != HDI_SPIRV_NONE && (p->declares_first || m->defs[def].block != block))
+        p->facts[def] |= HDI_SPIRV_FAR;
     if (p->facts[def] & HDI_SPIRV_NEEDED) return;
     p->facts[def] |= HDI_SPIRV_NEEDED;
     p->stack[p->stack_count++] = def;
@@ -211,12 +219,14 @@ static void find_needs(hdi_spirv_printer *p, const hdi_spirv_function *function)
             uint32_t opcode = hdi_spirv_opcode(m, i);
             if (has_effect(p, i)) need_operands(p, i, b);
             if (opcode == SpvOpFunctionCall) call(p, hdi_spirv_called(m, i));
-            if (opcode == SpvOpBranchConditional || opcode == SpvOpSwitch) need(p, hdi_spirv_find(m, hdi_spirv_words(m, i)[1]), b);
+            if (opcode == SpvOpBranchConditional || opcode == SpvOpSwitch)
+                need(p, hdi_spirv_find(m, hdi_spirv_words(m, i)[1]), b);
         }
     }
     while (p->stack_count) {
         uint32_t def = p->stack[--p->stack_count], opcode = hdi_spirv_def_opcode(m, def);
-        if (m->defs[def].block != HDI_SPIRV_NONE || hdi_spirv_is_constant(opcode)) need_operands(p, m->defs[def].inst, m->defs[def].block);
+        if (m->defs[def].block != HDI_SPIRV_NONE || hdi_spirv_is_constant(opcode))
+            need_operands(p, m->defs[def].inst, m->defs[def].block);
     }
 }
 
@@ -227,9 +237,11 @@ static void find_flags(hdi_spirv_printer *p, uint32_t block) {
     const hdi_spirv_module *m = p->m;
     bool in_switch = false;
     uint32_t around = m->blocks[block].merge_inst ? block : m->blocks[block].construct;
-    for (; around != HDI_SPIRV_NONE && m->blocks[around].continue_to == HDI_SPIRV_NONE; around = m->blocks[around].construct)
+    for (; around != HDI_SPIRV_NONE && m->blocks[around].continue_to == HDI_SPIRV_NONE;
+         around = m->blocks[around].construct)
         in_switch |= hdi_spirv_opcode(m, m->blocks[around].inst_end) == SpvOpSwitch;
-    for (uint32_t n = 0, to; in_switch && around != HDI_SPIRV_NONE && (to = hdi_spirv_way(p, block, n)) != HDI_SPIRV_NONE; n++)
+    for (uint32_t n = 0, to;
+         in_switch && around != HDI_SPIRV_NONE && (to = hdi_spirv_way(p, block, n)) != HDI_SPIRV_NONE; n++)
         if (to == m->blocks[around].merge) p->needs_flag[around] = 1;
 }
 

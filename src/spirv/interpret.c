@@ -1,7 +1,7 @@
-/* interpret.c: a kernel is made ready to be interpreted, and a workgroup of it is run: its invocations one after the other,
- * each one step, until all have stopped at a barrier, at something that a subgroup does together, or at the end. So the lanes
- * of a subgroup go in step, which kernels lean on that share memory within one without a barrier, and those that wait for
- * others in a loop let them come by. */
+/* interpret.c: a kernel is made ready to be interpreted, and a workgroup of it is run: its invocations one after the
+ * other, each one step, until all have stopped at a barrier, at something that a subgroup does together, or at the end.
+ * So the lanes of a subgroup go in step, which kernels lean on that share memory within one without a barrier, and
+ * those that wait for others in a loop let them come by. */
 #include "spirv/interpret.h"
 
 enum { SLICE_CELLS = 1 << 22 }; /* touched between two looks at the clock, at most */
@@ -34,7 +34,8 @@ static bool find_type_cells(hdi_spirv_machine *machine) {
 
 static bool take(hdi_spirv_machine *machine, uint32_t *inout_sum, uint64_t cells, uint32_t *out_at) {
     if (cells > MOST_CELLS - *inout_sum)
-        return hdi_spirv_beyond(&machine->m, HDI_SPIRV_NONE, "it needs more than %u MiB for each invocation", (unsigned)(MOST_CELLS >> 17));
+        return hdi_spirv_beyond(&machine->m, HDI_SPIRV_NONE, "it needs more than %u MiB for each invocation",
+                                (unsigned)(MOST_CELLS >> 17));
     *out_at = *inout_sum;
     *inout_sum += (uint32_t)cells;
     return true;
@@ -79,7 +80,8 @@ static void find_loops(hdi_spirv_machine *machine) {
         if (opcode == SpvOpLabel) phis = 0;
         if (opcode == SpvOpPhi) phis += hdi_interpret_cells_of(machine, hdi_spirv_find(m, words[1]));
         if (opcode == SpvOpCopyMemory)
-            most = HDI_MAX(most, hdi_interpret_cells_of(machine, hdi_spirv_type_of(m, hdi_spirv_find(m, words[1]))->element));
+            most = HDI_MAX(most,
+                           hdi_interpret_cells_of(machine, hdi_spirv_type_of(m, hdi_spirv_find(m, words[1]))->element));
         most = HDI_MAX(most, phis);
     }
     machine->phi_cells = (uint32_t)HDI_MIN(most, MOST_CELLS);
@@ -89,7 +91,8 @@ static void find_loops(hdi_spirv_machine *machine) {
 
 static void make_constant(hdi_interpreter *x, uint32_t def) {
     const hdi_spirv_module *m = x->m;
-    const uint32_t *words = hdi_spirv_def_words(m, def), opcode = words[0] & 0xFFFF, length = words[0] >> 16, type = m->defs[def].type;
+    const uint32_t *words = hdi_spirv_def_words(m, def), opcode = words[0] & 0xFFFF, length = words[0] >> 16,
+                   type = m->defs[def].type;
     uint64_t value, *out = hdi_interpret_value(x, def);
     switch (opcode) {
     case SpvOpVariable: out[HDI_POINTER_ROOT] = def; break;
@@ -131,7 +134,8 @@ static bool make(hdi_spirv_machine *machine, uint32_t lanes) {
     find_loops(machine);
     const uint64_t each = (uint64_t)machine->own_cells + machine->loops / 2 + 1 + sizeof(hdi_invocation) / 8;
     if (each * machine->invocations + machine->shared_cells > MOST_CELLS)
-        return hdi_spirv_beyond(m, HDI_SPIRV_NONE, "%u invocations of %llu bytes each; the interpreter takes %u MiB for a workgroup",
+        return hdi_spirv_beyond(m, HDI_SPIRV_NONE,
+                                "%u invocations of %llu bytes each; the interpreter takes %u MiB for a workgroup",
                                 machine->invocations, (unsigned long long)each * 8, (unsigned)(MOST_CELLS >> 17));
     return make_constants(machine);
 }
@@ -202,11 +206,13 @@ static bool go_on(hdi_interpreter *x) {
     return any || opens;
 }
 
-hd_status hdi_spirv_interpret(const hd_allocator *allocator, const hdi_spirv_machine *machine, const hdi_spirv_launch *launch,
-                              const uint32_t group[3], hd_error *error) {
+hd_status hdi_spirv_interpret(const hd_allocator *allocator, const hdi_spirv_machine *machine,
+                              const hdi_spirv_launch *launch, const uint32_t group[3], hd_error *error) {
     hdi_arena arena = { .allocator = allocator };
     const size_t count = machine->invocations, own = machine->own_cells, loops = machine->loops;
-    hdi_interpreter x = { .machine = machine, .m = &machine->m, .launch = launch, .group = { group[0], group[1], group[2] } };
+    hdi_interpreter x = {
+        .machine = machine, .m = &machine->m, .launch = launch, .group = { group[0], group[1], group[2] }
+    };
     x.invocations = hdi_arena_alloc(&arena, count * sizeof *x.invocations);
     x.shared = hdi_arena_alloc(&arena, ((size_t)machine->shared_cells + 1) * sizeof *x.shared);
     x.phis = hdi_arena_alloc(&arena, ((size_t)machine->phi_cells + 1) * sizeof *x.phis);
@@ -214,7 +220,8 @@ hd_status hdi_spirv_interpret(const hd_allocator *allocator, const hdi_spirv_mac
     uint32_t *rounds = hdi_arena_alloc(&arena, (count * loops + 1) * sizeof *rounds);
     hd_status status = HD_OK;
     if (!x.invocations || !x.shared || !x.phis || !cells || !rounds)
-        status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no host memory for a workgroup of %zu invocations", count);
+        status =
+            hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no host memory for a workgroup of %zu invocations", count);
     for (uint32_t i = 0; i < count && !status; i++) {
         x.self = &x.invocations[i];
         x.self->cells = cells + i * own;
@@ -223,13 +230,15 @@ hd_status hdi_spirv_interpret(const hd_allocator *allocator, const hdi_spirv_mac
         for (uint32_t def = 1; def < machine->m.def_count; def++) { /* private variables may begin with a value */
             const uint32_t *words = hdi_spirv_def_words(x.m, def);
             if (words[0] == (5u << 16 | SpvOpVariable) && words[3] == SpvStorageClassPrivate)
-                hdi_interpret_store(&x, hdi_interpret_value(&x, def), hdi_spirv_type_of(x.m, def)->element, hdi_interpret_id(&x, words[4]));
+                hdi_interpret_store(&x, hdi_interpret_value(&x, def), hdi_spirv_type_of(x.m, def)->element,
+                                    hdi_interpret_id(&x, words[4]));
         }
         hdi_interpret_enter(&x, x.self);
     }
     while (!status) {
         if (!run_slice(&x))
-            status = hdi_fail(error, HD_STATUS_TIMEOUT, "the kernel's time was up in workgroup (%u,%u,%u)", group[0], group[1], group[2]);
+            status = hdi_fail(error, HD_STATUS_TIMEOUT, "the kernel's time was up in workgroup (%u,%u,%u)", group[0],
+                              group[1], group[2]);
         else if (!go_on(&x)) break;
     }
     hdi_arena_free(&arena);

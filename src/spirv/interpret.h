@@ -4,8 +4,9 @@
  *   interpret_ops.c     instructions on values; interpret_numbers.c: numbers; interpret_glsl.c: those of GLSL.std.450
  *   interpret_memory.c  pointers, loads, stores, atomics
  *   interpret_groups.c  what the lanes of a subgroup do together
- * A value is a row of *cells*, one for each number in it, with its bits in the low end: bools are 0 or 1, narrow numbers have
- * zeros above. A pointer is four cells. Memory is cells too, but for buffers and push constants, which are bytes. */
+ * A value is a row of *cells*, one for each number in it, with its bits in the low end: bools are 0 or 1, narrow
+ * numbers have zeros above. A pointer is four cells. Memory is cells too, but for buffers and push constants, which are
+ * bytes. */
 #ifndef HDI_SPIRV_INTERPRET_H
 #define HDI_SPIRV_INTERPRET_H
 
@@ -19,7 +20,8 @@ struct hdi_spirv_machine {
     uint32_t  invocations, lanes;  /* of a workgroup, of a subgroup */
     uint32_t  slice;               /* steps of each between two looks at the clock */
     uint64_t *type_cells;          /* by type number */
-    uint32_t *at;                  /* by def: the first of its cells, in an invocation's or, with CONSTANT, in `constants` */
+    /* by def: the first of its cells, in an invocation's or, with CONSTANT, in `constants` */
+    uint32_t *at;
     uint32_t *memory;              /* by def of a variable: the first cell of what it holds */
     uint32_t *loop;                /* by block: number of the loop that it heads; HDI_SPIRV_NONE: it heads none */
     uint64_t *constants;
@@ -27,8 +29,8 @@ struct hdi_spirv_machine {
 };
 #define HDI_INTERPRET_CONSTANT (1u << 31)
 
-/* The cells of a pointer: the variable's def; how far into it, in bytes or cells; bytes from one component of what is there to
- * the next (0: as wide as they are); the stride of the matrix that it leads to, with BY_ROWS. */
+/* The cells of a pointer: the variable's def; how far into it, in bytes or cells; bytes from one component of what is
+ * there to the next (0: as wide as they are); the stride of the matrix that it leads to, with BY_ROWS. */
 enum { HDI_POINTER_ROOT, HDI_POINTER_OFFSET, HDI_POINTER_STEP, HDI_POINTER_MATRIX, HDI_POINTER_CELLS };
 #define HDI_POINTER_BY_ROWS (UINT64_C(1) << 32)
 
@@ -66,7 +68,9 @@ static inline uint64_t *hdi_interpret_value(const hdi_interpreter *x, uint32_t d
     if (at & HDI_INTERPRET_CONSTANT) return x->machine->constants + (at & ~HDI_INTERPRET_CONSTANT);
     return x->self->cells + at;
 }
-static inline uint64_t *hdi_interpret_id(const hdi_interpreter *x, uint32_t id) { return hdi_interpret_value(x, hdi_spirv_find(x->m, id)); }
+static inline uint64_t *hdi_interpret_id(const hdi_interpreter *x, uint32_t id) {
+    return hdi_interpret_value(x, hdi_spirv_find(x->m, id));
+}
 static inline const hdi_spirv_type *hdi_interpret_type(const hdi_interpreter *x, uint32_t id) {
     return hdi_spirv_type_of(x->m, hdi_spirv_find(x->m, id));
 }
@@ -77,7 +81,8 @@ void hdi_interpret_step(hdi_interpreter *x); /* one instruction of `self`, which
 void hdi_interpret_enter(hdi_interpreter *x, hdi_invocation *invocation);
 
 /* ---- interpret_ops.c: the instruction's result, from operand words, into `out`. A constant expression's too. ---- */
-void hdi_interpret_operation(hdi_interpreter *x, uint32_t opcode, uint32_t type_def, const uint32_t *words, uint32_t count, uint64_t *out);
+void hdi_interpret_operation(hdi_interpreter *x, uint32_t opcode, uint32_t type_def, const uint32_t *words,
+                             uint32_t count, uint64_t *out);
 /* How many cells stand in front of part `index` of a value of the type; `*inout_type` becomes the part's. */
 uint64_t hdi_interpret_part(const hdi_spirv_machine *machine, uint32_t *inout_type, uint64_t index);
 
@@ -87,7 +92,8 @@ int64_t  hdi_number_signed(uint64_t bits, uint32_t width);
 double   hdi_number_float(uint64_t bits, uint32_t width);
 uint64_t hdi_number_bits(double value, uint32_t width); /* rounded to nearest even */
 uint64_t hdi_number_from_integer(uint64_t bits, uint32_t width, bool is_signed, uint32_t to_width);
-uint64_t hdi_number_to_integer(double value, uint32_t width, bool is_signed); /* what does not fit becomes the nearest that does */
+/* what does not fit becomes the nearest that does */
+uint64_t hdi_number_to_integer(double value, uint32_t width, bool is_signed);
 
 /* ---- interpret_glsl.c ---- */
 void hdi_interpret_glsl(hdi_interpreter *x, uint32_t type_def, const uint32_t *words, uint32_t count, uint64_t *out);
@@ -99,7 +105,8 @@ void hdi_interpret_memory(hdi_interpreter *x, uint32_t inst); /* any instruction
 void hdi_interpret_inputs(hdi_interpreter *x, uint32_t number); /* fills in the built-ins of invocation `number` */
 
 /* ---- interpret_groups.c ---- */
-/* Of a subgroup whose lanes all stopped: those that are furthest behind go on together; false: none meets the others. */
+/* Of a subgroup whose lanes all stopped: those that are furthest behind go on together; false: none meets the
+ * others. */
 bool hdi_interpret_meet(hdi_interpreter *x, uint32_t first, uint32_t count);
 bool hdi_interpret_is_meeting(const hdi_interpreter *x, uint32_t inst);
 #endif

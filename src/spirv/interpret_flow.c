@@ -1,5 +1,5 @@
-/* interpret_flow.c: one invocation from instruction to instruction. A value has one place, as no function can call itself.
- * Relies on flow.c: every value was made before it is used. */
+/* interpret_flow.c: one invocation from instruction to instruction. A value has one place, as no function can call
+ * itself. Relies on flow.c: every value was made before it is used. */
 #include "spirv/interpret.h"
 
 /* ---- branches ---- */
@@ -114,7 +114,8 @@ static bool flow(hdi_interpreter *x, const uint32_t *words, uint32_t opcode) {
 
 static void calculate(hdi_interpreter *x, uint32_t inst, const uint32_t *words, uint32_t opcode) {
     switch (opcode) {
-    case SpvOpLabel: case SpvOpLine: case SpvOpNoLine: case SpvOpNop: case SpvOpPhi: case SpvOpSelectionMerge: case SpvOpLoopMerge:
+    case SpvOpLabel:
+        case SpvOpLine: case SpvOpNoLine: case SpvOpNop: case SpvOpPhi: case SpvOpSelectionMerge: case SpvOpLoopMerge:
     case SpvOpMemoryBarrier: break;
     case SpvOpLoad: case SpvOpStore: case SpvOpCopyMemory: case SpvOpAccessChain: case SpvOpInBoundsAccessChain:
     case SpvOpArrayLength: case SpvOpVariable: hdi_interpret_memory(x, inst); break;

@@ -13,7 +13,9 @@ typedef struct call {
 
 static const hdi_spirv_type *type_of(const call *c, uint32_t i) { return hdi_interpret_type(c->x, c->words[i]); }
 static const uint64_t *operand(const call *c, uint32_t i) { return hdi_interpret_id(c->x, c->words[i]); }
-static double number(const call *c, uint32_t i, uint32_t k) { return hdi_number_float(operand(c, i)[k], type_of(c, i)->width); }
+static double number(const call *c, uint32_t i, uint32_t k) {
+    return hdi_number_float(operand(c, i)[k], type_of(c, i)->width);
+}
 
 /* ---- component by component ---- */
 
@@ -74,23 +76,28 @@ static double of_more(uint32_t number, double a, double b, double c) {
 
 /* A rounding of a * b + c in the width itself, as a double might be rounded twice. */
 static uint64_t multiply_add(double a, double b, double c, uint32_t width) {
-    return width == 32 ? hdi_number_bits((double)fmaf((float)a, (float)b, (float)c), 32) : hdi_number_bits(fma(a, b, c), width);
+    return width == 32 ? hdi_number_bits((double)fmaf((float)a, (float)b, (float)c), 32)
+                       : hdi_number_bits(fma(a, b, c), width);
 }
 
 static bool floats(const call *c) {
     const uint32_t n = c->number, width = c->type->width;
     const bool one = n <= 32 && n != 5 && n != 7 && n != 25 && n != 26;
-    const bool more = n == 25 || n == 26 || n == 37 || n == 40 || n == 43 || n == 46 || (n >= 48 && n <= 50) || (n >= 79 && n <= 81);
+    const bool more =
+        n == 25 || n == 26 || n == 37 || n == 40 || n == 43 || n == 46 || (n >= 48 && n <= 50) || (n >= 79 && n <= 81);
     for (uint32_t k = 0; k < c->type->count && (one || more); k++) {
-        const double a = number(c, 0, k), b = c->count > 1 ? number(c, 1, k) : 0, d = c->count > 2 ? number(c, 2, k) : 0;
-        c->out[k] = n == 50 ? multiply_add(a, b, d, width) : hdi_number_bits(one ? of_one(n, a) : of_more(n, a, b, d), width);
+        const double a = number(c, 0, k), b = c->count > 1 ? number(c, 1, k) : 0,
+                     d = c->count > 2 ? number(c, 2, k) : 0;
+        c->out[k] =
+            n == 50 ? multiply_add(a, b, d, width) : hdi_number_bits(one ? of_one(n, a) : of_more(n, a, b, d), width);
     }
     return one || more;
 }
 
 static uint64_t one_integer(const call *c, uint32_t k) {
     const uint32_t width = c->type->width;
-    const uint64_t a = operand(c, 0)[k], b = c->count > 1 ? operand(c, 1)[k] : 0, high = c->count > 2 ? operand(c, 2)[k] : 0;
+    const uint64_t a = operand(c, 0)[k], b = c->count > 1 ? operand(c, 1)[k] : 0,
+                   high = c->count > 2 ? operand(c, 2)[k] : 0;
     const int64_t x = hdi_number_signed(a, width), y = hdi_number_signed(b, width), z = hdi_number_signed(high, width);
     switch (c->number) {
     case 5: return x < 0 ? (0 - a) & hdi_number_mask(width) : a;
@@ -124,7 +131,8 @@ static bool pack(const call *c) {
         uint64_t word = 0;
         for (uint32_t k = 0; k < p->count && c->number == p->number; k++) {
             uint64_t part = operand(c, 0)[k];
-            if (p->largest != 0) part = (uint64_t)(int64_t)rint(least(most(number(c, 0, k), p->is_signed ? -1 : 0), 1) * p->largest);
+            if (p->largest != 0)
+                part = (uint64_t)(int64_t)rint(least(most(number(c, 0, k), p->is_signed ? -1 : 0), 1) * p->largest);
             else if (p->bits == 16) part = hdi_number_bits(number(c, 0, k), 16);
             word |= (part & mask) << k * p->bits;
         }
@@ -192,7 +200,8 @@ static double invert(uint32_t size, double a[4][4], double inverse[4][4]) {
         }
         for (uint32_t r = 0; r < size; r++) {
             const double times = a[r][i];
-            for (uint32_t k = 0; k < size && r != i; k++) a[r][k] -= times * a[i][k], inverse[r][k] -= times * inverse[i][k];
+            for (uint32_t k = 0; k < size && r != i; k++)
+                a[r][k] -= times * a[i][k], inverse[r][k] -= times * inverse[i][k];
         }
     }
     return determinant;
@@ -202,10 +211,12 @@ static void square(const call *c) {
     const hdi_spirv_type *column = hdi_spirv_type_at(c->x->m, type_of(c, 0)->element);
     double a[4][4], inverse[4][4];
     const uint32_t size = column->count;
-    for (uint32_t k = 0; k < size * size; k++) a[k / size][k % size] = hdi_number_float(operand(c, 0)[k], column->width);
+    for (uint32_t k = 0; k < size * size; k++)
+        a[k / size][k % size] = hdi_number_float(operand(c, 0)[k], column->width);
     const double determinant = invert(size, a, inverse);
     if (c->number == 33) put(c, 0, determinant);
-    for (uint32_t k = 0; k < size * size && c->number == 34; k++) c->out[k] = hdi_number_bits(inverse[k / size][k % size], column->width);
+    for (uint32_t k = 0; k < size * size && c->number == 34; k++)
+        c->out[k] = hdi_number_bits(inverse[k / size][k % size], column->width);
 }
 
 /* Two results: in a struct, or the second through a pointer. */
@@ -243,7 +254,8 @@ void hdi_interpret_glsl(hdi_interpreter *x, uint32_t type_def, const uint32_t *w
     case 72: refract(&c); break;
     default:
         for (uint32_t k = 0; k < c.type->count; k++) {
-            if (n == 53) put(&c, k, ldexp(number(&c, 0, k), (int)hdi_number_signed(operand(&c, 1)[k], type_of(&c, 1)->width)));
+            if (n == 53)
+                put(&c, k, ldexp(number(&c, 0, k), (int)hdi_number_signed(operand(&c, 1)[k], type_of(&c, 1)->width)));
             else if (n == 69) put(&c, k, number(&c, 0, k) / length);
             else if (n == 70) put(&c, k, dot(&c, 2, 1) < 0 ? number(&c, 0, k) : -number(&c, 0, k));
             else if (n == 71) put(&c, k, number(&c, 0, k) - 2 * along * number(&c, 1, k));

@@ -1,6 +1,6 @@
-/* interpret_groups.c: what the lanes of a subgroup do together. Lanes stop at such an instruction; once all of the subgroup
- * have stopped, those that are furthest behind go on: the ones in a loop in its earlier rounds, before those that have left
- * it. So lanes that took different ways come together again where the ways do. */
+/* interpret_groups.c: what the lanes of a subgroup do together. Lanes stop at such an instruction; once all of the
+ * subgroup have stopped, those that are furthest behind go on: the ones in a loop in its earlier rounds, before those
+ * that have left it. So lanes that took different ways come together again where the ways do. */
 #include "spirv/interpret.h"
 #include <math.h>
 
@@ -30,7 +30,8 @@ static uint32_t loops_around(const hdi_interpreter *x, uint32_t block, uint32_t 
 static int compare(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
 
 /* Of two instructions of one function, in these blocks. */
-static int compare_places(const hdi_interpreter *x, const hdi_invocation *a, uint32_t a_block, const hdi_invocation *b, uint32_t b_block) {
+static int compare_places(const hdi_interpreter *x, const hdi_invocation *a, uint32_t a_block, const hdi_invocation *b,
+                          uint32_t b_block) {
     uint32_t a_loops[HDI_SPIRV_MAX_NEST], b_loops[HDI_SPIRV_MAX_NEST];
     const uint32_t a_count = loops_around(x, a_block, a_loops), b_count = loops_around(x, b_block, b_loops);
     const uint32_t *place = x->m->tree.place, *loop = x->machine->loop;
@@ -47,8 +48,10 @@ static int compare_lanes(const hdi_interpreter *x, const hdi_invocation *a, cons
     const hdi_spirv_module *m = x->m;
     for (uint32_t i = 0;; i++) {
         const uint32_t a_inst = i < a->depth ? a->calls[i] : a->inst, b_inst = i < b->depth ? b->calls[i] : b->inst;
-        const uint32_t a_block = i < a->depth ? m->defs[hdi_spirv_find(m, hdi_spirv_words(m, a_inst)[2])].block : a->block;
-        const uint32_t b_block = i < b->depth ? m->defs[hdi_spirv_find(m, hdi_spirv_words(m, b_inst)[2])].block : b->block;
+        const uint32_t a_block =
+            i < a->depth ? m->defs[hdi_spirv_find(m, hdi_spirv_words(m, a_inst)[2])].block : a->block;
+        const uint32_t b_block =
+            i < b->depth ? m->defs[hdi_spirv_find(m, hdi_spirv_words(m, b_inst)[2])].block : b->block;
         const int order = compare_places(x, a, a_block, b, b_block);
         if (order) return order;
         if (a_inst != b_inst) return compare(a_inst, b_inst);
@@ -77,8 +80,10 @@ static const uint64_t *of_lane(const meeting *at, uint32_t lane, uint32_t word) 
 
 static uint64_t combine(const meeting *at, uint64_t a, uint64_t b) {
     const uint32_t width = at->type->width;
-    const int64_t x = at->type->kind == 'i' ? hdi_number_signed(a, width) : 0, y = at->type->kind == 'i' ? hdi_number_signed(b, width) : 0;
-    const double f = at->type->kind == 'f' ? hdi_number_float(a, width) : 0, g = at->type->kind == 'f' ? hdi_number_float(b, width) : 0;
+    const int64_t x = at->type->kind == 'i' ? hdi_number_signed(a, width) : 0,
+                  y = at->type->kind == 'i' ? hdi_number_signed(b, width) : 0;
+    const double f = at->type->kind == 'f' ? hdi_number_float(a, width) : 0,
+                 g = at->type->kind == 'f' ? hdi_number_float(b, width) : 0;
     switch (at->words[0] & 0xFFFF) {
     case SpvOpGroupNonUniformIAdd: return (a + b) & hdi_number_mask(width);
     case SpvOpGroupNonUniformIMul: return (a * b) & hdi_number_mask(width);
@@ -160,7 +165,8 @@ static void read_other(const meeting *at, uint64_t *out) {
 static bool vote(const meeting *at, uint32_t opcode) {
     bool all = true, any = false;
     const uint64_t *own = of_lane(at, first_lane(at), 4);
-    const uint64_t cells = hdi_interpret_cells_of(at->x->machine, at->x->m->defs[hdi_spirv_find(at->x->m, at->words[4])].type);
+    const uint64_t cells =
+        hdi_interpret_cells_of(at->x->machine, at->x->m->defs[hdi_spirv_find(at->x->m, at->words[4])].type);
     const hdi_spirv_type *type = hdi_interpret_type(at->x, at->words[4]);
     for (uint32_t lane = 0; lane < at->count; lane++) {
         const uint64_t *value = of_lane(at, lane, 4);
@@ -202,9 +208,11 @@ static void ballot(const meeting *at, uint32_t opcode, uint64_t *out) {
     case SpvOpGroupNonUniformBallotBitCount:
         upto = at->words[4] == SpvGroupOperationReduce ? whole
              : hdi_number_mask(at->lane + (at->words[4] == SpvGroupOperationInclusiveScan));
-        *out = (uint64_t)__builtin_popcountll(mask & (at->lane == 0 && at->words[4] == SpvGroupOperationExclusiveScan ? 0 : upto) & whole);
+        *out = (uint64_t)__builtin_popcountll(
+            mask & (at->lane == 0 && at->words[4] == SpvGroupOperationExclusiveScan ? 0 : upto) & whole);
         break;
-    case SpvOpGroupNonUniformBallotFindLSB: *out = mask & whole ? (uint64_t)__builtin_ctzll(mask & whole) : UINT32_MAX; break;
+    case SpvOpGroupNonUniformBallotFindLSB:
+        *out = mask & whole ? (uint64_t)__builtin_ctzll(mask & whole) : UINT32_MAX; break;
     default: *out = mask & whole ? 63u - (uint64_t)__builtin_clzll(mask & whole) : UINT32_MAX; break;
     }
 }
@@ -212,12 +220,14 @@ static void ballot(const meeting *at, uint32_t opcode, uint64_t *out) {
 static void result_of(const meeting *at, uint32_t opcode, uint64_t *out) {
     switch (opcode) {
     case SpvOpGroupNonUniformElect: *out = at->lane == first_lane(at); break;
-    case SpvOpGroupNonUniformAll: case SpvOpGroupNonUniformAny: case SpvOpGroupNonUniformAllEqual: *out = vote(at, opcode); break;
+    case SpvOpGroupNonUniformAll:
+        case SpvOpGroupNonUniformAny: case SpvOpGroupNonUniformAllEqual: *out = vote(at, opcode); break;
     case SpvOpGroupNonUniformBroadcast: case SpvOpGroupNonUniformBroadcastFirst: case SpvOpGroupNonUniformShuffle:
     case SpvOpGroupNonUniformShuffleXor: case SpvOpGroupNonUniformShuffleUp: case SpvOpGroupNonUniformShuffleDown:
     case SpvOpGroupNonUniformQuadBroadcast: case SpvOpGroupNonUniformQuadSwap: read_other(at, out); break;
     case SpvOpGroupNonUniformBallot: case SpvOpGroupNonUniformInverseBallot: case SpvOpGroupNonUniformBallotBitExtract:
-    case SpvOpGroupNonUniformBallotBitCount: case SpvOpGroupNonUniformBallotFindLSB: case SpvOpGroupNonUniformBallotFindMSB:
+    case SpvOpGroupNonUniformBallotBitCount:
+        case SpvOpGroupNonUniformBallotFindLSB: case SpvOpGroupNonUniformBallotFindMSB:
         ballot(at, opcode, out);
         break;
     default: sum(at, out); break;
@@ -229,11 +239,13 @@ static void result_of(const meeting *at, uint32_t opcode, uint64_t *out) {
 bool hdi_interpret_meet(hdi_interpreter *x, uint32_t first, uint32_t count) {
     hdi_invocation *lanes = x->invocations + first, *behind = NULL;
     for (uint32_t i = 0; i < count; i++)
-        if (lanes[i].state == HDI_INVOCATION_MEETS && (!behind || compare_lanes(x, &lanes[i], behind) < 0)) behind = &lanes[i];
+        if (lanes[i].state == HDI_INVOCATION_MEETS && (!behind || compare_lanes(x, &lanes[i], behind) < 0))
+            behind = &lanes[i];
     if (!behind) return false;
     meeting at = { .x = x, .words = hdi_spirv_words(x->m, behind->inst), .lanes = lanes, .count = count };
     for (uint32_t i = 0; i < count; i++)
-        if (lanes[i].state == HDI_INVOCATION_MEETS && compare_lanes(x, &lanes[i], behind) == 0) at.active |= UINT64_C(1) << i;
+        if (lanes[i].state == HDI_INVOCATION_MEETS && compare_lanes(x, &lanes[i], behind) == 0)
+            at.active |= UINT64_C(1) << i;
     const uint32_t opcode = at.words[0] & 0xFFFF;
     uint64_t results[MOST_LANES][4] = { { 0 } };
     if (opcode != SpvOpControlBarrier) at.type = hdi_spirv_type_at(x->m, hdi_spirv_find(x->m, at.words[1]));

@@ -9,7 +9,8 @@ typedef struct bytes {
 } bytes;
 
 static bool is_bytes(uint32_t storage) {
-    return storage == SpvStorageClassStorageBuffer || storage == SpvStorageClassUniform || storage == SpvStorageClassPushConstant;
+    return storage == SpvStorageClassStorageBuffer || storage == SpvStorageClassUniform ||
+           storage == SpvStorageClassPushConstant;
 }
 
 static bytes bytes_of(const hdi_interpreter *x, uint32_t root) {
@@ -49,7 +50,8 @@ static place part_of(const hdi_spirv_module *m, place at, uint32_t *inout_type, 
         *inout_type = hdi_spirv_find(m, hdi_spirv_def_words(m, whole)[2 + index]);
         if (!member) return at;
         const uint64_t matrix = member->matrix_stride == HDI_SPIRV_NONE ? 0 : member->matrix_stride;
-        return (place){ at.offset + member->offset, 0, matrix | (member->flags & HDI_SPIRV_ROW_MAJOR ? HDI_POINTER_BY_ROWS : 0) };
+        return (place){ at.offset + member->offset, 0,
+                        matrix | (member->flags & HDI_SPIRV_ROW_MAJOR ? HDI_POINTER_BY_ROWS : 0) };
     }
     case 'm': return (place){ at.offset + index * (by_rows ? number : stride), by_rows ? stride : 0, 0 };
     case 'a': case 'r': return (place){ at.offset + index * decor->array_stride, 0, at.matrix };
@@ -57,7 +59,9 @@ static place part_of(const hdi_spirv_module *m, place at, uint32_t *inout_type, 
     }
 }
 
-static bool is_number(const hdi_spirv_type *type) { return type->count == 1 && (type->kind == 'f' || type->kind == 'i'); }
+static bool is_number(const hdi_spirv_type *type) {
+    return type->count == 1 && (type->kind == 'f' || type->kind == 'i');
+}
 
 static uint8_t *number_at(bytes memory, uint64_t offset, uint64_t size) {
     return offset <= memory.count && size <= memory.count - offset ? memory.at + offset : NULL;
@@ -88,7 +92,8 @@ static void transfer(hdi_interpreter *x, const uint64_t *pointer, uint32_t type_
     const uint64_t count = hdi_interpret_cells_of(x->machine, type_def), offset = pointer[HDI_POINTER_OFFSET];
     if (is_bytes(storage)) {
         if (writes && storage == SpvStorageClassPushConstant) return;
-        move(x, bytes_of(x, root), (place){ offset, pointer[HDI_POINTER_STEP], pointer[HDI_POINTER_MATRIX] }, type_def, cells, writes);
+        move(x, bytes_of(x, root), (place){ offset, pointer[HDI_POINTER_STEP], pointer[HDI_POINTER_MATRIX] }, type_def,
+             cells, writes);
         return;
     }
     uint64_t room;
@@ -127,8 +132,9 @@ static void access_chain(hdi_interpreter *x, uint32_t inst) {
     place at = { base[HDI_POINTER_OFFSET], base[HDI_POINTER_STEP], base[HDI_POINTER_MATRIX] };
     for (uint32_t i = 4; i < words[0] >> 16; i++) {
         const hdi_spirv_type *type = hdi_interpret_type(x, words[i]);
-        const uint64_t index = type->is_signed ? (uint64_t)hdi_number_signed(*hdi_interpret_id(x, words[i]), type->width)
-                                               : *hdi_interpret_id(x, words[i]);
+        const uint64_t index = type->is_signed
+                                   ? (uint64_t)hdi_number_signed(*hdi_interpret_id(x, words[i]), type->width)
+                                   : *hdi_interpret_id(x, words[i]);
         if (is_bytes(storage)) at = part_of(x->m, at, &type_def, index);
         else at.offset += hdi_interpret_part(x->machine, &type_def, index);
     }
@@ -175,13 +181,13 @@ static uint64_t change(uint32_t opcode, uint64_t was, uint64_t value, uint64_t c
 static uint64_t change_bytes(uint32_t opcode, uint8_t *at, uint64_t value, uint64_t compared, uint32_t width) {
     if (width == 32) {
         uint32_t *word = (uint32_t *)(void *)at, was = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-        while (!__atomic_compare_exchange_n(word, &was, (uint32_t)change(opcode, was, value, compared, width), false, __ATOMIC_SEQ_CST,
-                                            __ATOMIC_SEQ_CST)) {}
+        while (!__atomic_compare_exchange_n(word, &was, (uint32_t)change(opcode, was, value, compared, width), false,
+                                            __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {}
         return was;
     }
     uint64_t *word = (uint64_t *)(void *)at, was = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-    while (!__atomic_compare_exchange_n(word, &was, change(opcode, was, value, compared, width), false, __ATOMIC_SEQ_CST,
-                                        __ATOMIC_SEQ_CST)) {}
+    while (!__atomic_compare_exchange_n(word, &was, change(opcode, was, value, compared, width), false,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {}
     return was;
 }
 
@@ -189,7 +195,8 @@ static void atomic(hdi_interpreter *x, const uint32_t *words) {
     const uint32_t opcode = words[0] & 0xFFFF, first = opcode == SpvOpAtomicStore ? 1 : 3;
     const bool exchange = opcode == SpvOpAtomicCompareExchange;
     const uint64_t *pointer = hdi_interpret_id(x, words[first]);
-    const uint32_t type_def = pointee(x, words[first]), width = hdi_spirv_type_at(x->m, type_def)->width, length = words[0] >> 16;
+    const uint32_t type_def = pointee(x, words[first]), width = hdi_spirv_type_at(x->m, type_def)->width,
+                   length = words[0] >> 16;
     const uint32_t value_at = first + (exchange ? 4 : 3), root = (uint32_t)pointer[HDI_POINTER_ROOT];
     const uint64_t value = length > value_at ? *hdi_interpret_id(x, words[value_at]) : 0;
     const uint64_t compared = exchange ? *hdi_interpret_id(x, words[8]) : 0;
@@ -211,7 +218,8 @@ void hdi_interpret_memory(hdi_interpreter *x, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(x->m, inst), opcode = words[0] & 0xFFFF;
     switch (opcode) {
     case SpvOpLoad:
-        hdi_interpret_load(x, hdi_interpret_id(x, words[3]), hdi_spirv_find(x->m, words[1]), hdi_interpret_id(x, words[2]));
+        hdi_interpret_load(x, hdi_interpret_id(x, words[3]), hdi_spirv_find(x->m, words[1]),
+                           hdi_interpret_id(x, words[2]));
         break;
     case SpvOpStore:
         hdi_interpret_store(x, hdi_interpret_id(x, words[1]), pointee(x, words[1]), hdi_interpret_id(x, words[2]));
@@ -232,10 +240,13 @@ void hdi_interpret_memory(hdi_interpreter *x, uint32_t inst) {
 
 void hdi_interpret_inputs(hdi_interpreter *x, uint32_t number) {
     const hdi_spirv_machine *machine = x->machine;
-    const uint32_t *size = machine->info.workgroup, *groups = x->launch->groups, lanes = machine->lanes, lane = number % lanes;
+    const uint32_t *size = machine->info.workgroup, *groups = x->launch->groups, lanes = machine->lanes,
+                   lane = number % lanes;
     const uint32_t local[3] = { number % size[0], number / size[0] % size[1], number / size[0] / size[1] };
     for (uint32_t def = 1; def < x->m->def_count; def++) {
-        if (hdi_spirv_def_opcode(x->m, def) != SpvOpVariable || hdi_spirv_type_of(x->m, def)->storage != SpvStorageClassInput) continue;
+        if (hdi_spirv_def_opcode(x->m, def) != SpvOpVariable ||
+            hdi_spirv_type_of(x->m, def)->storage != SpvStorageClassInput)
+            continue;
         uint64_t *out = x->self->cells + machine->memory[def];
         const uint32_t builtin = hdi_spirv_decor_of(x->m, def)->builtin;
         const uint64_t bit = UINT64_C(1) << lane;
@@ -244,7 +255,8 @@ void hdi_interpret_inputs(hdi_interpreter *x, uint32_t number) {
         case SpvBuiltInNumWorkgroups: for (int i = 0; i < 3; i++) out[i] = groups[i]; break;
         case SpvBuiltInWorkgroupId: for (int i = 0; i < 3; i++) out[i] = x->group[i]; break;
         case SpvBuiltInLocalInvocationId: for (int i = 0; i < 3; i++) out[i] = local[i]; break;
-        case SpvBuiltInGlobalInvocationId: for (int i = 0; i < 3; i++) out[i] = (uint32_t)(x->group[i] * size[i] + local[i]); break;
+        case SpvBuiltInGlobalInvocationId:
+            for (int i = 0; i < 3; i++) out[i] = (uint32_t)(x->group[i] * size[i] + local[i]); break;
         case SpvBuiltInLocalInvocationIndex: *out = number; break;
         case SpvBuiltInSubgroupSize: *out = lanes; break;
         case SpvBuiltInNumSubgroups: *out = hdi_divide_up(machine->invocations, lanes); break;

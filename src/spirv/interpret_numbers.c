@@ -58,7 +58,8 @@ uint64_t hdi_number_from_integer(uint64_t bits, uint32_t width, bool is_signed, 
     const int64_t value = hdi_number_signed(bits, width);
     bits &= hdi_number_mask(width);
     if (to_width != 32) return hdi_number_bits(is_signed ? (double)value : (double)bits, to_width);
-    return hdi_number_bits((double)(is_signed ? (float)value : (float)bits), 32); /* not by way of a double, which rounds first */
+    /* not by way of a double, which rounds first */
+    return hdi_number_bits((double)(is_signed ? (float)value : (float)bits), 32);
 }
 
 uint64_t hdi_number_to_integer(double value, uint32_t width, bool is_signed) {

@@ -1,5 +1,5 @@
-/* interpret_ops.c: instructions on values: one result from operands, component by component where both are vectors. What is
- * not defined (a division by zero, a shift by the width or more) gives 0. Relies on typing.c. */
+/* interpret_ops.c: instructions on values: one result from operands, component by component where both are vectors.
+ * What is not defined (a division by zero, a shift by the width or more) gives 0. Relies on typing.c. */
 #include "spirv/interpret.h"
 #include <math.h>
 
@@ -15,7 +15,9 @@ typedef struct operation {
 
 static uint64_t *operand(const operation *o, uint32_t i) { return hdi_interpret_id(o->x, o->words[i]); }
 static const hdi_spirv_type *type_of(const operation *o, uint32_t i) { return hdi_interpret_type(o->x, o->words[i]); }
-static uint32_t type_def_of(const operation *o, uint32_t i) { return o->x->m->defs[hdi_spirv_find(o->x->m, o->words[i])].type; }
+static uint32_t type_def_of(const operation *o, uint32_t i) {
+    return o->x->m->defs[hdi_spirv_find(o->x->m, o->words[i])].type;
+}
 
 uint64_t hdi_interpret_part(const hdi_spirv_machine *machine, uint32_t *inout_type, uint64_t index) {
     const hdi_spirv_module *m = &machine->m;
@@ -26,7 +28,8 @@ uint64_t hdi_interpret_part(const hdi_spirv_machine *machine, uint32_t *inout_ty
         return index * (type->kind == 'c' ? 1 : hdi_interpret_cells_of(machine, *inout_type));
     }
     uint64_t before = 0;
-    for (uint64_t i = 0; i < index; i++) before += hdi_interpret_cells_of(machine, hdi_spirv_find(m, hdi_spirv_def_words(m, whole)[2 + i]));
+    for (uint64_t i = 0; i < index; i++)
+        before += hdi_interpret_cells_of(machine, hdi_spirv_find(m, hdi_spirv_def_words(m, whole)[2 + i]));
     *inout_type = hdi_spirv_find(m, hdi_spirv_def_words(m, whole)[2 + index]);
     return before;
 }
@@ -130,7 +133,8 @@ static void bit_field(operation *o) {
     const uint32_t width = o->type->width;
     const bool fits = first <= width && count <= width - first && count > 0;
     for (uint64_t i = 0; i < o->cells; i++) {
-        const uint64_t mask = fits ? hdi_number_mask((uint32_t)count) << first : 0, field = fits ? (base[i] & mask) >> first : 0;
+        const uint64_t mask = fits ? hdi_number_mask((uint32_t)count) << first : 0,
+                       field = fits ? (base[i] & mask) >> first : 0;
         if (inserts) o->out[i] = fits ? (base[i] & ~mask) | (insert[i] << first & mask) : base[i];
         else if (o->opcode == SpvOpBitFieldSExtract && fits)
             o->out[i] = (uint64_t)hdi_number_signed(field, (uint32_t)count) & hdi_number_mask(width);
@@ -172,13 +176,15 @@ static void integer_dot(operation *o) {
     const bool adds = o->opcode >= SpvOpSDotAccSatKHR, packed = type_of(o, 0)->count == 1;
     const bool a_signed = o->opcode != SpvOpUDotKHR && o->opcode != SpvOpUDotAccSatKHR;
     const bool b_signed = a_signed && o->opcode != SpvOpSUDotKHR && o->opcode != SpvOpSUDotAccSatKHR;
-    const uint32_t width = packed ? 8 : type_of(o, 0)->width, count = packed ? 4 : type_of(o, 0)->count, of = o->type->width;
+    const uint32_t width = packed ? 8 : type_of(o, 0)->width, count = packed ? 4 : type_of(o, 0)->count,
+                   of = o->type->width;
     const uint64_t *a = operand(o, 0), *b = operand(o, 1);
     __extension__ typedef __int128 wide;
     wide sum = 0;
     for (uint32_t i = 0; i < count; i++) {
         const uint64_t x = packed ? a[0] >> 8 * i & 255 : a[i], y = packed ? b[0] >> 8 * i & 255 : b[i];
-        sum += (a_signed ? (wide)hdi_number_signed(x, width) : (wide)x) * (b_signed ? (wide)hdi_number_signed(y, width) : (wide)y);
+        sum += (a_signed ? (wide)hdi_number_signed(x, width) : (wide)x) *
+               (b_signed ? (wide)hdi_number_signed(y, width) : (wide)y);
     }
     if (adds) {
         const uint64_t before = *operand(o, 2);
@@ -226,7 +232,8 @@ static void composite(operation *o) {
     case SpvOpVectorShuffle: shuffle(o); break;
     case SpvOpCompositeExtract: {
         const uint64_t at = follow(o, type_def_of(o, 0), o->words + 1, o->count - 1);
-        const bool inside = at + o->cells <= hdi_interpret_cells_of(o->x->machine, type_def_of(o, 0)); /* of a matrix' share */
+        /* of a matrix' share */
+        const bool inside = at + o->cells <= hdi_interpret_cells_of(o->x->machine, type_def_of(o, 0));
         if (inside) memcpy(o->out, operand(o, 0) + at, bytes);
         else memset(o->out, 0, bytes);
         break;
@@ -262,11 +269,14 @@ static void choose(operation *o) {
 /* ---- matrices: columns after each other ---- */
 
 /* The sum of `count` products, numbers of `a` and `b` standing so far apart; each step is rounded. */
-static uint64_t sum_of_products(const uint64_t *a, uint64_t a_step, const uint64_t *b, uint64_t b_step, uint32_t count, uint32_t width) {
+static uint64_t sum_of_products(const uint64_t *a, uint64_t a_step, const uint64_t *b, uint64_t b_step, uint32_t count,
+                                uint32_t width) {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const uint64_t product = hdi_number_bits(hdi_number_float(a[i * a_step], width) * hdi_number_float(b[i * b_step], width), width);
-        sum = i == 0 ? product : hdi_number_bits(hdi_number_float(sum, width) + hdi_number_float(product, width), width);
+        const uint64_t product =
+            hdi_number_bits(hdi_number_float(a[i * a_step], width) * hdi_number_float(b[i * b_step], width), width);
+        sum =
+            i == 0 ? product : hdi_number_bits(hdi_number_float(sum, width) + hdi_number_float(product, width), width);
     }
     return sum;
 }
@@ -310,22 +320,27 @@ static void any_or_all(operation *o) {
     *o->out = out;
 }
 
-void hdi_interpret_operation(hdi_interpreter *x, uint32_t opcode, uint32_t type_def, const uint32_t *words, uint32_t count, uint64_t *out) {
+void hdi_interpret_operation(hdi_interpreter *x, uint32_t opcode, uint32_t type_def, const uint32_t *words,
+                             uint32_t count, uint64_t *out) {
     const uint64_t cells = hdi_interpret_cells_of(x->machine, type_def);
     operation o = { x, opcode, type_def, hdi_spirv_type_at(x->m, type_def), words, count, out, cells };
     switch (opcode) {
     case SpvOpUndef: memset(out, 0, o.cells * sizeof *out); break;
     case SpvOpExtInst:
-        if (hdi_spirv_find(x->m, words[0]) == x->m->glsl_set) hdi_interpret_glsl(x, type_def, words + 1, count - 1, out);
+        if (hdi_spirv_find(x->m, words[0]) == x->m->glsl_set)
+            hdi_interpret_glsl(x, type_def, words + 1, count - 1, out);
         break;
     case SpvOpBitcast: bitcast(&o); break;
     case SpvOpBitFieldInsert: case SpvOpBitFieldSExtract: case SpvOpBitFieldUExtract: bit_field(&o); break;
     case SpvOpIAddCarry: case SpvOpISubBorrow: case SpvOpUMulExtended: case SpvOpSMulExtended: extended(&o); break;
     case SpvOpSDotKHR: case SpvOpUDotKHR: case SpvOpSUDotKHR: case SpvOpSDotAccSatKHR: case SpvOpUDotAccSatKHR:
     case SpvOpSUDotAccSatKHR: integer_dot(&o); break;
-    case SpvOpVectorExtractDynamic: case SpvOpVectorInsertDynamic: case SpvOpVectorShuffle: case SpvOpCompositeConstruct:
-    case SpvOpCompositeExtract: case SpvOpCompositeInsert: case SpvOpCopyObject: case SpvOpCopyLogical: composite(&o); break;
-    case SpvOpDot: case SpvOpTranspose: case SpvOpVectorTimesMatrix: case SpvOpMatrixTimesVector: case SpvOpMatrixTimesMatrix:
+    case SpvOpVectorExtractDynamic:
+        case SpvOpVectorInsertDynamic: case SpvOpVectorShuffle: case SpvOpCompositeConstruct:
+    case SpvOpCompositeExtract:
+        case SpvOpCompositeInsert: case SpvOpCopyObject: case SpvOpCopyLogical: composite(&o); break;
+    case SpvOpDot:
+        case SpvOpTranspose: case SpvOpVectorTimesMatrix: case SpvOpMatrixTimesVector: case SpvOpMatrixTimesMatrix:
     case SpvOpOuterProduct: matrix(&o); break;
     case SpvOpSelect: choose(&o); break;
     case SpvOpAny: case SpvOpAll: any_or_all(&o); break;

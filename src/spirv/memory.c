@@ -1,6 +1,6 @@
 /* memory.c: types of what goes through pointers: loads, stores, access chains, atomics, barriers' scopes, cooperative
- * matrices. A pointer here always leads into one variable or parameter, its root, which is kept in def.detail: that is what
- * makes "is this buffer written" exact. Relies on declare.c; walks defs before it in order, so roots are known. */
+ * matrices. A pointer here always leads into one variable or parameter, its root, which is kept in def.detail: that is
+ * what makes "is this buffer written" exact. Relies on declare.c; walks defs before it in order, so roots are known. */
 #include "spirv/module.h"
 
 static bool is_int32(const hdi_spirv_type *type) { return type->kind == 'i' && type->width == 32 && type->count == 1; }
@@ -69,7 +69,9 @@ static uint32_t part_of(const hdi_spirv_module *m, uint32_t type_def, uint32_t i
     bool known = hdi_spirv_known(m, index, &number);
     switch (type->kind) {
     case 's':
-        if (hdi_spirv_def_opcode(m, index) != SpvOpConstant || !is_int32(hdi_spirv_type_of(m, index)) || number >= type->count) return 0;
+        if (hdi_spirv_def_opcode(m, index) != SpvOpConstant || !is_int32(hdi_spirv_type_of(m, index)) ||
+            number >= type->count)
+            return 0;
         return hdi_spirv_find(m, hdi_spirv_def_words(m, type_def)[2 + number]);
     case 'a': case 'r': case 'c': return type->element;
     default: return known && number >= type->count ? 0 : type->element; /* vectors, matrices; a scalar has none */
@@ -85,7 +87,8 @@ static bool access_chain(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
     for (uint32_t i = 4; i < length; i++) {
         uint32_t index = hdi_spirv_find(m, words[i]);
         const hdi_spirv_type *index_type = hdi_spirv_type_of(m, index);
-        if (index_type->kind != 'i' || index_type->count != 1) return hdi_spirv_bad(m, inst, "index %u is not an integer", i - 4);
+        if (index_type->kind != 'i' || index_type->count != 1)
+            return hdi_spirv_bad(m, inst, "index %u is not an integer", i - 4);
         type_def = part_of(m, type_def, index);
         if (type_def == 0) return hdi_spirv_bad(m, inst, "index %u leads nowhere", i - 4);
     }
@@ -101,7 +104,9 @@ static bool array_length(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
     const hdi_spirv_type *type = hdi_spirv_type_at(m, pointer->kind == 'p' ? pointer->element : 0);
     bool fits = type->kind == 's' && type->has_run_time_array && words[4] == type->count - 1 &&
                 is_int32(hdi_spirv_type_of(m, def)) && !hdi_spirv_type_of(m, def)->is_signed;
-    return fits || hdi_spirv_bad(m, inst, "it is not about the last member of a buffer, or its result no unsigned 32-bit integer");
+    return fits ||
+           hdi_spirv_bad(m, inst,
+                         "it is not about the last member of a buffer, or its result no unsigned 32-bit integer");
 }
 
 /* The optional words that say how memory is accessed. */
@@ -111,13 +116,15 @@ static bool access_fits(hdi_spirv_module *m, uint32_t inst, bool store) {
         uint32_t bits = o.word, literal = o.at + 1;
         if ((bits & 0x38) && !hdi_spirv_has(m, SpvCapabilityVulkanMemoryModel))
             return hdi_spirv_bad(m, inst, "memory access 0x%x without the Vulkan memory model", bits);
-        if ((bits & 0x18) && !(bits & 0x20)) return hdi_spirv_bad(m, inst, "memory access 0x%x makes private memory available", bits);
+        if ((bits & 0x18) && !(bits & 0x20))
+            return hdi_spirv_bad(m, inst, "memory access 0x%x makes private memory available", bits);
         if ((bits & 0x08 && !store) || (bits & 0x10 && store && hdi_spirv_opcode(m, inst) != SpvOpCopyMemory))
             return hdi_spirv_bad(m, inst, "memory access 0x%x does not go with it", bits);
         uint32_t align = bits & 2 ? o.words[literal++] : 1;
         if (align == 0 || (align & (align - 1))) return hdi_spirv_bad(m, inst, "an alignment of %u bytes", align);
         for (; literal < o.end; literal++)
-            if (!hdi_spirv_scope_fits(m, o.words[literal], false)) return hdi_spirv_bad(m, inst, "id %u is no scope", o.words[literal]);
+            if (!hdi_spirv_scope_fits(m, o.words[literal], false))
+                return hdi_spirv_bad(m, inst, "id %u is no scope", o.words[literal]);
         return true;
     }
     return true;
@@ -133,7 +140,8 @@ static bool load_or_store(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
     bool same = m->defs[value].type == type;
     if (opcode == SpvOpCopyMemory) same = value_behind(m, hdi_spirv_find(m, words[2])) == type;
     if (!same) return hdi_spirv_bad(m, inst, "pointer and value are of different types");
-    if (opcode != SpvOpLoad && !hdi_spirv_may_write(m, pointer)) return hdi_spirv_bad(m, inst, "it writes what is read-only");
+    if (opcode != SpvOpLoad && !hdi_spirv_may_write(m, pointer))
+        return hdi_spirv_bad(m, inst, "it writes what is read-only");
     return access_fits(m, inst, opcode != SpvOpLoad);
 }
 
@@ -152,8 +160,10 @@ static bool atomic(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
     bool any = opcode == SpvOpAtomicLoad || opcode == SpvOpAtomicStore || opcode == SpvOpAtomicExchange;
     bool fits = opcode == SpvOpAtomicFAddEXT ? floats : any ? integer || floats : integer;
     if (!fits || (!is_buffer(storage) && storage != SpvStorageClassWorkgroup))
-        return hdi_spirv_bad(m, inst, "its pointer does not lead to a number of 32 (or 64) bits in a buffer or shared memory");
-    if (opcode != SpvOpAtomicLoad && !hdi_spirv_may_write(m, pointer)) return hdi_spirv_bad(m, inst, "it writes what is read-only");
+        return hdi_spirv_bad(m, inst,
+                             "its pointer does not lead to a number of 32 (or 64) bits in a buffer or shared memory");
+    if (opcode != SpvOpAtomicLoad && !hdi_spirv_may_write(m, pointer))
+        return hdi_spirv_bad(m, inst, "it writes what is read-only");
     if (!hdi_spirv_scope_fits(m, words[at + 1], false) || !semantics_fit(m, words[at + 2]) ||
         (exchange && !semantics_fit(m, words[at + 3])))
         return hdi_spirv_bad(m, inst, "its scope or memory semantics are no constants that fit");
@@ -203,19 +213,22 @@ static bool multiplies(const hdi_spirv_module *m, const uint32_t *words, uint32_
         if (hdi_spirv_known(m, hdi_spirv_find(m, hdi_spirv_def_words(m, type[i])[6]), &use) && use != i) return false;
         if (!sizes_agree(m, type[i], 3, type[0], 3)) return false;
     }
-    return type[2] == m->defs[def].type && sizes_agree(m, type[0], 4, type[2], 4) && sizes_agree(m, type[1], 5, type[2], 5) &&
-           sizes_agree(m, type[0], 5, type[1], 4) && ((words[0] >> 16) == 6 || words[6] < 32);
+    return type[2] == m->defs[def].type && sizes_agree(m, type[0], 4, type[2], 4) &&
+           sizes_agree(m, type[1], 5, type[2], 5) && sizes_agree(m, type[0], 5, type[1], 4) &&
+           ((words[0] >> 16) == 6 || words[6] < 32);
 }
 
 static bool cooperative(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t opcode = hdi_spirv_opcode(m, inst), length = words[0] >> 16;
     if (opcode == HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH) {
-        bool fits = hdi_spirv_type_at(m, hdi_spirv_find(m, words[3]))->kind == 'c' && is_int32(hdi_spirv_type_of(m, def));
+        bool fits =
+            hdi_spirv_type_at(m, hdi_spirv_find(m, words[3]))->kind == 'c' && is_int32(hdi_spirv_type_of(m, def));
         return fits || hdi_spirv_bad(m, inst, "it is not the length of a cooperative matrix");
     }
     if (opcode == HDI_SPIRV_COOPERATIVE_MATRIX_MUL_ADD) {
-        return multiplies(m, words, def) || hdi_spirv_bad(m, inst, "its operands are no three matrices A, B and C that go together");
+        return multiplies(m, words, def) ||
+               hdi_spirv_bad(m, inst, "its operands are no three matrices A, B and C that go together");
     }
     bool store = opcode == HDI_SPIRV_COOPERATIVE_MATRIX_STORE;
     uint32_t pointer = hdi_spirv_find(m, words[store ? 1 : 3]), at = store ? 3 : 4;
@@ -230,7 +243,8 @@ static bool cooperative(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
         const hdi_spirv_type *stride = hdi_spirv_type_of(m, hdi_spirv_find(m, words[at + 1]));
         fits = stride->kind == 'i' && stride->count == 1;
     }
-    if (!fits) return hdi_spirv_bad(m, inst, "pointer, matrix, layout or stride are not of the types that belong there");
+    if (!fits)
+        return hdi_spirv_bad(m, inst, "pointer, matrix, layout or stride are not of the types that belong there");
     if (store && !hdi_spirv_may_write(m, pointer)) return hdi_spirv_bad(m, inst, "it writes what is read-only");
     return access_fits(m, inst, store);
 }
@@ -243,11 +257,13 @@ bool hdi_spirv_typing_memory(hdi_spirv_module *m, uint32_t inst, uint32_t def, b
     case SpvOpAccessChain: case SpvOpInBoundsAccessChain: return access_chain(m, inst, def);
     case SpvOpArrayLength: return array_length(m, inst, def);
     case SpvOpAtomicLoad: case SpvOpAtomicStore: case SpvOpAtomicExchange: case SpvOpAtomicCompareExchange:
-    case SpvOpAtomicIIncrement: case SpvOpAtomicIDecrement: case SpvOpAtomicIAdd: case SpvOpAtomicISub: case SpvOpAtomicSMin:
+    case SpvOpAtomicIIncrement:
+        case SpvOpAtomicIDecrement: case SpvOpAtomicIAdd: case SpvOpAtomicISub: case SpvOpAtomicSMin:
     case SpvOpAtomicUMin: case SpvOpAtomicSMax: case SpvOpAtomicUMax: case SpvOpAtomicAnd: case SpvOpAtomicOr:
     case SpvOpAtomicXor: case SpvOpAtomicFAddEXT: return atomic(m, inst, def);
     case SpvOpControlBarrier: case SpvOpMemoryBarrier: return barrier(m, inst);
-    case HDI_SPIRV_COOPERATIVE_MATRIX_LOAD: case HDI_SPIRV_COOPERATIVE_MATRIX_STORE: case HDI_SPIRV_COOPERATIVE_MATRIX_MUL_ADD:
+    case HDI_SPIRV_COOPERATIVE_MATRIX_LOAD:
+        case HDI_SPIRV_COOPERATIVE_MATRIX_STORE: case HDI_SPIRV_COOPERATIVE_MATRIX_MUL_ADD:
     case HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH: return cooperative(m, inst, def);
     default: *out_known = false; return true;
     }

@@ -47,7 +47,8 @@ typedef struct hdi_spirv_op {
 extern const hdi_spirv_op hdi_spirv_ops[];
 extern const uint8_t      hdi_spirv_row_of[HDI_SPIRV_MAX_OPCODE + 1];
 static inline const hdi_spirv_op *hdi_spirv_op_row(uint32_t opcode) { /* NULL: outside of the subset */
-    return opcode <= HDI_SPIRV_MAX_OPCODE && hdi_spirv_row_of[opcode] ? &hdi_spirv_ops[hdi_spirv_row_of[opcode] - 1] : NULL;
+    return opcode <= HDI_SPIRV_MAX_OPCODE && hdi_spirv_row_of[opcode] ? &hdi_spirv_ops[hdi_spirv_row_of[opcode] - 1]
+                                                                      : NULL;
 }
 
 typedef struct hdi_spirv_def {
@@ -56,7 +57,8 @@ typedef struct hdi_spirv_def {
     uint32_t type;   /* def of its type; of itself where it is one; 0: a label, text or import */
     uint32_t flags;  /* its decorations without a value */
     uint32_t decor;  /* index in decors; 0: none has a value */
-    uint32_t detail; /* index in types, values, functions or blocks, as its instruction says; def of a pointer's variable */
+    /* index in types, values, functions or blocks, as its instruction says; def of a pointer's variable */
+    uint32_t detail;
     uint32_t block;  /* that it stands in; HDI_SPIRV_NONE: outside of functions, or a parameter */
 } hdi_spirv_def;
 
@@ -76,8 +78,8 @@ typedef struct hdi_spirv_decor {
 } hdi_spirv_decor;
 
 enum hdi_spirv_narrow { HDI_SPIRV_INT8 = 1, HDI_SPIRV_INT16 = 2, HDI_SPIRV_FLOAT16 = 4 };
-/* `kind`: 'f' float, 'i' int, 'b' bool, each scalar or vector; 'm' matrix, 'a' array, 'r' run-time array, 's' struct, 'p'
- * pointer, 'v' void, 'n' function, 'c' cooperative matrix. */
+/* `kind`: 'f' float, 'i' int, 'b' bool, each scalar or vector; 'm' matrix, 'a' array, 'r' run-time array, 's' struct,
+ * 'p' pointer, 'v' void, 'n' function, 'c' cooperative matrix. */
 typedef struct hdi_spirv_type {
     char     kind;
     bool     is_signed, has_pointer, has_run_time_array, has_bool, has_cooperative, laid_out;
@@ -112,10 +114,12 @@ typedef struct hdi_spirv_block {
     uint32_t inst_first, inst_end;  /* OpLabel .. terminator, both included */
     uint32_t merge_inst;            /* OpSelectionMerge or OpLoopMerge before the terminator; 0: none */
     uint32_t merge, continue_to;    /* blocks named there; HDI_SPIRV_NONE */
-    uint32_t only;                  /* the one block that it leads to, as variant.c found; HDI_SPIRV_NONE: by its branch */
+    /* the one block that it leads to, as variant.c found; HDI_SPIRV_NONE: by its branch */
+    uint32_t only;
     uint32_t construct;             /* header of the innermost construct around it; HDI_SPIRV_NONE: none */
     uint32_t nest;                  /* how many constructs that is */
-    uint32_t falls_into, falls_from; /* of the first block of a switch's case: the case that it goes on to, or comes from */
+    /* of the first block of a switch's case: the case that it goes on to, or comes from */
+    uint32_t falls_into, falls_from;
 } hdi_spirv_block;
 
 /* Dominators of all functions, for each block. */
@@ -156,14 +160,23 @@ typedef struct hdi_spirv_module {
 /* Reads and checks a whole module. On success every fact below can be relied on: ids are defined, of the right kind and
  * type, functions are structured. A module that was checked before is borrowed, and not copied.
  * hdi_spirv_module_free in any case. Statuses: MODULE, LIMIT, OUT_OF_HOST_MEMORY. */
-hd_status hdi_spirv_module_read(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_spirv_module *out_module, hd_error *error);
+hd_status hdi_spirv_module_read(const hd_allocator *allocator, const hdi_spirv_input *input,
+                                hdi_spirv_module *out_module, hd_error *error);
 void hdi_spirv_module_free(hdi_spirv_module *module);
 
 /* ---- looking around; all take any number and answer "none" for what is not there ---- */
-static inline const uint32_t *hdi_spirv_words(const hdi_spirv_module *m, uint32_t inst) { return m->words + m->insts[inst]; }
-static inline uint32_t hdi_spirv_length(const hdi_spirv_module *m, uint32_t inst) { return hdi_spirv_words(m, inst)[0] >> 16; }
-static inline uint32_t hdi_spirv_opcode(const hdi_spirv_module *m, uint32_t inst) { return hdi_spirv_words(m, inst)[0] & 0xFFFF; }
-static inline uint32_t hdi_spirv_find(const hdi_spirv_module *m, uint32_t id) { return id < m->bound ? m->def_of_id[id] : 0; }
+static inline const uint32_t *hdi_spirv_words(const hdi_spirv_module *m, uint32_t inst) {
+    return m->words + m->insts[inst];
+}
+static inline uint32_t hdi_spirv_length(const hdi_spirv_module *m, uint32_t inst) {
+    return hdi_spirv_words(m, inst)[0] >> 16;
+}
+static inline uint32_t hdi_spirv_opcode(const hdi_spirv_module *m, uint32_t inst) {
+    return hdi_spirv_words(m, inst)[0] & 0xFFFF;
+}
+static inline uint32_t hdi_spirv_find(const hdi_spirv_module *m, uint32_t id) {
+    return id < m->bound ? m->def_of_id[id] : 0;
+}
 static inline uint32_t hdi_spirv_def_opcode(const hdi_spirv_module *m, uint32_t def) {
     return def ? hdi_spirv_opcode(m, m->defs[def].inst) : (uint32_t)SpvOpNop;
 }
@@ -211,8 +224,12 @@ static inline bool hdi_spirv_has(const hdi_spirv_module *m, uint32_t capability)
     return capability < 8192 && (m->capabilities[capability / 8] >> (capability % 8) & 1);
 }
 /* A scalar or vector; and of those a vector. */
-static inline bool hdi_spirv_is_plain(const hdi_spirv_type *type) { return type->kind == 'f' || type->kind == 'i' || type->kind == 'b'; }
-static inline bool hdi_spirv_is_vector(const hdi_spirv_type *type) { return type->count > 1 && hdi_spirv_is_plain(type); }
+static inline bool hdi_spirv_is_plain(const hdi_spirv_type *type) {
+    return type->kind == 'f' || type->kind == 'i' || type->kind == 'b';
+}
+static inline bool hdi_spirv_is_vector(const hdi_spirv_type *type) {
+    return type->count > 1 && hdi_spirv_is_plain(type);
+}
 /* Does it hold 8- or 16-bit numbers that the module may only store and convert, but not calculate with? */
 static inline bool hdi_spirv_is_storage_only(const hdi_spirv_module *m, const hdi_spirv_type *type) {
     return ((type->narrow & HDI_SPIRV_INT8) && !hdi_spirv_has(m, SpvCapabilityInt8)) ||
@@ -234,7 +251,8 @@ bool hdi_spirv_dominates(const hdi_spirv_tree *tree, uint32_t a, uint32_t b);
 uint32_t hdi_spirv_target(const hdi_spirv_module *m, uint32_t block, uint32_t n);
 /* Is it GLSL.std.450's Modf or Frexp, which write through their second operand? */
 static inline bool hdi_spirv_glsl_writes(const hdi_spirv_module *m, const uint32_t *words) {
-    return (words[0] & 0xFFFF) == SpvOpExtInst && hdi_spirv_find(m, words[3]) == m->glsl_set && (words[4] == 35 || words[4] == 51);
+    return (words[0] & 0xFFFF) == SpvOpExtInst && hdi_spirv_find(m, words[3]) == m->glsl_set &&
+           (words[4] == 35 || words[4] == 51);
 }
 /* A scalar constant's value; false where it is not known. */
 bool hdi_spirv_known(const hdi_spirv_module *m, uint32_t def, uint64_t *out_value);
@@ -255,7 +273,8 @@ static inline bool hdi_spirv_next(hdi_spirv_operands *o) {
     const uint32_t one_word = 1u << ('t' - 'a') | 1u << ('r' - 'a') | 1u << ('i' - 'a') | 1u << ('a' - 'a') |
                               1u << ('c' - 'a') | 1u << ('n' - 'a');
     const char letter = *o->next;
-    if (letter < 'a' || !(one_word >> (letter - 'a') & 1) || o->then >= o->end || o->bad) return hdi_spirv_next_of_any(o);
+    if (letter < 'a' || !(one_word >> (letter - 'a') & 1) || o->then >= o->end || o->bad)
+        return hdi_spirv_next_of_any(o);
     o->next++;
     o->letter = letter;
     o->at = o->then++;
@@ -270,11 +289,13 @@ bool hdi_spirv_read_checked(hdi_spirv_module *m); /* all steps, of a module that
 bool hdi_spirv_header(hdi_spirv_module *m); /* read's parts: the words themselves */
 bool hdi_spirv_define(hdi_spirv_module *m, uint32_t inst_first, uint32_t inst_end); /* and results, more at each call */
 bool hdi_spirv_check(hdi_spirv_module *m);
-/* Does nothing that is taken need the capability, nor change by it? Is the extension, a text within so many words, taken? */
+/* Does nothing that is taken need the capability, nor change by it? Is the extension, a text within so many words,
+ * taken? */
 bool hdi_spirv_may_drop_capability(uint32_t capability);
 bool hdi_spirv_takes_extension(const uint32_t *text, uint32_t words);
 bool hdi_spirv_declare(hdi_spirv_module *m);
-bool hdi_spirv_decorate_from(hdi_spirv_module *m, uint32_t def_first); /* ids that were not defined yet when declare saw them */
+/* ids that were not defined yet when declare saw them */
+bool hdi_spirv_decorate_from(hdi_spirv_module *m, uint32_t def_first);
 bool hdi_spirv_blocks(hdi_spirv_module *m);
 bool hdi_spirv_flow(hdi_spirv_module *m);
 bool hdi_spirv_typing(hdi_spirv_module *m);
@@ -291,7 +312,8 @@ bool hdi_spirv_constant(hdi_spirv_module *m, uint32_t inst, uint32_t def);
 /* The result of an integer or bool instruction on numbers of `width` bits; bits beyond the result's width are anything.
  * False where it is not defined, or the opcode is none of those. */
 bool hdi_spirv_calculate(uint32_t opcode, uint64_t a, uint64_t b, uint32_t width, uint64_t *out);
-/* Likewise of instructions of GLSL.std.450 that choose among or search in integers; those of one operand have it twice. */
+/* Likewise of instructions of GLSL.std.450 that choose among or search in integers; those of one operand have it
+ * twice. */
 bool hdi_spirv_calculate_glsl(uint32_t number, uint64_t a, uint64_t b, uint32_t width, uint64_t *out);
 /* What OpCompositeExtract finds in a constant; 0 where that is no constant of its own. */
 uint32_t hdi_spirv_constant_part(const hdi_spirv_module *m, uint32_t def, const uint32_t *path, uint32_t count);
@@ -301,11 +323,14 @@ hd_status hdi_spirv_reflect(hdi_spirv_module *m, const char *name, hdi_spirv_inf
 bool hdi_spirv_refuse(hdi_spirv_module *m, hd_status status, uint32_t inst, const char *format, ...) HDI_PRINTF(4, 5);
 #define hdi_spirv_bad(m, inst, ...) hdi_spirv_refuse(m, HD_STATUS_MODULE, inst, __VA_ARGS__)
 #define hdi_spirv_beyond(m, inst, ...) hdi_spirv_refuse(m, HD_STATUS_LIMIT, inst, __VA_ARGS__)
-#define hdi_spirv_unsupported(m, inst, ...) hdi_spirv_refuse(m, HD_STATUS_UNSUPPORTED, inst, __VA_ARGS__) /* by a printer */
+#define hdi_spirv_unsupported(m, inst, ...) hdi_spirv_refuse(m, HD_STATUS_UNSUPPORTED, inst, \
+                                                             __VA_ARGS__) /* by a printer */
 bool hdi_spirv_no_memory(hdi_spirv_module *m);
 /* Does a text of the module begin with `count` bytes of another? Is it that text, up to the ending zero? */
 bool hdi_spirv_begins(const uint32_t *words, const char *text, size_t count);
-static inline bool hdi_spirv_text_is(const uint32_t *words, const char *text) { return hdi_spirv_begins(words, text, strlen(text) + 1); }
+static inline bool hdi_spirv_text_is(const uint32_t *words, const char *text) {
+    return hdi_spirv_begins(words, text, strlen(text) + 1);
+}
 /* A text of the module with everything unprintable replaced, for messages; into `out` of `room` bytes. */
 const char *hdi_spirv_quote(const uint32_t *text, char *out, size_t room);
 

@@ -1,6 +1,6 @@
-/* patch.c: small changes to a module that was checked, or that is heddle's own: setting specialisation constants for good,
- * and declaring that f32 keeps its subnormals, for devices that flush them otherwise. Walks instructions only; a length
- * that does not fit ends the walk. */
+/* patch.c: small changes to a module that was checked, or that is heddle's own: setting specialisation constants for
+ * good, and declaring that f32 keeps its subnormals, for devices that flush them otherwise. Walks instructions only; a
+ * length that does not fit ends the walk. */
 #include "spirv/spirv.h"
 #include <spirv/unified1/spirv.h>
 
@@ -23,14 +23,16 @@ bool hdi_spirv_set_specs(const hd_allocator *allocator, uint32_t *words, size_t 
     for (size_t at = HEADER_WORDS; bound && (length = instruction(words, count, at, &op)) != 0; at += length) {
         const uint32_t target = length > 2 ? words[at + (op == SpvOpDecorate ? 1 : 2)] : bound;
         if (target >= bound) continue;
-        for (uint32_t i = 0; op == SpvOpDecorate && length == 4 && words[at + 2] == SpvDecorationSpecId && i < spec_count; i++)
+        for (uint32_t i = 0;
+             op == SpvOpDecorate && length == 4 && words[at + 2] == SpvDecorationSpecId && i < spec_count; i++)
             if (words[at + 3] == ids[i]) set_by[target] = (uint8_t)(i + 1);
         if (!set_by[target]) continue;
         const uint32_t value = values[set_by[target] - 1];
         if (op == SpvOpSpecConstant && length == 4)
             words[at + 3] = value;
         else if (op == SpvOpSpecConstantTrue || op == SpvOpSpecConstantFalse)
-            words[at] = length << SpvWordCountShift | (uint32_t)(value ? SpvOpSpecConstantTrue : SpvOpSpecConstantFalse);
+            words[at] =
+                length << SpvWordCountShift | (uint32_t)(value ? SpvOpSpecConstantTrue : SpvOpSpecConstantFalse);
     }
     hdi_free(allocator, set_by, bound);
     return true;
@@ -62,7 +64,8 @@ size_t hdi_spirv_keep_subnormals(const uint32_t *words, size_t count, uint32_t *
     memcpy(extension + 1, name, sizeof name);
     places p = find_places(words, count);
     if (p.entry == 0 || p.mode == 0 || p.extension == 0) return 0;
-    const uint32_t mode[] = { 4u << SpvWordCountShift | SpvOpExecutionMode, p.entry, SpvExecutionModeDenormPreserve, 32 };
+    const uint32_t mode[] = { 4u << SpvWordCountShift | SpvOpExecutionMode, p.entry, SpvExecutionModeDenormPreserve,
+                              32 };
     size_t at = 0;
 #define ADD(from, added) (memcpy(out_words + at, from, (added) * sizeof *words), at += (added))
     ADD(words, p.capability);

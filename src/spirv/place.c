@@ -1,5 +1,5 @@
-/* place.c: where a pointer leads: from a variable on by indices, and for buffers and push constants as an offset in bytes, from
- * the strides and offsets that the module states. Relies on fold.c. */
+/* place.c: where a pointer leads: from a variable on by indices, and for buffers and push constants as an offset in
+ * bytes, from the strides and offsets that the module states. Relies on fold.c. */
 #include "spirv/print.h"
 
 enum { BUFFER_ALIGN = 16 }; /* of a buffer's first byte */
@@ -103,7 +103,8 @@ uint64_t hdi_spirv_part_offset(const hdi_spirv_module *m, hdi_spirv_place *at, u
         if (at->by_rows) at->step = at->matrix_stride;
         return (uint64_t)i * (at->by_rows ? type->width / 8 : at->matrix_stride);
     }
-    if (type->kind != 's') return (uint64_t)i * (type->kind == 'a' ? decor->array_stride : at->step ? at->step : type->width / 8);
+    if (type->kind != 's')
+        return (uint64_t)i * (type->kind == 'a' ? decor->array_stride : at->step ? at->step : type->width / 8);
     at->matrix_stride = decor->members[i].matrix_stride;
     at->by_rows = decor->members[i].flags & HDI_SPIRV_ROW_MAJOR;
     return decor->members[i].offset;

@@ -1,5 +1,5 @@
-/* print.c: a kernel as text: the dialect's prelude, types, and one function whose arguments spirv.h describes. The body is
- * printed first, because what it needs of prelude and types is known only then. */
+/* print.c: a kernel as text: the dialect's prelude, types, and one function whose arguments spirv.h describes. The body
+ * is printed first, because what it needs of prelude and types is known only then. */
 #include "spirv/print.h"
 
 /* ---- the function's head ---- */
@@ -39,7 +39,8 @@ static void put_head(hdi_spirv_printer *p) {
     for (uint32_t i = 0; i < out->buffer_count && p->target->offsets; i++, at += 2)
         hdi_spirv_put(p, "  b%u += (u64)launch.w[%u] | (u64)launch.w[%u] << 32u;\n", out->buffers[i], at, at + 1);
     for (uint32_t i = 0; i < out->length_count; i++, at += 2) {
-        hdi_spirv_put(p, "  const u64 length%u = (u64)launch.w[%u] | (u64)launch.w[%u] << 32u;\n", out->lengths[i], at, at + 1);
+        hdi_spirv_put(p, "  const u64 length%u = (u64)launch.w[%u] | (u64)launch.w[%u] << 32u;\n", out->lengths[i], at,
+                      at + 1);
     }
 }
 
@@ -94,7 +95,8 @@ static bool put_globals(hdi_spirv_printer *p) {
         uint32_t opcode = hdi_spirv_def_opcode(m, def), storage = storage_of(p, def);
         const hdi_spirv_type *type = hdi_spirv_type_of(m, def);
         if (storage == SpvStorageClassInput && !put_input(p, def)) return false;
-        const bool inside = storage != SpvStorageClassWorkgroup || !hdi_spirv_is_wgsl(p); /* of the function; else in its head */
+        /* of the function; else in its head */
+        const bool inside = storage != SpvStorageClassWorkgroup || !hdi_spirv_is_wgsl(p);
         if (inside && (storage == SpvStorageClassWorkgroup || storage == SpvStorageClassPrivate) &&
             !hdi_spirv_put_variable(p, def))
             return false;
@@ -123,7 +125,8 @@ static bool choose_subgroup(hdi_spirv_printer *p) {
     if (!hdi_spirv_check_uniform(p)) return false;
     while (lanes < (wanted ? wanted : 32) && workgroup % (2 * lanes) == 0) lanes *= 2;
     if (wanted && lanes != wanted)
-        return hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE, "subgroups of %u lanes in workgroups of %u", wanted, workgroup);
+        return hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE, "subgroups of %u lanes in workgroups of %u", wanted,
+                                     workgroup);
     p->printed->subgroup = lanes;
     p->printed->shared_bytes += 4 * workgroup;
     return true;
@@ -142,7 +145,8 @@ static bool put_prelude(hdi_spirv_printer *p) {
     if (hdi_spirv_is_wgsl(p)) return put_parts(p);
     if (shares_subgroups(p))
         hdi_spirv_put(p, "#define SG_SIZE %uu\n", p->printed->subgroup);
-    hdi_spirv_put(p, "#define WORKGROUP_X %uu\n#define WORKGROUP_Y %uu\n#define WORKGROUP_Z %uu\n", size[0], size[1], size[2]);
+    hdi_spirv_put(p, "#define WORKGROUP_X %uu\n#define WORKGROUP_Y %uu\n#define WORKGROUP_Z %uu\n", size[0], size[1],
+                  size[2]);
     hdi_spirv_put(p, "#define WORKGROUP (WORKGROUP_X * WORKGROUP_Y * WORKGROUP_Z)\n"
                      "#define LOCAL_INDEX (LOCAL_X + WORKGROUP_X * (LOCAL_Y + WORKGROUP_Y * LOCAL_Z))\n");
     return put_parts(p);
@@ -158,7 +162,8 @@ static bool check_offers(hdi_spirv_printer *p) {
     if (p->parts >> HDI_SPIRV_PART_DOUBLE & 1 && !is_offered(p, HDI_SPIRV_OFFERS_FP64))
         return hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE, "numbers of type f64, which the device does not have");
     if (p->parts >> HDI_SPIRV_PART_ATOMICS64 & 1 && !is_offered(p, HDI_SPIRV_OFFERS_INT64_ATOMICS))
-        return hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE, "atomic operations on 64 bits, which the device does not have");
+        return hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE,
+                                     "atomic operations on 64 bits, which the device does not have");
     /* What a kernel of CUDA or HIP may declare; elsewhere the limit is the driver's. */
     uint32_t most = p->target->dialect == HDI_SPIRV_OPENCL_C || hdi_spirv_is_wgsl(p) ? UINT32_MAX
                   : p->target->dialect == HDI_SPIRV_CUDA ? 48u << 10 : 64u << 10;
@@ -173,7 +178,8 @@ static bool check_modes(hdi_spirv_printer *p, uint32_t entry) {
     for (uint32_t i = entry; i < p->m->front_count; i++) {
         const uint32_t *words = hdi_spirv_words(p->m, i);
         bool mode = hdi_spirv_opcode(p->m, i) == SpvOpExecutionMode && words[1] == function;
-        if (mode && words[2] == SpvExecutionModeRoundingModeRTZ) return hdi_spirv_unsupported(p->m, i, "rounding towards zero");
+        if (mode && words[2] == SpvExecutionModeRoundingModeRTZ)
+            return hdi_spirv_unsupported(p->m, i, "rounding towards zero");
     }
     return true;
 }
@@ -195,8 +201,8 @@ static bool allocate(hdi_spirv_printer *p) {
     p->called = hdi_arena_alloc(arena, functions);
     p->calls = hdi_arena_alloc(arena, functions * sizeof *p->calls);
     p->declared = hdi_arena_alloc(arena, p->m->type_count);
-    bool all = p->bits && p->facts && p->same && p->mark && p->stack && p->reached && p->done && p->needs_flag && p->only_way &&
-               p->called && p->calls && p->declared;
+    bool all = p->bits && p->facts && p->same && p->mark && p->stack && p->reached && p->done && p->needs_flag &&
+               p->only_way && p->called && p->calls && p->declared;
     return all || hdi_spirv_no_memory(p->m);
 }
 
@@ -215,9 +221,11 @@ void hdi_spirv_sum_shared(hdi_spirv_printer *p) {
 /* Body, globals, then everything in its order into `out`. */
 static bool put_kernel(hdi_spirv_printer *p, uint32_t entry, hdi_text *globals, hdi_text *body, hdi_text *out) {
     uint32_t function = hdi_spirv_entry_function(p->m, entry);
-    hdi_spirv_scope scope = { .kind = 'f', .header = HDI_SPIRV_NONE, .merge = HDI_SPIRV_NONE, .continue_to = HDI_SPIRV_NONE };
-    /* PoCL has clang mark each loop as not to be unrolled, and then works through it for several work-items at once; but clang
-     * drops the mark of a loop that is left where the life of a variable ends. */
+    hdi_spirv_scope scope = {
+        .kind = 'f', .header = HDI_SPIRV_NONE, .merge = HDI_SPIRV_NONE, .continue_to = HDI_SPIRV_NONE
+    };
+    /* PoCL has clang mark each loop as not to be unrolled, and then works through it for several work-items at once;
+     * but clang drops the mark of a loop that is left where the life of a variable ends. */
     p->declares_first = p->target->dialect == HDI_SPIRV_OPENCL_C;
     hdi_spirv_fold(p, function);
     if (p->target->closes_loops && !hdi_spirv_find_barriers(p)) return false;
@@ -244,16 +252,20 @@ static bool put_kernel(hdi_spirv_printer *p, uint32_t entry, hdi_text *globals, 
     return !p->stop;
 }
 
-hd_status hdi_spirv_print(const hd_allocator *allocator, const hdi_spirv_input *input, const hdi_spirv_print_target *target,
-                          hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error) {
+hd_status hdi_spirv_print(const hd_allocator *allocator, const hdi_spirv_input *input,
+                          const hdi_spirv_print_target *target, hdi_text *out_text, hdi_spirv_printed *out_printed,
+                          hd_error *error) {
     hdi_spirv_module m;
-    hdi_spirv_printer p = { .m = &m, .target = target, .spelling = hdi_spirv_spelling_of(target), .printed = out_printed };
+    hdi_spirv_printer p = {
+        .m = &m, .target = target, .spelling = hdi_spirv_spelling_of(target), .printed = out_printed
+    };
     hdi_text globals = { .allocator = allocator }, body = globals;
     uint32_t entry = 0;
     *out_printed = (hdi_spirv_printed){ 0 };
     hd_status status = hdi_spirv_module_read(allocator, input, &m, error);
     if (status == HD_OK) status = hdi_spirv_reflect(&m, input->entry, &out_printed->info, &entry);
-    if (status == HD_OK && !(hdi_spirv_begin(&p, entry) && put_kernel(&p, entry, &globals, &body, out_text))) status = m.status;
+    if (status == HD_OK && !(hdi_spirv_begin(&p, entry) && put_kernel(&p, entry, &globals, &body, out_text)))
+        status = m.status;
     hdi_text_free(&globals);
     hdi_text_free(&body);
     hdi_spirv_module_free(&m);

@@ -9,15 +9,16 @@
  *   print_types.c  names and declarations of types, literals
  *   print_wgsl.c   what WGSL does another way: memory, the head
  *   print.c        all of it around the prelude of the dialect (dialect.c)
- * The body is written in names that no dialect owns (u32, f32, make_u32x4, bits_f32, ...); preludes give them their meaning.
+ * The body is written in names that no dialect owns (u32, f32, make_u32x4, bits_f32, ...); preludes give them their
+ * meaning.
  *   Every integer is unsigned, signed instructions convert; so nothing overflows.
- *   Every instruction is a statement of its own, and works component by component: dialects need no operators on vectors.
- *   Buffers are bytes: an access computes its address from the offsets and strides that the module states, so that views of
- *   any type may share a buffer. Everything else lies in variables of plain types; arrays and matrices are structs around
- *   an array, so that values of any type can be assigned.
- *   A pointer is no value: where it is used, its variable and indices are printed.
- * WGSL is no language of that family, but near enough: statements, names and order are the same; declarations, casts, choices
- * and memory differ, and it stands beside the other where they do. */
+ *   Every instruction is a statement of its own, and works component by component: dialects need no operators on
+ *   vectors. Buffers are bytes: an access computes its address from the offsets and strides that the module states, so
+ *   that views of any type may share a buffer. Everything else lies in variables of plain types; arrays and matrices
+ *   are structs around an array, so that values of any type can be assigned. A pointer is no value: where it is used,
+ *   its variable and indices are printed.
+ * WGSL is no language of that family, but near enough: statements, names and order are the same; declarations, casts,
+ * choices and memory differ, and it stands beside the other where they do. */
 #ifndef HDI_SPIRV_PRINT_H
 #define HDI_SPIRV_PRINT_H
 
@@ -38,7 +39,8 @@ typedef enum hdi_spirv_part {
 /* How a dialect says what the preludes cannot. */
 typedef struct hdi_spirv_spelling {
     const char        *name;
-    const char        *scalar[6];     /* names of u8 u16 u32 u64 f32 f64 that a component count makes a vector; NULL: vectors are structs */
+    /* names of u8 u16 u32 u64 f32 f64 that a component count makes a vector; NULL: vectors are structs */
+    const char        *scalar[6];
     const char        *aligned;       /* struct keyword for a vector: with its alignment, %u */
     const char        *kernel;        /* the kernel's head: workgroup size %u %u %u */
     const char *const *parts[HDI_SPIRV_PART_COUNT]; /* lines up to a NULL; NULL: the dialect lacks it */
@@ -49,7 +51,8 @@ const char *const *hdi_spirv_prelude(const hdi_spirv_print_target *target, hdi_s
 enum hdi_spirv_fact {
     HDI_SPIRV_KNOWN = 1,  /* a scalar whose bits are in `bits` */
     HDI_SPIRV_NEEDED = 2, /* something that is printed depends on it */
-    HDI_SPIRV_FAR = 4,    /* declared at the top of its function: also needed outside of its own block, or the dialect wants it so */
+    /* declared at the top of its function: also needed outside of its own block, or the dialect wants it so */
+    HDI_SPIRV_FAR = 4,
     HDI_SPIRV_ATOMIC = 8  /* a variable of atomics, for WGSL */
 };
 
@@ -64,7 +67,8 @@ enum hdi_spirv_hold {
 typedef struct hdi_spirv_scope {
     char     kind; /* 'i' selection, 's' switch, 'l' loop, 'f' function */
     uint32_t header, merge, continue_to;
-    bool     continue_first; /* its continue part stands at the top of the loop, guarded by a flag, not where it is reached */
+    /* its continue part stands at the top of the loop, guarded by a flag, not where it is reached */
+    bool     continue_first;
     uint32_t continue_label; /* or at its end, behind a label of this number; 0: it does not */
     bool     in_continue;
     bool     left_by_break, left_by_return; /* from inside of a construct within it, on the way to one around it */
@@ -107,18 +111,24 @@ typedef struct hdi_spirv_printer {
 } hdi_spirv_printer;
 
 /* ---- print.c: what both outputs begin and end with ---- */
-static inline bool hdi_spirv_is_wgsl(const hdi_spirv_printer *p) { return p->target && p->target->dialect == HDI_SPIRV_WGSL; }
+static inline bool hdi_spirv_is_wgsl(const hdi_spirv_printer *p) {
+    return p->target && p->target->dialect == HDI_SPIRV_WGSL;
+}
 bool hdi_spirv_begin(hdi_spirv_printer *p, uint32_t entry_inst); /* room, and no execution mode that is not honoured */
-void hdi_spirv_find_arguments(hdi_spirv_printer *p);             /* buffers, words and lengths that the kernel is given */
+/* buffers, words and lengths that the kernel is given */
+void hdi_spirv_find_arguments(hdi_spirv_printer *p);
 void hdi_spirv_sum_shared(hdi_spirv_printer *p);
 
 /* ---- fold.c ---- */
 void hdi_spirv_fold(hdi_spirv_printer *p, uint32_t entry_function);
-static inline bool hdi_spirv_is_known(const hdi_spirv_printer *p, uint32_t def) { return p->facts[p->same[def]] & HDI_SPIRV_KNOWN; }
+static inline bool hdi_spirv_is_known(const hdi_spirv_printer *p, uint32_t def) {
+    return p->facts[p->same[def]] & HDI_SPIRV_KNOWN;
+}
 static inline uint64_t hdi_spirv_bits(const hdi_spirv_printer *p, uint32_t def) { return p->bits[p->same[def]]; }
 /* Target number `n` of the block's branch, as far as known conditions let it be taken; HDI_SPIRV_NONE: no more. */
 uint32_t hdi_spirv_way(const hdi_spirv_printer *p, uint32_t block, uint32_t n);
-/* Of two blocks that the module lets one lead to the other: does it still, with what is known? HDI_SPIRV_NONE leads nowhere. */
+/* Of two blocks that the module lets one lead to the other: does it still, with what is known? HDI_SPIRV_NONE leads
+ * nowhere. */
 bool hdi_spirv_leads(const hdi_spirv_printer *p, uint32_t from, uint32_t to);
 
 /* ---- barriers.c ---- */
@@ -145,7 +155,8 @@ typedef struct hdi_spirv_place {
 } hdi_spirv_place;
 /* Buffers and push constants are bytes; what is in another storage class is a variable of its type. */
 static inline bool hdi_spirv_is_bytes(uint32_t storage) {
-    return storage == SpvStorageClassStorageBuffer || storage == SpvStorageClassUniform || storage == SpvStorageClassPushConstant;
+    return storage == SpvStorageClassStorageBuffer || storage == SpvStorageClassUniform ||
+           storage == SpvStorageClassPushConstant;
 }
 bool hdi_spirv_find_place(hdi_spirv_printer *p, uint32_t pointer, hdi_spirv_place *at);
 /* May a vector be moved as a whole, `more` bytes on? */
@@ -168,9 +179,11 @@ void hdi_spirv_open_value(hdi_spirv_printer *p, uint32_t type);
 void hdi_spirv_close_value(hdi_spirv_printer *p, uint32_t type);
 /* Component `i` of a value: of a vector; a scalar is its own. */
 void hdi_spirv_put_component(hdi_spirv_printer *p, uint32_t def, uint32_t i);
-void hdi_spirv_put_scalar_name(hdi_spirv_printer *p, const hdi_spirv_type *type, bool as_signed); /* u32, i32, f32 ... */
+/* u32, i32, f32 ... */
+void hdi_spirv_put_scalar_name(hdi_spirv_printer *p, const hdi_spirv_type *type, bool as_signed);
 void hdi_spirv_put_zero(hdi_spirv_printer *p, uint32_t type);
-void hdi_spirv_find_types(hdi_spirv_printer *p); /* the types that declared types are made of; then they can be printed */
+/* the types that declared types are made of; then they can be printed */
+void hdi_spirv_find_types(hdi_spirv_printer *p);
 void hdi_spirv_put_types(hdi_spirv_printer *p);
 static inline void hdi_spirv_use_part(hdi_spirv_printer *p, hdi_spirv_part part) { p->parts |= 1u << part; }
 /* The type of a part of an aggregate, by index; of a vector its component. */
@@ -188,8 +201,8 @@ bool hdi_spirv_put_constant(hdi_spirv_printer *p, uint32_t def); /* one that is 
 /* "u32 v12 = " or "v12 = ", and what the statement ends with. */
 void hdi_spirv_put_result(hdi_spirv_printer *p, uint32_t def);
 void hdi_spirv_end(hdi_spirv_printer *p);
-/* A template over operands' components: $0 .. $3 operands, @0 .. @3 as signed numbers, $T $S the result's scalar type and its
- * signed form, $C the type that floats are computed in. One expression for each component of the result. */
+/* A template over operands' components: $0 .. $3 operands, @0 .. @3 as signed numbers, $T $S the result's scalar type
+ * and its signed form, $C the type that floats are computed in. One expression for each component of the result. */
 bool hdi_spirv_put_template(hdi_spirv_printer *p, uint32_t type, const char *format, const uint32_t *operands);
 /* What follows give a value; hdi_spirv_put_barrier, and stores of matrices, whole statements. */
 bool hdi_spirv_put_glsl(hdi_spirv_printer *p, uint32_t inst);
@@ -210,11 +223,13 @@ void hdi_spirv_put_source(hdi_spirv_printer *p, const hdi_spirv_source *from);
 /* "(GLOBAL f16 *)(address)": a pointer to numbers of the pointee's scalar type. */
 bool hdi_spirv_put_pointer(hdi_spirv_printer *p, uint32_t pointer, const char *qualifier, const char *type);
 static inline void hdi_spirv_put_name(hdi_spirv_printer *p, uint32_t variable) {
-    hdi_spirv_put(p, "%c%u", hdi_spirv_type_of(p->m, variable)->storage == SpvStorageClassWorkgroup ? 's' : 'l', variable);
+    hdi_spirv_put(p, "%c%u", hdi_spirv_type_of(p->m, variable)->storage == SpvStorageClassWorkgroup ? 's' : 'l',
+                  variable);
 }
 
 /* ---- print_wgsl.c ---- */
-bool hdi_spirv_wgsl_find_atomics(hdi_spirv_printer *p);         /* before the body: variables and bindings that have to be atomics */
+/* before the body: variables and bindings that have to be atomics */
+bool hdi_spirv_wgsl_find_atomics(hdi_spirv_printer *p);
 /* Of a place that was found: the expression that it is, its value, and a whole statement that writes one. */
 void hdi_spirv_wgsl_put_lvalue(hdi_spirv_printer *p, const hdi_spirv_place *at);
 bool hdi_spirv_wgsl_read(hdi_spirv_printer *p, uint32_t inst, const hdi_spirv_place *at);
@@ -222,6 +237,7 @@ bool hdi_spirv_wgsl_store(hdi_spirv_printer *p, uint32_t inst, const hdi_spirv_p
 bool hdi_spirv_wgsl_put_atomic(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode);
 bool hdi_spirv_wgsl_put_variable(hdi_spirv_printer *p, uint32_t def);
 bool hdi_spirv_wgsl_put_input(hdi_spirv_printer *p, uint32_t def);
-bool hdi_spirv_wgsl_put_shared(hdi_spirv_printer *p); /* shared memory; what stands outside of functions has no order there */
+/* shared memory; what stands outside of functions has no order there */
+bool hdi_spirv_wgsl_put_shared(hdi_spirv_printer *p);
 void hdi_spirv_wgsl_put_head(hdi_spirv_printer *p);   /* bindings, and the function's head */
 #endif

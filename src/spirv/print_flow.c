@@ -1,11 +1,11 @@
 /* print_flow.c: functions and their control flow, from the constructs that merge instructions state.
- *   A branch to the merge block of a selection falls out of its arm; of a loop or switch it is a break. On the way there a
- *   switch may have to be left as well: then a flag is raised, and asked behind the switch.
- *   A loop is `for (;;)`. Its continue part is printed where it is reached if that is in one place, or short; else it stands at
- *   the end of the loop, behind a label. WGSL has none: there it stands at the top, behind a flag that is raised after the
+ *   A branch to the merge block of a selection falls out of its arm; of a loop or switch it is a break. On the way
+ *   there a switch may have to be left as well: then a flag is raised, and asked behind the switch. A loop is `for
+ *   (;;)`. Its continue part is printed where it is reached if that is in one place, or short; else it stands at the
+ *   end of the loop, behind a label. WGSL has none: there it stands at the top, behind a flag that is raised after the
  *   first round.
- *   A phi is a variable, assigned on the ways that lead to it. A function that is called is printed in place, as a switch
- *   with one case that its returns break out of.
+ *   A phi is a variable, assigned on the ways that lead to it. A function that is called is printed in place, as a
+ *   switch with one case that its returns break out of.
  * Recursion follows constructs and calls; its depth is bounded. */
 #include "spirv/print.h"
 
@@ -13,7 +13,9 @@ typedef hdi_spirv_scope scope;
 
 static bool put_from(hdi_spirv_printer *p, uint32_t block, scope *in);
 
-static bool is_loop(const hdi_spirv_printer *p, uint32_t block) { return p->m->blocks[block].continue_to != HDI_SPIRV_NONE; }
+static bool is_loop(const hdi_spirv_printer *p, uint32_t block) {
+    return p->m->blocks[block].continue_to != HDI_SPIRV_NONE;
+}
 static void statement(hdi_spirv_printer *p, const char *text) {
     hdi_spirv_line(p);
     hdi_spirv_put(p, "%s\n", text);
@@ -28,7 +30,8 @@ static void put_flag(hdi_spirv_printer *p, const char *name, uint32_t number) {
 
 static uint32_t phi_source(const hdi_spirv_printer *p, const uint32_t *words, uint32_t from) {
     for (uint32_t i = 3; i < words[0] >> 16; i += 2)
-        if (p->m->defs[hdi_spirv_find(p->m, words[i + 1])].detail == from) return p->same[hdi_spirv_find(p->m, words[i])];
+        if (p->m->defs[hdi_spirv_find(p->m, words[i + 1])].detail == from)
+            return p->same[hdi_spirv_find(p->m, words[i])];
     return 0;
 }
 
@@ -38,8 +41,8 @@ static bool is_live_phi(const hdi_spirv_printer *p, uint32_t def) {
 }
 static bool is_undef(const hdi_spirv_printer *p, uint32_t def) { return hdi_spirv_def_opcode(p->m, def) == SpvOpUndef; }
 
-/* The assignments of the way `from` -> `to`. They count as made at once: where one reads a phi that another one writes, all
- * values are kept aside first. */
+/* The assignments of the way `from` -> `to`. They count as made at once: where one reads a phi that another one writes,
+ * all values are kept aside first. */
 static void put_copies(hdi_spirv_printer *p, uint32_t from, uint32_t to) {
     const hdi_spirv_module *m = p->m;
     uint32_t first = m->blocks[to].inst_first + 1, mark = ++p->next_mark, end = first;
@@ -81,7 +84,8 @@ static way way_of(const hdi_spirv_printer *p, uint32_t to, scope *in, scope **ou
         if (s->kind == 's' && s == in && p->m->blocks[to].falls_from != HDI_SPIRV_NONE &&
             p->m->blocks[to].construct == s->header)
             return FALLS;
-        bool at_top = s->kind == 'l' && s->in_continue && s->continue_first; /* what follows the continue part is the header */
+        /* what follows the continue part is the header */
+        bool at_top = s->kind == 'l' && s->in_continue && s->continue_first;
         if (s->kind == 'l' && to == s->header && (!at_top || plain)) return at_top ? FALLS : RETURNS_TO_HEADER;
         if (s->kind == 'l' && to == s->continue_to && !s->in_continue) return CONTINUES;
         plain &= s->kind == 'i';
@@ -99,7 +103,8 @@ static void put_break(hdi_spirv_printer *p, scope *in, scope *target) {
         *(returns ? &s->left_by_return : &s->left_by_break) = true;
     }
     hdi_spirv_line(p);
-    if (flagged) hdi_spirv_put(p, "%s%u = true; ", returns ? "returned" : "left", returns ? target->call : target->header);
+    if (flagged)
+        hdi_spirv_put(p, "%s%u = true; ", returns ? "returned" : "left", returns ? target->call : target->header);
     hdi_spirv_put(p, "break;\n");
 }
 
@@ -199,7 +204,9 @@ static bool put_two_ways(hdi_spirv_printer *p, uint32_t block, uint32_t conditio
 }
 
 static bool put_selection(hdi_spirv_printer *p, uint32_t block, scope *in, uint32_t *out_next) {
-    scope s = { .kind = 'i', .header = block, .merge = p->m->blocks[block].merge, .continue_to = HDI_SPIRV_NONE, .outer = in };
+    scope s = {
+        .kind = 'i', .header = block, .merge = p->m->blocks[block].merge, .continue_to = HDI_SPIRV_NONE, .outer = in
+    };
     bool fine;
     if (p->only_way[block] != HDI_SPIRV_NONE) {
         size_t begin = text_end(p);
@@ -237,12 +244,14 @@ static bool put_conditional(hdi_spirv_printer *p, uint32_t block, scope *in, uin
 /* "case 1u: case 2u: default:", or "case 1u, 2u, default:", of the ways that lead to `to`. */
 static void put_labels(hdi_spirv_printer *p, uint32_t inst, uint32_t to) {
     const uint32_t *words = hdi_spirv_words(p->m, inst);
-    uint32_t width = hdi_spirv_type_of(p->m, hdi_spirv_find(p->m, words[1]))->width, mask = width < 32 ? (1u << width) - 1 : UINT32_MAX;
+    uint32_t width = hdi_spirv_type_of(p->m, hdi_spirv_find(p->m, words[1]))->width,
+             mask = width < 32 ? (1u << width) - 1 : UINT32_MAX;
     const bool wgsl = hdi_spirv_is_wgsl(p);
     hdi_spirv_line(p);
     if (wgsl) hdi_spirv_put(p, "case ");
     for (uint32_t at = 3; at < words[0] >> 16; at += 2)
-        if (p->m->defs[hdi_spirv_find(p->m, words[at + 1])].detail == to) hdi_spirv_put(p, wgsl ? "%uu, " : "case %uu: ", words[at] & mask);
+        if (p->m->defs[hdi_spirv_find(p->m, words[at + 1])].detail == to)
+            hdi_spirv_put(p, wgsl ? "%uu, " : "case %uu: ", words[at] & mask);
     if (p->m->defs[hdi_spirv_find(p->m, words[2])].detail == to) hdi_spirv_put(p, wgsl ? "default" : "default: ");
     hdi_spirv_put(p, wgsl ? ": {\n" : "{\n");
 }
@@ -254,7 +263,8 @@ static void print_again(hdi_spirv_printer *p, uint32_t block) {
         if (p->reached[b] && hdi_spirv_dominates(&p->m->tree, block, b)) p->done[b] = 0;
 }
 
-/* One case and those that it goes on to. WGSL has no way from a case into the next: there those stand in it, and are cases too. */
+/* One case and those that it goes on to. WGSL has no way from a case into the next: there those stand in it, and are
+ * cases too. */
 static bool put_case(hdi_spirv_printer *p, uint32_t block, uint32_t to, scope *s) {
     bool known = p->only_way[block] != HDI_SPIRV_NONE, falls = false, wgsl = hdi_spirv_is_wgsl(p);
     for (uint32_t next; to != HDI_SPIRV_NONE; to = next, falls = true) {
@@ -289,10 +299,14 @@ static bool does_nothing(const char *text, bool wgsl) {
 static bool put_switch(hdi_spirv_printer *p, uint32_t block, scope *in, uint32_t *out_next) {
     const hdi_spirv_module *m = p->m;
     uint32_t inst = m->blocks[block].inst_end, only = p->only_way[block], mark = ++p->next_mark;
-    if (hdi_spirv_length(m, inst) > 2 * HDI_SPIRV_MAX_CASES) return hdi_spirv_beyond(p->m, inst, "more than %u cases", HDI_SPIRV_MAX_CASES);
-    scope s = { .kind = 's', .header = block, .merge = m->blocks[block].merge, .continue_to = HDI_SPIRV_NONE, .outer = in };
+    if (hdi_spirv_length(m, inst) > 2 * HDI_SPIRV_MAX_CASES)
+        return hdi_spirv_beyond(p->m, inst, "more than %u cases", HDI_SPIRV_MAX_CASES);
+    scope s = {
+        .kind = 's', .header = block, .merge = m->blocks[block].merge, .continue_to = HDI_SPIRV_NONE, .outer = in
+    };
     for (uint32_t n = 0, to; only == HDI_SPIRV_NONE && (to = hdi_spirv_way(p, block, n)) != HDI_SPIRV_NONE; n++)
-        if (to != s.merge && m->blocks[to].construct == block && m->blocks[to].falls_from != HDI_SPIRV_NONE) put_copies(p, block, to);
+        if (to != s.merge && m->blocks[to].construct == block && m->blocks[to].falls_from != HDI_SPIRV_NONE)
+            put_copies(p, block, to);
     size_t begin = text_end(p);
     hdi_spirv_line(p);
     if (only != HDI_SPIRV_NONE) hdi_spirv_put(p, "switch (0u) {\n");
@@ -356,7 +370,8 @@ static bool put_call(hdi_spirv_printer *p, uint32_t inst, scope *in) {
         }
     }
     memset(p->done + function->block_first, 0, function->block_count);
-    scope s = { .kind = 'f', .header = HDI_SPIRV_NONE, .merge = HDI_SPIRV_NONE, .continue_to = HDI_SPIRV_NONE, .call = def, .outer = in };
+    scope s = { .kind = 'f', .header = HDI_SPIRV_NONE, .merge = HDI_SPIRV_NONE, .continue_to = HDI_SPIRV_NONE,
+                .call = def, .outer = in };
     bool fine = hdi_spirv_put_function(p, index, &s);
     p->indent--;
     statement(p, hdi_spirv_is_wgsl(p) ? "}" : "} break;");
@@ -389,7 +404,8 @@ static bool put_block(hdi_spirv_printer *p, uint32_t block, scope *in, uint32_t 
 
 /* ---- loops ---- */
 
-/* May the continue part be printed in each place that leads to it? It is one short block, or there is one such place. */
+/* May the continue part be printed in each place that leads to it? It is one short block, or there is one such
+ * place. */
 static bool is_continued_in_place(const hdi_spirv_printer *p, uint32_t header) {
     const hdi_spirv_module *m = p->m;
     uint32_t part = m->blocks[header].continue_to, ways = 0;
@@ -415,8 +431,8 @@ static bool is_continued_in_place(const hdi_spirv_printer *p, uint32_t header) {
 static bool put_loop(hdi_spirv_printer *p, uint32_t block, scope *in) {
     const hdi_spirv_block *header = &p->m->blocks[block];
     scope s = { .kind = 'l', .header = block, .merge = header->merge, .continue_to = header->continue_to, .outer = in };
-    const bool closes =
-        p->target->closes_loops && p->holds[block] & HDI_SPIRV_HOLDS_BARRIER && !(p->holds[block] & HDI_SPIRV_HOLDS_RETURN);
+    const bool closes = p->target->closes_loops && p->holds[block] & HDI_SPIRV_HOLDS_BARRIER &&
+                        !(p->holds[block] & HDI_SPIRV_HOLDS_RETURN);
     const bool closes_rounds = closes && p->holds[block] & HDI_SPIRV_MISSES_BARRIER && header->continue_to != block;
     const bool apart = closes_rounds || (p->reached[header->continue_to] && !is_continued_in_place(p, block));
     s.continue_first = apart && hdi_spirv_is_wgsl(p);
@@ -477,7 +493,8 @@ static bool put_from(hdi_spirv_printer *p, uint32_t block, scope *in) {
             break;
         }
         if (p->done[block])
-            return hdi_spirv_unsupported(p->m, p->m->blocks[block].inst_first, "the block is entered in two places, and is no merge block");
+            return hdi_spirv_unsupported(p->m, p->m->blocks[block].inst_first,
+                                         "the block is entered in two places, and is no merge block");
         p->done[block] = 1;
         if (is_loop(p, block)) {
             fine = put_loop(p, block, in);
@@ -504,8 +521,10 @@ static bool put_declarations(hdi_spirv_printer *p, const hdi_spirv_function *fun
             uint32_t def = hdi_spirv_find(m, hdi_spirv_words(m, i)[2]), type_def = m->defs[def].type;
             const hdi_spirv_type *type = hdi_spirv_type_at(m, type_def);
             if (p->same[def] != def || !(p->facts[def] & HDI_SPIRV_NEEDED)) continue;
-            const bool variable = opcode == SpvOpVariable, is_declared = opcode == SpvOpPhi || p->facts[def] & HDI_SPIRV_FAR;
-            if (!variable && (!is_declared || type->kind == 'p' || (opcode == SpvOpUndef && hdi_spirv_is_plain(type)))) continue;
+            const bool variable = opcode == SpvOpVariable,
+                       is_declared = opcode == SpvOpPhi || p->facts[def] & HDI_SPIRV_FAR;
+            if (!variable && (!is_declared || type->kind == 'p' || (opcode == SpvOpUndef && hdi_spirv_is_plain(type))))
+                continue;
             if (!variable && type_def == open) {
                 hdi_spirv_put(p, ", v%u", def);
                 continue;

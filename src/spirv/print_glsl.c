@@ -1,16 +1,19 @@
-/* print_glsl.c: instructions of GLSL.std.450. Most are a template by number (print_ops.c); those that pack numbers or look
- * at a whole vector are written out. */
+/* print_glsl.c: instructions of GLSL.std.450. Most are a template by number (print_ops.c); those that pack numbers or
+ * look at a whole vector are written out. */
 #include "spirv/print.h"
 
 static const char *const templates[] = {
     [1] = "rint($0)", [2] = "rint($0)", [3] = "trunc($0)", [4] = "fabs($0)", [5] = "@0 < 0 ? 0u - $0 : $0",
-    [6] = "$0 > 0 ? ($C)1 : $0 < 0 ? -($C)1 : ($C)0", [7] = "@0 > 0 ? ($T)1 : @0 < 0 ? ($T)-1 : ($T)0", [8] = "floor($0)", [9] = "ceil($0)",
+    [6] = "$0 > 0 ? ($C)1 : $0 < 0 ? -($C)1 : ($C)0", [7] = "@0 > 0 ? ($T)1 : @0 < 0 ? ($T)-1 : ($T)0",
+    [8] = "floor($0)", [9] = "ceil($0)",
     [10] = "$0 - floor($0)", [11] = "$0 * 0x1.1df46ap-6f", [12] = "$0 * 0x1.ca5dc2p+5f",
     [13] = "sin($0)", [14] = "cos($0)", [15] = "tan($0)", [16] = "asin($0)", [17] = "acos($0)", [18] = "atan($0)",
     [19] = "sinh($0)", [20] = "cosh($0)", [21] = "tanh($0)", [22] = "asinh($0)", [23] = "acosh($0)", [24] = "atanh($0)",
-    [25] = "atan2($0, $1)", [26] = "pow($0, $1)", [27] = "exp($0)", [28] = "log($0)", [29] = "exp2($0)", [30] = "log2($0)",
+    [25] = "atan2($0, $1)", [26] = "pow($0, $1)", [27] = "exp($0)", [28] = "log($0)", [29] = "exp2($0)",
+    [30] = "log2($0)",
     [31] = "sqrt($0)", [32] = "rsqrt($0)",
-    [37] = "fmin($0, $1)", [38] = "$0 < $1 ? $0 : $1", [39] = "@0 < @1 ? $0 : $1", [40] = "fmax($0, $1)", [41] = "$0 > $1 ? $0 : $1",
+    [37] = "fmin($0, $1)", [38] = "$0 < $1 ? $0 : $1", [39] = "@0 < @1 ? $0 : $1", [40] = "fmax($0, $1)",
+    [41] = "$0 > $1 ? $0 : $1",
     [42] = "@0 > @1 ? $0 : $1", [43] = "fmin(fmax($0, $1), $2)", [44] = "$0 < $1 ? $1 : $0 > $2 ? $2 : $0",
     [45] = "@0 < @1 ? $1 : @0 > @2 ? $2 : $0", [46] = "$0 * (1.0f - $2) + $1 * $2", [48] = "$1 < $0 ? ($C)0 : ($C)1",
     [49] = "smooth_step($0, $1, $2)", [50] = "fma($0, $1, $2)", [53] = "ldexp($0, @1)",
@@ -20,7 +23,8 @@ static const char *const templates[] = {
 
 /* Where WGSL writes them another way. */
 static const char *const wgsl_templates[] = {
-    [5] = "u32(abs(@0))", [6] = "sign($0)", [7] = "u32(sign(@0))", [38] = "min($0, $1)", [39] = "u32(min(@0, @1))", [41] = "max($0, $1)",
+    [5] = "u32(abs(@0))", [6] = "sign($0)", [7] = "u32(sign(@0))", [38] = "min($0, $1)", [39] = "u32(min(@0, @1))",
+    [41] = "max($0, $1)",
     [42] = "u32(max(@0, @1))", [44] = "min(max($0, $1), $2)", [45] = "u32(min(max(@0, @1), @2))", [48] = "step($0, $1)",
 };
 
@@ -88,8 +92,8 @@ static void put_cross(hdi_spirv_printer *p, uint32_t type_def, uint32_t a, uint3
 
 typedef struct packing { uint32_t number, count, bits; bool is_signed; const char *largest; } packing;
 static const packing packings[] = {
-    { 54, 4, 8, true, "127.0f" }, { 55, 4, 8, false, "255.0f" }, { 56, 2, 16, true, "32767.0f" }, { 57, 2, 16, false, "65535.0f" },
-    { 58, 2, 16, false, NULL }, /* halves */
+    { 54, 4, 8, true, "127.0f" },     { 55, 4, 8, false, "255.0f" }, { 56, 2, 16, true, "32767.0f" },
+    { 57, 2, 16, false, "65535.0f" }, { 58, 2, 16, false, NULL }, /* halves */
 };
 
 static void put_pack(hdi_spirv_printer *p, const packing *kind, uint32_t vector) {
@@ -99,7 +103,9 @@ static void put_pack(hdi_spirv_printer *p, const packing *kind, uint32_t vector)
         else hdi_spirv_put(p, kind->is_signed ? "((u32)(i32)rint(fmin(fmax(" : "((u32)rint(fmin(fmax(");
         hdi_spirv_put_component(p, vector, i);
         if (!kind->largest) hdi_spirv_put(p, ")");
-        else hdi_spirv_put(p, ", %s), 1.0f) * %s) & %uu)", kind->is_signed ? "-1.0f" : "0.0f", kind->largest, (1u << kind->bits) - 1);
+        else
+            hdi_spirv_put(p, ", %s), 1.0f) * %s) & %uu)", kind->is_signed ? "-1.0f" : "0.0f", kind->largest,
+                          (1u << kind->bits) - 1);
         if (i) hdi_spirv_put(p, " << %uu", i * kind->bits);
     }
 }
@@ -146,7 +152,8 @@ static bool put_packing(hdi_spirv_printer *p, uint32_t number, uint32_t type_def
 /* ---- one instruction ---- */
 
 /* Two results in a struct. */
-static void put_two(hdi_spirv_printer *p, uint32_t type_def, const char *first, const char *second, const uint32_t *operands) {
+static void put_two(hdi_spirv_printer *p, uint32_t type_def, const char *first, const char *second,
+                    const uint32_t *operands) {
     hdi_spirv_open_value(p, type_def);
     hdi_spirv_put_template(p, hdi_spirv_part_type(p->m, type_def, 0), first, operands);
     hdi_spirv_put(p, ", ");
@@ -157,11 +164,13 @@ static void put_two(hdi_spirv_printer *p, uint32_t type_def, const char *first, 
 bool hdi_spirv_put_glsl(hdi_spirv_printer *p, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(p->m, inst);
     uint32_t number = words[4], operands[4] = { 0 }, type_def = hdi_spirv_find(p->m, words[1]);
-    for (uint32_t i = 0; i < 4 && 5 + i < words[0] >> 16; i++) operands[i] = p->same[hdi_spirv_find(p->m, words[5 + i])];
+    for (uint32_t i = 0; i < 4 && 5 + i < words[0] >> 16; i++)
+        operands[i] = p->same[hdi_spirv_find(p->m, words[5 + i])];
     if (number < HDI_COUNT(templates) && templates[number]) {
         bool bits = number >= 73 && number <= 75;
         hdi_spirv_use_part(p, bits ? HDI_SPIRV_PART_BITS : HDI_SPIRV_PART_MATH);
-        const char *const other = hdi_spirv_is_wgsl(p) && number < HDI_COUNT(wgsl_templates) ? wgsl_templates[number] : NULL;
+        const char *const other =
+            hdi_spirv_is_wgsl(p) && number < HDI_COUNT(wgsl_templates) ? wgsl_templates[number] : NULL;
         return hdi_spirv_put_template(p, type_def, other ? other : templates[number], operands);
     }
     if (put_packing(p, number, type_def, operands[0])) return true;
@@ -181,6 +190,8 @@ bool hdi_spirv_put_glsl(hdi_spirv_printer *p, uint32_t inst) {
         return true;
     case 68: put_cross(p, type_def, operands[0], operands[1]); return true;
     case 69: put_normalize(p, type_def, operands[0]); return true;
-    default: return hdi_spirv_unsupported(p->m, inst, "GLSL.std.450 %s has no form in %s", refused_name(number), p->spelling->name);
+    default:
+        return hdi_spirv_unsupported(p->m, inst, "GLSL.std.450 %s has no form in %s", refused_name(number),
+                                     p->spelling->name);
     }
 }

@@ -1,9 +1,12 @@
-/* print_groups.c: what invocations do together: barriers, subgroups, cooperative matrices. The preludes hold the bodies, as
- * functions on u32, i32 and f32; other numbers of up to 32 bits are widened for them. A dialect without subgroups gets
- * them through shared memory, 32 lanes of a workgroup at a time: every invocation has to come along then (uniform.c). */
+/* print_groups.c: what invocations do together: barriers, subgroups, cooperative matrices. The preludes hold the
+ * bodies, as functions on u32, i32 and f32; other numbers of up to 32 bits are widened for them. A dialect without
+ * subgroups gets them through shared memory, 32 lanes of a workgroup at a time: every invocation has to come along then
+ * (uniform.c). */
 #include "spirv/print.h"
 
-static uint32_t def_at(const hdi_spirv_printer *p, const uint32_t *words, uint32_t at) { return p->same[hdi_spirv_find(p->m, words[at])]; }
+static uint32_t def_at(const hdi_spirv_printer *p, const uint32_t *words, uint32_t at) {
+    return p->same[hdi_spirv_find(p->m, words[at])];
+}
 
 /* ---- barriers ---- */
 
@@ -15,7 +18,9 @@ bool hdi_spirv_put_barrier(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode)
     hdi_spirv_known(p->m, hdi_spirv_find(p->m, words[control ? 3 : 2]), &semantics);
     bool of_subgroup = control && scope == SpvScopeSubgroup;
     if (hdi_spirv_is_wgsl(p) && (!control || of_subgroup))
-        return hdi_spirv_unsupported(p->m, inst, control ? "WGSL has no barrier of a subgroup" : "WGSL has no memory barrier of its own");
+        return hdi_spirv_unsupported(p->m, inst,
+                                     control ? "WGSL has no barrier of a subgroup"
+                                             : "WGSL has no memory barrier of its own");
     if (of_subgroup) hdi_spirv_use_part(p, HDI_SPIRV_PART_SUBGROUPS);
     hdi_spirv_line(p);
     if (!control) hdi_spirv_put(p, "FENCE();\n");
@@ -28,14 +33,16 @@ bool hdi_spirv_put_barrier(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode)
 
 /* add, mul, ... of the sums, by opcode; the letter says as what they are computed. */
 static const char *sum_name(uint32_t opcode, char *out_kind) {
-    static const struct { uint32_t opcode; char kind; const char *name; } sums[] = {
-        { SpvOpGroupNonUniformIAdd, 'u', "add" }, { SpvOpGroupNonUniformFAdd, 'f', "add" }, { SpvOpGroupNonUniformIMul, 'u', "mul" },
-        { SpvOpGroupNonUniformFMul, 'f', "mul" }, { SpvOpGroupNonUniformSMin, 'i', "min" }, { SpvOpGroupNonUniformUMin, 'u', "min" },
-        { SpvOpGroupNonUniformFMin, 'f', "min" }, { SpvOpGroupNonUniformSMax, 'i', "max" }, { SpvOpGroupNonUniformUMax, 'u', "max" },
-        { SpvOpGroupNonUniformFMax, 'f', "max" }, { SpvOpGroupNonUniformBitwiseAnd, 'u', "and" },
-        { SpvOpGroupNonUniformBitwiseOr, 'u', "or" },
+    static const struct { uint32_t opcode; char kind; const char *name;
+    } sums[] = {
+        { SpvOpGroupNonUniformIAdd, 'u', "add" },       { SpvOpGroupNonUniformFAdd, 'f', "add" },
+        { SpvOpGroupNonUniformIMul, 'u', "mul" },       { SpvOpGroupNonUniformFMul, 'f', "mul" },
+        { SpvOpGroupNonUniformSMin, 'i', "min" },       { SpvOpGroupNonUniformUMin, 'u', "min" },
+        { SpvOpGroupNonUniformFMin, 'f', "min" },       { SpvOpGroupNonUniformSMax, 'i', "max" },
+        { SpvOpGroupNonUniformUMax, 'u', "max" },       { SpvOpGroupNonUniformFMax, 'f', "max" },
+        { SpvOpGroupNonUniformBitwiseAnd, 'u', "and" }, { SpvOpGroupNonUniformBitwiseOr, 'u', "or" },
         { SpvOpGroupNonUniformBitwiseXor, 'u', "xor" }, { SpvOpGroupNonUniformLogicalAnd, 'u', "and" },
-        { SpvOpGroupNonUniformLogicalOr, 'u', "or" }, { SpvOpGroupNonUniformLogicalXor, 'u', "xor" },
+        { SpvOpGroupNonUniformLogicalOr, 'u', "or" },   { SpvOpGroupNonUniformLogicalXor, 'u', "xor" },
     };
     for (size_t i = 0; i < HDI_COUNT(sums); i++)
         if (sums[i].opcode == opcode) return *out_kind = sums[i].kind, sums[i].name;
@@ -47,10 +54,14 @@ static const char *move_format(uint32_t opcode, bool floats) {
     switch (opcode) {
     case SpvOpGroupNonUniformBroadcast: case SpvOpGroupNonUniformShuffle:
         return floats ? "sg_read_f32($0, $1)" : "($T)sg_read_u32((u32)$0, $1)";
-    case SpvOpGroupNonUniformBroadcastFirst: return floats ? "sg_read_f32($0, sg_first())" : "($T)sg_read_u32((u32)$0, sg_first())";
-    case SpvOpGroupNonUniformShuffleXor: return floats ? "sg_read_f32($0, SG_LANE ^ $1)" : "($T)sg_read_u32((u32)$0, SG_LANE ^ $1)";
-    case SpvOpGroupNonUniformShuffleUp: return floats ? "sg_read_f32($0, SG_LANE - $1)" : "($T)sg_read_u32((u32)$0, SG_LANE - $1)";
-    case SpvOpGroupNonUniformShuffleDown: return floats ? "sg_read_f32($0, SG_LANE + $1)" : "($T)sg_read_u32((u32)$0, SG_LANE + $1)";
+    case SpvOpGroupNonUniformBroadcastFirst:
+        return floats ? "sg_read_f32($0, sg_first())" : "($T)sg_read_u32((u32)$0, sg_first())";
+    case SpvOpGroupNonUniformShuffleXor:
+        return floats ? "sg_read_f32($0, SG_LANE ^ $1)" : "($T)sg_read_u32((u32)$0, SG_LANE ^ $1)";
+    case SpvOpGroupNonUniformShuffleUp:
+        return floats ? "sg_read_f32($0, SG_LANE - $1)" : "($T)sg_read_u32((u32)$0, SG_LANE - $1)";
+    case SpvOpGroupNonUniformShuffleDown:
+        return floats ? "sg_read_f32($0, SG_LANE + $1)" : "($T)sg_read_u32((u32)$0, SG_LANE + $1)";
     case SpvOpGroupNonUniformQuadBroadcast:
         return floats ? "sg_read_f32($0, (SG_LANE & ~3u) | $1)" : "($T)sg_read_u32((u32)$0, (SG_LANE & ~3u) | $1)";
     case SpvOpGroupNonUniformQuadSwap:
@@ -59,15 +70,19 @@ static const char *move_format(uint32_t opcode, bool floats) {
     }
 }
 
-static bool put_sum_of_lanes(hdi_spirv_printer *p, const uint32_t *words, const char *name, char kind, uint32_t type_def) {
+static bool put_sum_of_lanes(hdi_spirv_printer *p, const uint32_t *words, const char *name, char kind,
+                             uint32_t type_def) {
     static const char *const ways[] = { "reduce", "inclusive", "exclusive", "cluster" };
     const hdi_spirv_type *type = hdi_spirv_type_at(p->m, type_def);
-    uint32_t operands[2] = { def_at(p, words, 5), words[4] == SpvGroupOperationClusteredReduce ? def_at(p, words, 6) : 0 };
+    uint32_t operands[2] = { def_at(p, words, 5),
+                             words[4] == SpvGroupOperationClusteredReduce ? def_at(p, words, 6) : 0 };
     char format[80];
     size_t at = 0;
     const char *scalar = kind == 'f' ? "f32" : kind == 'i' ? "i32" : "u32";
-    const char *pieces[] = { kind == 'f' ? "sg_" : type->kind == 'b' ? "0u != sg_" : "($T)sg_", ways[words[4]], "(", name, ", ", scalar,
-                             kind == 'f' ? ", $0" : kind == 'i' ? ", (i32)@0" : ", (u32)$0", operands[1] ? ", $1)" : ")" };
+    const char *pieces[] = { kind == 'f' ? "sg_" : type->kind == 'b' ? "0u != sg_" : "($T)sg_", ways[words[4]], "(",
+                             name, ", ", scalar,
+                             kind == 'f' ? ", $0" : kind == 'i' ? ", (i32)@0" : ", (u32)$0",
+                             operands[1] ? ", $1)" : ")" };
     for (size_t i = 0; i < HDI_COUNT(pieces); i++) {
         size_t length = strlen(pieces[i]);
         memcpy(format + at, pieces[i], length);
@@ -83,7 +98,8 @@ static bool put_ballot(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode, con
     uint32_t a = def_at(p, words, opcode == SpvOpGroupNonUniformBallotBitCount ? 5 : 4);
     switch (opcode) {
     case SpvOpGroupNonUniformBallot:
-        hdi_spirv_put(p, "make_%t((u32)sg_ballot(%v), (u32)(sg_ballot(%v) >> 32u), 0u, 0u)", hdi_spirv_find(p->m, words[1]), a, a);
+        hdi_spirv_put(p, "make_%t((u32)sg_ballot(%v), (u32)(sg_ballot(%v) >> 32u), 0u, 0u)",
+                      hdi_spirv_find(p->m, words[1]), a, a);
         return true;
     case SpvOpGroupNonUniformInverseBallot: hdi_spirv_put(p, "sg_bit("); break;
     case SpvOpGroupNonUniformBallotBitExtract: hdi_spirv_put(p, "sg_bit("); break;
@@ -164,7 +180,8 @@ void hdi_spirv_put_matrix_type(hdi_spirv_printer *p, uint32_t type_def) {
     hdi_spirv_put(p, "> t%u;\n", type_def);
 }
 
-/* A x B + C of the sizes and types that matrix units have wherever there are some: 16 x 16 x 16, halves, sums of f32. */
+/* A x B + C of the sizes and types that matrix units have wherever there are some: 16 x 16 x 16, halves, sums of
+ * f32. */
 static bool is_taken(hdi_spirv_printer *p, uint32_t inst, uint32_t type_def) {
     uint64_t size[3];
     sizes(p, type_def, size);
@@ -177,18 +194,23 @@ static bool put_matrix_access(hdi_spirv_printer *p, uint32_t inst, const uint32_
     const hdi_spirv_module *m = p->m;
     uint32_t matrix = def_at(p, words, 2), at = store ? 3 : 4, length = words[0] >> 16;
     uint32_t pointer = hdi_spirv_find(m, words[store ? 1 : 3]);
-    const hdi_spirv_type *type = hdi_spirv_type_of(m, matrix), *behind = hdi_spirv_type_at(m, hdi_spirv_type_of(m, pointer)->element);
+    const hdi_spirv_type *type = hdi_spirv_type_of(m, matrix),
+                         *behind = hdi_spirv_type_at(m, hdi_spirv_type_of(m, pointer)->element);
     uint64_t layout = 0, use = 0;
     hdi_spirv_known(m, hdi_spirv_find(m, words[at]), &layout);
     if (!is_taken(p, inst, m->defs[matrix].type)) return false;
-    if (layout > 1 || length <= at + 1) return hdi_spirv_unsupported(p->m, inst, "a layout other than by rows or columns with a stride");
+    if (layout > 1 || length <= at + 1)
+        return hdi_spirv_unsupported(p->m, inst, "a layout other than by rows or columns with a stride");
     uint32_t behind_bytes = behind->width / 8 * behind->count;
-    bool sums = hdi_spirv_known(m, hdi_spirv_find(m, hdi_spirv_def_words(m, m->defs[matrix].type)[6]), &use) && use == 2;
+    bool sums =
+        hdi_spirv_known(m, hdi_spirv_find(m, hdi_spirv_def_words(m, m->defs[matrix].type)[6]), &use) && use == 2;
     if (store) hdi_spirv_line(p);
-    hdi_spirv_put(p, store ? "matrix_store(" : sums ? "matrix_load_sums<%t>(" : "matrix_load<%t>(", m->defs[matrix].type);
+    hdi_spirv_put(p, store ? "matrix_store(" : sums ? "matrix_load_sums<%t>(" : "matrix_load<%t>(",
+                  m->defs[matrix].type);
     if (!hdi_spirv_put_pointer(p, pointer, "", type->width == 16 ? "f16" : "f32")) return false;
     if (store) hdi_spirv_put(p, ", %v", matrix);
-    hdi_spirv_put(p, ", %v * %uu / %uu, %s)", hdi_spirv_find(m, words[at + 1]), behind_bytes, type->width / 8, layout ? "true" : "false");
+    hdi_spirv_put(p, ", %v * %uu / %uu, %s)", hdi_spirv_find(m, words[at + 1]), behind_bytes, type->width / 8,
+                  layout ? "true" : "false");
     if (store) hdi_spirv_end(p);
     return true;
 }
@@ -215,7 +237,8 @@ bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) 
     case HDI_SPIRV_COOPERATIVE_MATRIX_MUL_ADD:
         hdi_spirv_put(p, "matrix_multiply(%v, %v, %v)", def_at(p, words, 3), def_at(p, words, 4), def_at(p, words, 5));
         return true;
-    case HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH: hdi_spirv_put(p, "matrix_length<%t>()", hdi_spirv_find(m, words[3])); return true;
+    case HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH:
+        hdi_spirv_put(p, "matrix_length<%t>()", hdi_spirv_find(m, words[3])); return true;
     case SpvOpConstantComposite: case SpvOpSpecConstantComposite: case SpvOpCompositeConstruct:
         hdi_spirv_put(p, "matrix_fill<%t>(%v)", hdi_spirv_find(m, words[1]), def_at(p, words, 3));
         return is_taken(p, inst, hdi_spirv_find(m, words[1]));

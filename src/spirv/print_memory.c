@@ -1,6 +1,6 @@
-/* print_memory.c: what goes through pointers. A pointer into a variable is a C expression, s12.e[v5].x; one into a buffer
- * or the push constants is an offset in bytes, computed from the strides and offsets that the module states, and values
- * are read and written number by number, or a vector at a time where its alignment is sure. */
+/* print_memory.c: what goes through pointers. A pointer into a variable is a C expression, s12.e[v5].x; one into a
+ * buffer or the push constants is an offset in bytes, computed from the strides and offsets that the module states, and
+ * values are read and written number by number, or a vector at a time where its alignment is sure. */
 #include "spirv/print.h"
 
 typedef hdi_spirv_place place;
@@ -56,7 +56,8 @@ bool hdi_spirv_put_variable(hdi_spirv_printer *p, uint32_t def) {
     hdi_spirv_line(p);
     hdi_spirv_put(p, shared ? "SHARED %t " : "%t ", pointer->element);
     hdi_spirv_put_name(p, def);
-    if (hdi_spirv_length(m, m->defs[def].inst) > 4) hdi_spirv_put(p, " = %v", hdi_spirv_find(m, hdi_spirv_def_words(m, def)[4]));
+    if (hdi_spirv_length(m, m->defs[def].inst) > 4)
+        hdi_spirv_put(p, " = %v", hdi_spirv_find(m, hdi_spirv_def_words(m, def)[4]));
     hdi_spirv_end(p);
     return true;
 }
@@ -138,7 +139,8 @@ static bool put_read(hdi_spirv_printer *p, const place *at, uint64_t more) {
 
 void hdi_spirv_put_source(hdi_spirv_printer *p, const hdi_spirv_source *from) {
     uint32_t type_def = p->m->defs[p->same[from->value]].type;
-    if (from->depth == 1 && hdi_spirv_is_vector(hdi_spirv_type_at(p->m, type_def))) { /* of a value that may be no variable */
+    /* of a value that may be no variable */
+    if (from->depth == 1 && hdi_spirv_is_vector(hdi_spirv_type_at(p->m, type_def))) {
         hdi_spirv_put_component(p, from->value, from->path[0]);
         return;
     }
@@ -176,8 +178,10 @@ static bool put_write(hdi_spirv_printer *p, const place *at, uint64_t more, cons
 /* ---- loads and stores ---- */
 
 static bool fits(hdi_spirv_printer *p, uint32_t inst, const place *at) {
-    return !hdi_spirv_is_bytes(at->storage) || hdi_spirv_number_count(p->m, at->type, HDI_SPIRV_MAX_COPIED) <= HDI_SPIRV_MAX_COPIED ||
-           hdi_spirv_unsupported(p->m, inst, "a copy of more than %u numbers from or to a buffer at once", HDI_SPIRV_MAX_COPIED);
+    return !hdi_spirv_is_bytes(at->storage) ||
+           hdi_spirv_number_count(p->m, at->type, HDI_SPIRV_MAX_COPIED) <= HDI_SPIRV_MAX_COPIED ||
+           hdi_spirv_unsupported(p->m, inst, "a copy of more than %u numbers from or to a buffer at once",
+                                 HDI_SPIRV_MAX_COPIED);
 }
 
 static bool read_value(hdi_spirv_printer *p, uint32_t inst, const place *at) {
@@ -239,8 +243,9 @@ static bool array_length(hdi_spirv_printer *p, uint32_t inst) {
     if (!hdi_spirv_find_place(p, hdi_spirv_find(m, words[3]), &at)) return false;
     uint32_t binding = hdi_spirv_decor_of(m, at.root)->binding, array = hdi_spirv_part_type(m, at.type, words[4]);
     if (!hdi_spirv_is_wgsl(p)) p->has_length |= 1u << binding; /* WGSL asks the binding itself */
-    hdi_spirv_put(p, hdi_spirv_is_wgsl(p) ? "(arrayLength(&b%u) * 4u - %uu) / %uu" : "(u32)((length%u - %uu) / %uu)", binding,
-                  hdi_spirv_decor_of(m, at.type)->members[words[4]].offset, hdi_spirv_decor_of(m, array)->array_stride);
+    hdi_spirv_put(p, hdi_spirv_is_wgsl(p) ? "(arrayLength(&b%u) * 4u - %uu) / %uu" : "(u32)((length%u - %uu) / %uu)",
+                  binding, hdi_spirv_decor_of(m, at.type)->members[words[4]].offset,
+                  hdi_spirv_decor_of(m, array)->array_stride);
     return true;
 }
 
@@ -318,7 +323,8 @@ bool hdi_spirv_put_atomic(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) 
     if (as_signed) hdi_spirv_put(p, "(u%u)", type->width);
     hdi_spirv_put(p, "at%s_%s(", type->width == 64 ? "64" : "", atomic_name(opcode));
     if (!hdi_spirv_put_pointer(p, pointer, "volatile ", name)) return false;
-    bool steps = opcode == SpvOpAtomicIIncrement || opcode == SpvOpAtomicIDecrement, exchange = opcode == SpvOpAtomicCompareExchange;
+    bool steps = opcode == SpvOpAtomicIIncrement || opcode == SpvOpAtomicIDecrement,
+         exchange = opcode == SpvOpAtomicCompareExchange;
     if (steps) hdi_spirv_put(p, ", (u%u)1", type->width);
     if (exchange) hdi_spirv_put(p, ", %v", hdi_spirv_find(m, words[8]));
     if (!steps && opcode != SpvOpAtomicLoad)

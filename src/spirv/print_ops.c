@@ -1,6 +1,6 @@
 /* print_ops.c: instructions on values: arithmetic, conversions, comparisons, composites. Most are a row of a table: a
- * template over operands that is printed once for each component of the result. Halves are computed as f32 and rounded to
- * half again after each instruction, which for + - * / is the same as computing with halves. */
+ * template over operands that is printed once for each component of the result. Halves are computed as f32 and rounded
+ * to half again after each instruction, which for + - * / is the same as computing with halves. */
 #include "spirv/print.h"
 
 /* ---- statements ---- */
@@ -8,7 +8,8 @@
 void hdi_spirv_put_result(hdi_spirv_printer *p, uint32_t def) {
     hdi_spirv_line(p);
     const bool near = !(p->facts[def] & HDI_SPIRV_FAR);
-    if (near && hdi_spirv_is_wgsl(p)) hdi_spirv_put(p, hdi_spirv_def_opcode(p->m, def) == SpvOpCompositeInsert ? "var " : "let ");
+    if (near && hdi_spirv_is_wgsl(p))
+        hdi_spirv_put(p, hdi_spirv_def_opcode(p->m, def) == SpvOpCompositeInsert ? "var " : "let ");
     else if (near) hdi_spirv_put(p, "%t ", p->m->defs[def].type);
     hdi_spirv_put(p, "v%u = ", def);
 }
@@ -38,7 +39,8 @@ static void put_operand(hdi_spirv_printer *p, uint32_t def, uint32_t i, bool as_
     if (as_signed && wgsl) hdi_spirv_put(p, ")");
 }
 
-/* WGSL computes with literals alone before the kernel is there, and refuses what is not finite: then one goes through a function. */
+/* WGSL computes with literals alone before the kernel is there, and refuses what is not finite: then one goes through a
+ * function. */
 static bool needs_hiding(const hdi_spirv_printer *p, const char *format, const uint32_t *operands) {
     bool floats = false;
     for (; hdi_spirv_is_wgsl(p) && *format; format++) {
@@ -64,7 +66,8 @@ static void put_expression(hdi_spirv_printer *p, const hdi_spirv_type *type, con
         hdi_spirv_add(p, plain, (size_t)(format - plain));
         if (!*format) break;
         bool as_signed = *format++ == '@';
-        const bool hidden = hides && *format >= '0' && *format <= '3' && hdi_spirv_type_of(p->m, operands[*format - '0'])->kind == 'f';
+        const bool hidden =
+            hides && *format >= '0' && *format <= '3' && hdi_spirv_type_of(p->m, operands[*format - '0'])->kind == 'f';
         if (hidden) hdi_spirv_put(p, "some_f32(");
         if (*format >= '0' && *format <= '3') put_operand(p, operands[*format - '0'], i, as_signed, raw);
         else if (*format == 'C' && is_half(type)) hdi_spirv_put(p, "f32");
@@ -220,7 +223,9 @@ static bool is_exact(const hdi_spirv_printer *p, uint32_t def) {
 
 /* ---- composites ---- */
 
-static uint32_t id_at(const hdi_spirv_printer *p, const uint32_t *words, uint32_t at) { return hdi_spirv_find(p->m, words[at]); }
+static uint32_t id_at(const hdi_spirv_printer *p, const uint32_t *words, uint32_t at) {
+    return hdi_spirv_find(p->m, words[at]);
+}
 
 static void put_shuffle(hdi_spirv_printer *p, uint32_t type_def, const uint32_t *words, uint32_t at, uint32_t count) {
     uint32_t a = id_at(p, words, at), b = id_at(p, words, at + 1), a_count = hdi_spirv_type_of(p->m, a)->count;
@@ -288,7 +293,8 @@ static void put_extract_dynamic(hdi_spirv_printer *p, uint32_t vector, uint32_t 
     }
 }
 
-static void put_insert_dynamic(hdi_spirv_printer *p, uint32_t type_def, uint32_t vector, uint32_t value, uint32_t index) {
+static void put_insert_dynamic(hdi_spirv_printer *p, uint32_t type_def, uint32_t vector, uint32_t value,
+                               uint32_t index) {
     uint32_t count = hdi_spirv_type_at(p->m, type_def)->count;
     hdi_spirv_put(p, "%n(", type_def);
     for (uint32_t i = 0; i < count; i++) {
@@ -394,8 +400,10 @@ static bool put_int_dot(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, con
     uint32_t operands[] = { id_at(p, words, 3), id_at(p, words, 4), adds ? id_at(p, words, 5) : 0 };
     const hdi_spirv_type *type = hdi_spirv_type_of(p->m, def), *a = hdi_spirv_type_of(p->m, operands[0]);
     bool a_signed = base != plain[1], b_signed = base == plain[0];
-    if (hdi_spirv_is_wgsl(p) && (adds || a->count > 1)) return hdi_spirv_unsupported(p->m, p->m->defs[def].inst, "it has no form in WGSL");
-    if (adds) hdi_spirv_put(p, a_signed ? "(u%u)add_saturated_i%u(" : "(u%u)add_saturated_u%u(", type->width, type->width);
+    if (hdi_spirv_is_wgsl(p) && (adds || a->count > 1))
+        return hdi_spirv_unsupported(p->m, p->m->defs[def].inst, "it has no form in WGSL");
+    if (adds)
+        hdi_spirv_put(p, a_signed ? "(u%u)add_saturated_i%u(" : "(u%u)add_saturated_u%u(", type->width, type->width);
     if (adds || a->count == 1) hdi_spirv_use_part(p, HDI_SPIRV_PART_DOT);
     if (a->count == 1) {
         hdi_spirv_put_template(p, p->m->defs[def].type, format_of(p, row_of(base)), operands);
@@ -416,7 +424,8 @@ static bool put_int_dot(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, con
 /* Products of matrices and vectors: component `row` of column `column` of the result. */
 static bool put_product(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, uint32_t a, uint32_t b) {
     const hdi_spirv_module *m = p->m;
-    const hdi_spirv_type *type = hdi_spirv_type_of(m, def), *a_type = hdi_spirv_type_of(m, a), *b_type = hdi_spirv_type_of(m, b);
+    const hdi_spirv_type *type = hdi_spirv_type_of(m, def), *a_type = hdi_spirv_type_of(m, a),
+                         *b_type = hdi_spirv_type_of(m, b);
     const hdi_spirv_type *column = type->kind == 'm' ? hdi_spirv_type_at(m, type->element) : type;
     uint32_t columns = type->kind == 'm' ? type->count : 1;
     bool exact = is_exact(p, def);
@@ -425,8 +434,10 @@ static bool put_product(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, uin
     for (uint32_t c = 0; c < columns; c++) {
         hdi_spirv_put(p, c ? ", %n(" : "%n(", type->kind == 'm' ? type->element : m->defs[def].type);
         for (uint32_t r = 0; r < column->count; r++) {
-            uint32_t terms = opcode == SpvOpVectorTimesMatrix ? a_type->count : opcode == SpvOpMatrixTimesVector ? b_type->count
-                           : opcode == SpvOpMatrixTimesMatrix ? a_type->count : 1;
+            uint32_t terms = opcode == SpvOpVectorTimesMatrix   ? a_type->count
+                             : opcode == SpvOpMatrixTimesVector ? b_type->count
+                             : opcode == SpvOpMatrixTimesMatrix ? a_type->count
+                                                                : 1;
             if (r) hdi_spirv_put(p, ", ");
             for (uint32_t i = 1; i < terms && exact; i++) hdi_spirv_put(p, "exact_add(");
             for (uint32_t i = 0; i < terms; i++) {
@@ -505,7 +516,8 @@ static bool put_expression_of(hdi_spirv_printer *p, uint32_t inst, uint32_t opco
         hdi_spirv_put(p, "%v ? %v : %v", operands[0], operands[1], operands[2]);
         return true;
     case SpvOpFConvert:
-        if (hdi_spirv_decor_of(p->m, def)->rounding != HDI_SPIRV_NONE && hdi_spirv_decor_of(p->m, def)->rounding != SpvFPRoundingModeRTE)
+        if (hdi_spirv_decor_of(p->m, def)->rounding != HDI_SPIRV_NONE &&
+            hdi_spirv_decor_of(p->m, def)->rounding != SpvFPRoundingModeRTE)
             return hdi_spirv_unsupported(p->m, inst, "a rounding mode other than to nearest even");
         break;
     default: break;
@@ -529,7 +541,8 @@ bool hdi_spirv_put_constant(hdi_spirv_printer *p, uint32_t def) {
     uint32_t inst = p->m->defs[def].inst, opcode = hdi_spirv_opcode(p->m, inst);
     bool expression = opcode == SpvOpSpecConstantOp;
     hdi_spirv_put_result(p, def);
-    bool fine = put_expression_of(p, inst, expression ? hdi_spirv_words(p->m, inst)[3] : opcode, def, expression ? 4 : 3);
+    bool fine =
+        put_expression_of(p, inst, expression ? hdi_spirv_words(p->m, inst)[3] : opcode, def, expression ? 4 : 3);
     hdi_spirv_end(p);
     return fine;
 }
@@ -541,7 +554,8 @@ bool hdi_spirv_put_instruction(hdi_spirv_printer *p, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(p->m, inst);
     uint32_t def = op->operands[0] == 't' ? hdi_spirv_find(p->m, words[2]) : 0;
     bool needed = def == 0 || (p->facts[def] & HDI_SPIRV_NEEDED && p->same[def] == def);
-    if (opcode == SpvOpStore || opcode == SpvOpCopyMemory || (opcode == SpvOpLoad && needed)) return hdi_spirv_put_memory(p, inst, opcode);
+    if (opcode == SpvOpStore || opcode == SpvOpCopyMemory || (opcode == SpvOpLoad && needed))
+        return hdi_spirv_put_memory(p, inst, opcode);
     if (hdi_spirv_is_atomic(opcode)) return hdi_spirv_put_atomic(p, inst, opcode);
     if (opcode == HDI_SPIRV_COOPERATIVE_MATRIX_STORE) return hdi_spirv_put_matrix(p, inst, opcode);
     if (opcode == SpvOpControlBarrier || opcode == SpvOpMemoryBarrier) return hdi_spirv_put_barrier(p, inst, opcode);

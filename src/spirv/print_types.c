@@ -13,7 +13,8 @@ static bool make_room(hdi_spirv_printer *p, size_t count) {
     hdi_text *text = p->text;
     if (text->count + count >= HDI_SPIRV_MAX_TEXT) {
         hdi_spirv_beyond(p->m, HDI_SPIRV_NONE, "the kernel's text is longer than %u bytes", HDI_SPIRV_MAX_TEXT);
-    } else if (!hdi_grow(text->allocator, &text->bytes, &text->capacity, HDI_MAX(text->count + count + 1, (size_t)FIRST_BYTES), 1)) {
+    } else if (!hdi_grow(text->allocator, &text->bytes, &text->capacity,
+                         HDI_MAX(text->count + count + 1, (size_t)FIRST_BYTES), 1)) {
         text->failed = true;
         hdi_spirv_no_memory(p->m);
     } else {
@@ -158,7 +159,8 @@ static void put_float(hdi_spirv_printer *p, uint64_t bits, uint32_t width) {
             hdi_spirv_put(p, "%x", fraction >> (4 * left) & 15);
             fraction &= (UINT64_C(1) << (4 * left)) - 1;
         }
-        hdi_spirv_put(p, "p%c%u%s", power < 0 ? '-' : '+', (uint32_t)(power < 0 ? -power : power), width == 64 ? "" : "f");
+        hdi_spirv_put(p, "p%c%u%s", power < 0 ? '-' : '+', (uint32_t)(power < 0 ? -power : power),
+                      width == 64 ? "" : "f");
     }
     if (negative) hdi_spirv_put(p, ")");
 }
@@ -185,7 +187,9 @@ static void put_literal(hdi_spirv_printer *p, const hdi_spirv_type *type, uint64
 
 /* Undef is zero too. */
 static bool is_zero(uint32_t opcode) { return opcode == SpvOpUndef || opcode == SpvOpConstantNull; }
-static bool is_composite(uint32_t opcode) { return opcode == SpvOpConstantComposite || opcode == SpvOpSpecConstantComposite; }
+static bool is_composite(uint32_t opcode) {
+    return opcode == SpvOpConstantComposite || opcode == SpvOpSpecConstantComposite;
+}
 
 void hdi_spirv_put_zero(hdi_spirv_printer *p, uint32_t type_def) {
     const hdi_spirv_type *type = hdi_spirv_type_at(p->m, type_def);
@@ -272,11 +276,15 @@ void hdi_spirv_put_declared(hdi_spirv_printer *p, uint32_t type_def, char letter
 }
 
 static void put_vector(hdi_spirv_printer *p, uint32_t number) {
-    static const char *const scalars[3][4] = { { "", "f16", "f32", "f64" }, { "u8", "u16", "u32", "u64" }, { "b1", "", "", "" } };
-    static const char *const names[] = { "a, b", "a, b, c", "a, b, c, d" }, *const members[] = { "x, y", "x, y, z", "x, y, z, w" };
+    static const char *const scalars[3][4] = { { "", "f16", "f32", "f64" },
+                                               { "u8", "u16", "u32", "u64" },
+                                               { "b1", "", "", "" } };
+    static const char *const names[] = { "a, b", "a, b, c", "a, b, c, d" }, *const members[] = { "x, y", "x, y, z",
+                                                                                                 "x, y, z, w" };
     uint32_t count = number % 3 + 2, width = number / 3 % 4, kind = number / 12;
     const char *scalar = scalars[kind][width];
-    const char *own = kind == 2 || count == 3 ? NULL : p->spelling->scalar[kind == 0 ? width == 1 ? 1 : width + 2 : width];
+    const char *own =
+        kind == 2 || count == 3 ? NULL : p->spelling->scalar[kind == 0 ? width == 1 ? 1 : width + 2 : width];
     if (own) {
         hdi_spirv_put(p, "typedef %s%u %sx%u, %sx%u_any MAY_ALIAS;\n#define make_%sx%u(%s) ((%s%u)(%s))\n", own, count,
                       scalar, count, scalar,
@@ -285,8 +293,9 @@ static void put_vector(hdi_spirv_printer *p, uint32_t number) {
     }
     hdi_spirv_put(p, "typedef struct MAY_ALIAS ");
     if (kind != 2 && count != 3) hdi_spirv_put(p, p->spelling->aligned, (1u << width) * count);
-    hdi_spirv_put(p, "{ %s %s; } %sx%u, %sx%u_any;\n#define make_%sx%u(%s) (NEW(%sx%u){%s})\n", kind == 2 ? "bool" : scalar,
-                  members[count - 2], scalar, count, scalar, count, scalar, count, names[count - 2], scalar, count, names[count - 2]);
+    hdi_spirv_put(p, "{ %s %s; } %sx%u, %sx%u_any;\n#define make_%sx%u(%s) (NEW(%sx%u){%s})\n",
+                  kind == 2 ? "bool" : scalar, members[count - 2], scalar, count, scalar, count, scalar, count,
+                  names[count - 2], scalar, count, names[count - 2]);
 }
 
 static void put_definition(hdi_spirv_printer *p, uint32_t def) {
@@ -298,7 +307,8 @@ static void put_definition(hdi_spirv_printer *p, uint32_t def) {
     const bool wgsl = hdi_spirv_is_wgsl(p);
     if (wgsl) hdi_spirv_put(p, "struct t%u { ", def);
     else hdi_spirv_put(p, "typedef struct { ");
-    if (wgsl && strchr("am", type->kind)) hdi_spirv_put(p, "%c: array<%t, %u>", type->kind == 'a' ? 'e' : 'c', type->element, type->count);
+    if (wgsl && strchr("am", type->kind))
+        hdi_spirv_put(p, "%c: array<%t, %u>", type->kind == 'a' ? 'e' : 'c', type->element, type->count);
     for (uint32_t i = 0; wgsl && type->kind == 's' && i < type->count; i++)
         hdi_spirv_put(p, "m%u: %t, ", i, hdi_spirv_part_type(p->m, def, i));
     if (wgsl) {
@@ -307,7 +317,8 @@ static void put_definition(hdi_spirv_printer *p, uint32_t def) {
     }
     if (type->kind == 'a') hdi_spirv_put(p, "%t e[%u]; ", type->element, type->count);
     else if (type->kind == 'm') hdi_spirv_put(p, "%t c[%u]; ", type->element, type->count);
-    for (uint32_t i = 0; type->kind == 's' && i < type->count; i++) hdi_spirv_put(p, "%t m%u; ", hdi_spirv_part_type(p->m, def, i), i);
+    for (uint32_t i = 0; type->kind == 's' && i < type->count; i++)
+        hdi_spirv_put(p, "%t m%u; ", hdi_spirv_part_type(p->m, def, i), i);
     if (type->kind == 's' && type->count == 0) hdi_spirv_put(p, "u32 nothing; ");
     hdi_spirv_put(p, "} t%u;\n", def);
 }

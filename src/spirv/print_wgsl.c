@@ -1,14 +1,18 @@
-/* print_wgsl.c: what WGSL does another way. A buffer is an array of words, and a word is the least that can be read or written:
- * narrow numbers are shifted out, and written by two atomic operations that touch no bits but theirs, so that neighbours may be
- * written at once. A binding with any atomic operation, narrow write or access that others must see is an array of atomics.
- * Floats lie in buffers as their bits. Vectors are moved by small functions, one for each binding and size. */
+/* print_wgsl.c: what WGSL does another way. A buffer is an array of words, and a word is the least that can be read or
+ * written: narrow numbers are shifted out, and written by two atomic operations that touch no bits but theirs, so that
+ * neighbours may be written at once. A binding with any atomic operation, narrow write or access that others must see
+ * is an array of atomics. Floats lie in buffers as their bits. Vectors are moved by small functions, one for each
+ * binding and size. */
 #include "spirv/print.h"
 
 typedef hdi_spirv_place place;
 
-enum helper { READ_8 = 1, READ_16 = 2, READ_2 = 4, READ_4 = 8, WRITE_8 = 16, WRITE_16 = 32, WRITE_2 = 64, WRITE_4 = 128 };
+enum helper { READ_8 = 1, READ_16 = 2, READ_2 = 4, READ_4 = 8, WRITE_8 = 16, WRITE_16 = 32, WRITE_2 = 64,
+              WRITE_4 = 128 };
 
-static uint32_t binding_of(const hdi_spirv_printer *p, const place *at) { return hdi_spirv_decor_of(p->m, at->root)->binding; }
+static uint32_t binding_of(const hdi_spirv_printer *p, const place *at) {
+    return hdi_spirv_decor_of(p->m, at->root)->binding;
+}
 static bool is_push(const place *at) { return at->storage == SpvStorageClassPushConstant; }
 static bool is_atomic(const hdi_spirv_printer *p, const place *at) {
     if (hdi_spirv_is_bytes(at->storage)) return p->atomic_bindings >> binding_of(p, at) & 1;
@@ -17,7 +21,8 @@ static bool is_atomic(const hdi_spirv_printer *p, const place *at) {
 
 /* ---- what has to be atomic ---- */
 
-/* One access; the pointer's place is found without the values of calls, which lead to whole variables of functions only. */
+/* One access; the pointer's place is found without the values of calls, which lead to whole variables of functions
+ * only. */
 static bool note_access(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
     const uint32_t *words = hdi_spirv_words(p->m, inst), length = words[0] >> 16;
     const bool store = opcode == SpvOpStore, load = opcode == SpvOpLoad, operation = hdi_spirv_is_atomic(opcode);
@@ -72,7 +77,8 @@ bool hdi_spirv_wgsl_put_variable(hdi_spirv_printer *p, uint32_t def) {
     hdi_spirv_put(p, ": ");
     if (!(p->facts[def] & HDI_SPIRV_ATOMIC)) hdi_spirv_put(p, "%t", pointer->element);
     else if (!put_atomic_type(p, pointer->element, def)) return false;
-    if (!shared && hdi_spirv_length(m, m->defs[def].inst) > 4) hdi_spirv_put(p, " = %v", hdi_spirv_find(m, hdi_spirv_def_words(m, def)[4]));
+    if (!shared && hdi_spirv_length(m, m->defs[def].inst) > 4)
+        hdi_spirv_put(p, " = %v", hdi_spirv_find(m, hdi_spirv_def_words(m, def)[4]));
     hdi_spirv_end(p);
     return true;
 }
@@ -86,8 +92,10 @@ void hdi_spirv_wgsl_put_lvalue(hdi_spirv_printer *p, const place *at) {
         const bool known = hdi_spirv_is_known(p, at->index[i]);
         const uint64_t number = known ? hdi_spirv_bits(p, at->index[i]) : 0;
         if (p->facts[at->root] & HDI_SPIRV_ATOMIC) hdi_spirv_put(p, "[%v]", at->index[i]);
-        else if (type->kind == 's' || (hdi_spirv_is_vector(type) && known)) hdi_spirv_put_part(p, type_def, (uint32_t)number);
-        else hdi_spirv_put(p, hdi_spirv_is_vector(type) ? "[%v]" : type->kind == 'm' ? ".c[%v]" : ".e[%v]", at->index[i]);
+        else if (type->kind == 's' || (hdi_spirv_is_vector(type) && known))
+            hdi_spirv_put_part(p, type_def, (uint32_t)number);
+        else hdi_spirv_put(p, hdi_spirv_is_vector(type) ? "[%v]" : type->kind == 'm' ? ".c[%v]" : ".e[%v]",
+                           at->index[i]);
         type_def = hdi_spirv_part_type(p->m, type_def, type->kind == 's' ? number : 0);
     }
 }
@@ -170,7 +178,8 @@ static bool put_word(hdi_spirv_printer *p, const place *at, const hdi_spirv_type
 }
 
 static bool is_moved_whole(const place *at, const hdi_spirv_type *type, uint64_t more) {
-    return hdi_spirv_is_vector(type) && type->width == 32 && type->count != 3 && at->step == 0 && !is_push(at) && is_by_words(at, more);
+    return hdi_spirv_is_vector(type) && type->width == 32 && type->count != 3 && at->step == 0 && !is_push(at) &&
+           is_by_words(at, more);
 }
 
 /* The value at the place as an expression. Types nest at most HDI_SPIRV_MAX_TYPE_DEPTH deep. */
@@ -206,7 +215,8 @@ static bool put_write_number(hdi_spirv_printer *p, const place *at, const hdi_sp
                              const hdi_spirv_source *from) {
     if (type->width == 64) hdi_spirv_put_scalar_name(p, type, false);
     if (type->width == 32 && !is_by_words(at, more))
-        return hdi_spirv_unsupported(p->m, p->m->defs[at->root].inst, "a number of 32 bits that does not begin at a word");
+        return hdi_spirv_unsupported(p->m, p->m->defs[at->root].inst,
+                                     "a number of 32 bits that does not begin at a word");
     hdi_spirv_line(p);
     if (type->width < 32) {
         put_helper(p, at, type->width == 8 ? WRITE_8 : WRITE_16);
@@ -254,7 +264,8 @@ static bool put_write(hdi_spirv_printer *p, const place *at, uint64_t more, cons
 /* Atomics are read and written one by one. */
 static bool is_one_word(hdi_spirv_printer *p, uint32_t inst, const place *at) {
     const hdi_spirv_type *type = hdi_spirv_type_at(p->m, at->type);
-    return (strchr("fi", type->kind) && type->count == 1) || hdi_spirv_unsupported(p->m, inst, "an array of atomics as a whole");
+    return (strchr("fi", type->kind) && type->count == 1) ||
+           hdi_spirv_unsupported(p->m, inst, "an array of atomics as a whole");
 }
 
 bool hdi_spirv_wgsl_read(hdi_spirv_printer *p, uint32_t inst, const place *at) {
@@ -316,8 +327,10 @@ static const char *made_of(uint32_t opcode) {
     }
 }
 
-/* Exchanging may fail without a reason: again, until it went through, or what is there is not what it was compared with. */
-static bool put_exchange(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode, uint32_t def, const place *at, bool floats) {
+/* Exchanging may fail without a reason: again, until it went through, or what is there is not what it was compared
+ * with. */
+static bool put_exchange(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode, uint32_t def, const place *at,
+                         bool floats) {
     const uint32_t *words = hdi_spirv_words(p->m, inst);
     const bool compares = opcode == SpvOpAtomicCompareExchange;
     const uint32_t value = hdi_spirv_find(p->m, words[compares ? 7 : 6]);
@@ -336,7 +349,8 @@ static bool put_exchange(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode, u
     hdi_spirv_put(p, made_of(opcode), value);
     hdi_spirv_put(p, "); ");
     if (def) hdi_spirv_put(p, floats ? "v%u = bits_f32(now.old_value); " : "v%u = now.old_value; ", def);
-    hdi_spirv_put(p, compares ? "if (now.exchanged || now.old_value != was) { break; } }\n" : "if (now.exchanged) { break; } }\n");
+    hdi_spirv_put(p, compares ? "if (now.exchanged || now.old_value != was) { break; } }\n"
+                              : "if (now.exchanged) { break; } }\n");
     return true;
 }
 
@@ -362,7 +376,8 @@ bool hdi_spirv_wgsl_put_atomic(hdi_spirv_printer *p, uint32_t inst, uint32_t opc
     hdi_spirv_put(p, def && floats ? "bits_f32(%s(" : "%s(", function);
     put_pointer(p, &at);
     if (opcode == SpvOpAtomicIIncrement || opcode == SpvOpAtomicIDecrement) hdi_spirv_put(p, ", 1u");
-    else if (opcode != SpvOpAtomicLoad) hdi_spirv_put(p, floats ? ", f32_bits(%v)" : ", %v", hdi_spirv_find(m, words[first + 3]));
+    else if (opcode != SpvOpAtomicLoad)
+        hdi_spirv_put(p, floats ? ", f32_bits(%v)" : ", %v", hdi_spirv_find(m, words[first + 3]));
     hdi_spirv_put(p, def && floats ? "));\n" : ");\n");
     return true;
 }
@@ -371,10 +386,14 @@ bool hdi_spirv_wgsl_put_atomic(hdi_spirv_printer *p, uint32_t inst, uint32_t opc
 
 static void put_vector_helper(hdi_spirv_printer *p, uint32_t b, uint32_t count, bool writes) {
     const bool atomic = p->atomic_bindings >> b & 1;
-    hdi_spirv_put(p, writes ? "fn write%u_b%u(at: u32, x: u32x%u) { " : "fn read%u_b%u(at: u32) -> u32x%u { return u32x", count, b, count);
+    hdi_spirv_put(p,
+                  writes ? "fn write%u_b%u(at: u32, x: u32x%u) { " : "fn read%u_b%u(at: u32) -> u32x%u { return u32x",
+                  count, b, count);
     if (!writes) hdi_spirv_put(p, "%u(", count);
     for (uint32_t i = 0; i < count; i++) {
-        if (writes) hdi_spirv_put(p, atomic ? "atomicStore(&b%u[at + %uu], x.%c); " : "b%u[at + %uu] = x.%c; ", b, i, "xyzw"[i]);
+        if (writes)
+            hdi_spirv_put(p, atomic ? "atomicStore(&b%u[at + %uu], x.%c); " : "b%u[at + %uu] = x.%c; ", b, i,
+                          "xyzw"[i]);
         else hdi_spirv_put(p, atomic ? "%satomicLoad(&b%u[at + %uu])" : "%sb%u[at + %uu]", i ? ", " : "", b, i);
     }
     hdi_spirv_put(p, writes ? "}\n" : "); }\n");
@@ -428,7 +447,9 @@ bool hdi_spirv_wgsl_put_shared(hdi_spirv_printer *p) {
 void hdi_spirv_wgsl_put_head(hdi_spirv_printer *p) {
     const uint32_t *size = p->printed->info.workgroup;
     put_bindings(p);
-    hdi_spirv_put(p, "@compute @workgroup_size(%u, %u, %u)\nfn " HDI_SPIRV_PRINTED_ENTRY "(", size[0], size[1], size[2]);
-    hdi_spirv_put(p, "@builtin(workgroup_id) group_id: u32x3, @builtin(num_workgroups) group_count: u32x3, "
-                     "@builtin(local_invocation_id) local_id: u32x3, @builtin(local_invocation_index) local_index: u32) {\n");
+    hdi_spirv_put(p, "@compute @workgroup_size(%u, %u, %u)\nfn " HDI_SPIRV_PRINTED_ENTRY "(", size[0], size[1],
+                  size[2]);
+    hdi_spirv_put(
+        p, "@builtin(workgroup_id) group_id: u32x3, @builtin(num_workgroups) group_count: u32x3, "
+           "@builtin(local_invocation_id) local_id: u32x3, @builtin(local_invocation_index) local_index: u32) {\n");
 }

@@ -1,5 +1,5 @@
-/* read.c: the words of a module become instructions and result ids. When this step is through, every instruction fits its
- * row of op_table.inc, every id is in bounds and defined exactly once, before its use where the rules ask for that.
+/* read.c: the words of a module become instructions and result ids. When this step is through, every instruction fits
+ * its row of op_table.inc, every id is in bounds and defined exactly once, before its use where the rules ask for that.
  * Relies on nothing: the bytes are hostile. Takes time and memory in proportion to the bytes, and to the id bound. */
 #include "spirv/module.h"
 #include <stdio.h>
@@ -50,7 +50,8 @@ const char *hdi_spirv_quote(const uint32_t *text, char *out, size_t room) {
 static const char *decoration_operands(uint32_t decoration) {
     switch (decoration) {
     case SpvDecorationSpecId: case SpvDecorationArrayStride: case SpvDecorationMatrixStride: case SpvDecorationBuiltIn:
-    case SpvDecorationBinding: case SpvDecorationDescriptorSet: case SpvDecorationOffset: case SpvDecorationFPRoundingMode:
+    case SpvDecorationBinding:
+        case SpvDecorationDescriptorSet: case SpvDecorationOffset: case SpvDecorationFPRoundingMode:
         return "n";
     default: return hdi_spirv_flag_of(decoration) ? "" : NULL;
     }
@@ -94,7 +95,9 @@ static void expect_more(hdi_spirv_operands *o) {
         more = mode_operands(word);
     } else if (letter == 'o') {
         const hdi_spirv_op *row = hdi_spirv_op_row(word);
-        more = row && row->operands[0] == 't' && row->operands[1] == 'r' && word != SpvOpSpecConstantOp ? row->operands + 2 : NULL;
+        more = row && row->operands[0] == 't' && row->operands[1] == 'r' && word != SpvOpSpecConstantOp
+                   ? row->operands + 2
+                   : NULL;
     } else if (letter == 'k') {
         more = "?n";
     } else {
@@ -138,7 +141,8 @@ bool hdi_spirv_header(hdi_spirv_module *m) {
     if (byte_count > HDI_SPIRV_MAX_BYTES)
         return hdi_spirv_beyond(m, HDI_SPIRV_NONE, "%zu bytes; at most %u are taken", byte_count, HDI_SPIRV_MAX_BYTES);
     if (byte_count < HDI_SPIRV_HEADER_WORDS * 4 || byte_count % 4)
-        return hdi_spirv_bad(m, HDI_SPIRV_NONE, "%zu bytes are no module: it has a header of 20 and whole words of 4", byte_count);
+        return hdi_spirv_bad(m, HDI_SPIRV_NONE, "%zu bytes are no module: it has a header of 20 and whole words of 4",
+                             byte_count);
     m->word_count = (uint32_t)(byte_count / 4);
     uint32_t *copy = checked ? NULL : hdi_arena_alloc(&m->arena, byte_count);
     if (!checked && !copy) return hdi_spirv_no_memory(m);
@@ -177,13 +181,15 @@ static bool index_instructions(hdi_spirv_module *m) {
     for (uint32_t at = HDI_SPIRV_HEADER_WORDS; at < m->word_count; count++) {
         uint32_t length = m->words[at] >> 16;
         if (length == 0 || length > m->word_count - at)
-            return hdi_spirv_bad(m, HDI_SPIRV_NONE, "word %u, %s: its length of %u words does not fit the %u that are left", at,
+            return hdi_spirv_bad(m, HDI_SPIRV_NONE,
+                                 "word %u, %s: its length of %u words does not fit the %u that are left", at,
                                  hdi_spirv_op_name(m->words[at] & 0xFFFF), length, m->word_count - at);
         at += length;
     }
     m->insts = hdi_arena_alloc(&m->arena, ((size_t)count + 1) * sizeof *m->insts);
     if (!m->insts) return hdi_spirv_no_memory(m);
-    for (uint32_t at = HDI_SPIRV_HEADER_WORDS; at < m->word_count; at += m->words[at] >> 16) m->insts[m->inst_count++] = at;
+    for (uint32_t at = HDI_SPIRV_HEADER_WORDS; at < m->word_count; at += m->words[at] >> 16)
+        m->insts[m->inst_count++] = at;
     if (count == 0) return hdi_spirv_bad(m, HDI_SPIRV_NONE, "the module is empty");
     for (uint32_t i = 0; i < count; i++) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
@@ -191,7 +197,8 @@ static bool index_instructions(hdi_spirv_module *m) {
         if (m->front_count == i && opcode != SpvOpFunction) m->front_count++;
         if (!row) return hdi_spirv_bad(m, i, "opcode %u: %s", opcode, advice(opcode));
         if (row->minor > (m->version >> 8 & 0xFF))
-            return hdi_spirv_bad(m, i, "it needs version 1.%u, the module is of 1.%u", row->minor, m->version >> 8 & 0xFF);
+            return hdi_spirv_bad(m, i, "it needs version 1.%u, the module is of 1.%u", row->minor,
+                                 m->version >> 8 & 0xFF);
     }
     return true;
 }
@@ -216,7 +223,8 @@ bool hdi_spirv_define(hdi_spirv_module *m, uint32_t inst_first, uint32_t inst_en
         if (at == 0) continue;
         if (hdi_spirv_length(m, i) <= at) return hdi_spirv_bad(m, i, "too short to hold its result");
         uint32_t id = hdi_spirv_words(m, i)[at];
-        if (id == 0 || id >= m->bound) return hdi_spirv_bad(m, i, "result id %u is not within the bound %u", id, m->bound);
+        if (id == 0 || id >= m->bound)
+            return hdi_spirv_bad(m, i, "result id %u is not within the bound %u", id, m->bound);
         if (m->def_of_id[id]) return hdi_spirv_bad(m, i, "id %u is defined twice", id);
         m->def_of_id[id] = m->def_count;
         m->defs[m->def_count++] = (hdi_spirv_def){ .id = id, .inst = i, .block = HDI_SPIRV_NONE };

@@ -1,6 +1,7 @@
-/* reflect.c: what one entry point needs of the outside: workgroup size, push constants, storage buffers and which of them
- * it writes, specialisation constants, shared memory. Only what the entry point reaches through calls counts, so other entry
- * points of the module do not matter; resources that heddle does not bind are refused by name. Relies on all the checks. */
+/* reflect.c: what one entry point needs of the outside: workgroup size, push constants, storage buffers and which of
+ * them it writes, specialisation constants, shared memory. Only what the entry point reaches through calls counts, so
+ * other entry points of the module do not matter; resources that heddle does not bind are refused by name. Relies on
+ * all the checks. */
 #include "spirv/module.h"
 #include "cmds/cmds.h"
 #include <stdio.h>
@@ -25,15 +26,17 @@ static hd_status choose_entry(const hdi_spirv_module *m, const char *name, uint3
     if (!name && m->entry_count == 1) return HD_OK;
     char first[64];
     hdi_spirv_quote(hdi_spirv_words(m, m->entries[0]) + 3, first, sizeof first);
-    return hdi_fail(error, HD_STATUS_KERNEL_NOT_FOUND, "the module has no entry point \"%s\"; it has %u, the first is \"%s\"",
-                    name ? name : "main", m->entry_count, first);
+    return hdi_fail(error, HD_STATUS_KERNEL_NOT_FOUND,
+                    "the module has no entry point \"%s\"; it has %u, the first is \"%s\"", name ? name : "main",
+                    m->entry_count, first);
 }
 
 /* The name that the source gave an id, or "": searched only for messages. */
 static const char *name_of(const hdi_spirv_module *m, uint32_t id, char *out, size_t room) {
     out[0] = 0;
     for (uint32_t i = 0; i < m->inst_count && !out[0]; i++)
-        if (hdi_spirv_opcode(m, i) == SpvOpName && hdi_spirv_words(m, i)[1] == id) hdi_spirv_quote(hdi_spirv_words(m, i) + 2, out, room);
+        if (hdi_spirv_opcode(m, i) == SpvOpName && hdi_spirv_words(m, i)[1] == id)
+            hdi_spirv_quote(hdi_spirv_words(m, i) + 2, out, room);
     return out;
 }
 
@@ -59,8 +62,8 @@ static void note_uses(const hdi_spirv_module *m, uint32_t inst, reach *r) {
     if (pointer) r->written[hdi_spirv_root(m, pointer)] = 1;
 }
 
-/* Walks the calls from `entry` on, each function once. Recursion is not allowed in SPIR-V; depth and size are bounded, for
- * drivers inline everything. */
+/* Walks the calls from `entry` on, each function once. Recursion is not allowed in SPIR-V; depth and size are bounded,
+ * for drivers inline everything. */
 static bool walk_calls(hdi_spirv_module *m, uint32_t entry, reach *r) {
     uint32_t depth = 0;
     r->stack[depth++] = entry;
@@ -76,7 +79,8 @@ static bool walk_calls(hdi_spirv_module *m, uint32_t entry, reach *r) {
                 uint32_t callee = hdi_spirv_called(m, i);
                 if (r->state[callee] == 1) return hdi_spirv_bad(m, i, "functions call each other in a circle");
                 if (r->state[callee] == 0) {
-                    if (depth == HDI_SPIRV_MAX_CALLS) return hdi_spirv_beyond(m, i, "calls nested more than %u deep", HDI_SPIRV_MAX_CALLS);
+                    if (depth == HDI_SPIRV_MAX_CALLS)
+                        return hdi_spirv_beyond(m, i, "calls nested more than %u deep", HDI_SPIRV_MAX_CALLS);
                     r->state[callee] = 1;
                     r->next[callee] = m->functions[callee].inst_first;
                     r->stack[depth++] = callee;
@@ -108,7 +112,8 @@ static bool refuse_variable(hdi_spirv_module *m, uint32_t def, const char *what,
 
 static bool note_buffer(hdi_spirv_module *m, uint32_t def, const reach *r, hdi_spirv_info *info) {
     const hdi_spirv_decor *decor = hdi_spirv_decor_of(m, def);
-    if (decor->set == HDI_SPIRV_NONE || decor->binding == HDI_SPIRV_NONE) return refuse_variable(m, def, "buffer", "it needs both");
+    if (decor->set == HDI_SPIRV_NONE || decor->binding == HDI_SPIRV_NONE)
+        return refuse_variable(m, def, "buffer", "it needs both");
     if (decor->set != 0) return refuse_variable(m, def, "buffer", "put it in set 0, the only one that is bound");
     if (decor->binding >= HDI_SPIRV_MAX_BINDINGS)
         return hdi_spirv_beyond(m, m->defs[def].inst, "a buffer at binding %u; they go up to %d", decor->binding,
@@ -120,7 +125,8 @@ static bool note_buffer(hdi_spirv_module *m, uint32_t def, const reach *r, hdi_s
     return true;
 }
 
-static bool note_variable(hdi_spirv_module *m, uint32_t def, const reach *r, hdi_spirv_info *info, uint64_t *shared_bytes) {
+static bool note_variable(hdi_spirv_module *m, uint32_t def, const reach *r, hdi_spirv_info *info,
+                          uint64_t *shared_bytes) {
     uint32_t inst = m->defs[def].inst;
     const hdi_spirv_type *pointer = hdi_spirv_type_of(m, def), *type = hdi_spirv_type_at(m, pointer->element);
     switch (pointer->storage) {
@@ -186,7 +192,8 @@ static bool note_constants(hdi_spirv_module *m, hdi_spirv_info *info, uint32_t *
         uint32_t known = 0;
         while (known < info->spec_count && info->spec[known].id != decor->spec_id) known++;
         if (known < info->spec_count) continue;
-        if (known == HDI_SPIRV_MAX_SPEC) return hdi_spirv_beyond(m, inst, "more than %d specialisation constants", HDI_SPIRV_MAX_SPEC);
+        if (known == HDI_SPIRV_MAX_SPEC)
+            return hdi_spirv_beyond(m, inst, "more than %d specialisation constants", HDI_SPIRV_MAX_SPEC);
         uint32_t value = opcode == SpvOpSpecConstant ? hdi_spirv_words(m, inst)[3] : opcode == SpvOpSpecConstantTrue;
         info->spec[info->spec_count++] = (hdi_spirv_spec){ decor->spec_id, value };
     }
@@ -198,7 +205,8 @@ static bool note_size(hdi_spirv_module *m, uint32_t inst, uint32_t def, uint32_t
     uint64_t size;
     const hdi_spirv_type *type = hdi_spirv_type_of(m, def);
     if (type->kind != 'i' || type->width != 32 || type->count != 1 || !hdi_spirv_known(m, def, &size))
-        return hdi_spirv_bad(m, inst, "the workgroup size along axis %u is no 32-bit integer heddle can work out", axis);
+        return hdi_spirv_bad(m, inst, "the workgroup size along axis %u is no 32-bit integer heddle can work out",
+                             axis);
     uint32_t spec_id = hdi_spirv_decor_of(m, def)->spec_id;
     info->workgroup[axis] = (uint32_t)size;
     info->workgroup_spec[axis] = spec_id > INT32_MAX ? -1 : (int32_t)spec_id;
@@ -228,8 +236,8 @@ static bool note_workgroup(hdi_spirv_module *m, uint32_t entry, uint32_t workgro
     uint64_t size = (uint64_t)info->workgroup[0] * info->workgroup[1];
     if ((!met && !workgroup_size) || size == 0 || size > UINT32_MAX || !hdi_mul_u64(size, info->workgroup[2], &size) ||
         size == 0 || size > UINT32_MAX)
-        return hdi_spirv_bad(m, entry, "a workgroup of %u x %u x %u; check the specialisation constants", info->workgroup[0],
-                             info->workgroup[1], info->workgroup[2]);
+        return hdi_spirv_bad(m, entry, "a workgroup of %u x %u x %u; check the specialisation constants",
+                             info->workgroup[0], info->workgroup[1], info->workgroup[2]);
     return true;
 }
 
@@ -265,8 +273,9 @@ static bool reflect(hdi_spirv_module *m, uint32_t entry, hdi_spirv_info *info) {
                                 sizeof info->entry - 1);
     info->version = m->version;
     uint32_t workgroup_size = 0, function = hdi_spirv_find(m, hdi_spirv_words(m, entry)[2]);
-    return note_capabilities(m, info) && note_constants(m, info, &workgroup_size) && note_workgroup(m, entry, workgroup_size, info) &&
-           walk_calls(m, m->defs[function].detail, &r) && note_variables(m, entry, &r, info);
+    return note_capabilities(m, info) && note_constants(m, info, &workgroup_size) &&
+           note_workgroup(m, entry, workgroup_size, info) && walk_calls(m, m->defs[function].detail, &r) &&
+           note_variables(m, entry, &r, info);
 }
 
 hd_status hdi_spirv_reflect(hdi_spirv_module *m, const char *name, hdi_spirv_info *out_info, uint32_t *out_entry_inst) {
@@ -277,10 +286,12 @@ hd_status hdi_spirv_reflect(hdi_spirv_module *m, const char *name, hdi_spirv_inf
     return status;
 }
 
-hd_status hdi_spirv_inspect(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_spirv_info *out_info, hd_error *error) {
+hd_status hdi_spirv_inspect(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_spirv_info *out_info,
+                            hd_error *error) {
     *out_info = (hdi_spirv_info){ .workgroup_spec = { -1, -1, -1 } };
     if (input->spec_count > HDI_SPIRV_MAX_SPEC)
-        return hdi_fail(error, HD_STATUS_LIMIT, "%u specialisation constants; at most %d are taken", input->spec_count, HDI_SPIRV_MAX_SPEC);
+        return hdi_fail(error, HD_STATUS_LIMIT, "%u specialisation constants; at most %d are taken", input->spec_count,
+                        HDI_SPIRV_MAX_SPEC);
     hdi_spirv_module m;
     uint32_t chosen;
     hd_status status = hdi_spirv_module_read(allocator, input, &m, error);

@@ -1,5 +1,5 @@
-/* spirv.h: SPIR-V in (Vulkan flavour, compute). Reads and checks a module and says what it needs. Every module is hostile
- * until checked: nothing here trusts a length, an id or an opcode. Knows no device. */
+/* spirv.h: SPIR-V in (Vulkan flavour, compute). Reads and checks a module and says what it needs. Every module is
+ * hostile until checked: nothing here trusts a length, an id or an opcode. Knows no device. */
 #ifndef HDI_SPIRV_H
 #define HDI_SPIRV_H
 
@@ -42,36 +42,38 @@ typedef struct hdi_spirv_input {
     const char     *entry; /* NULL: "main", or the only entry point */
     const uint32_t *spec_ids, *spec_values;
     uint32_t        spec_count;
-    /* hdi_spirv_inspect found it sound with these constants, or it is heddle's own. It is not checked again, which is faster,
-     * and blocks that the constants make unreachable are not read. Printed text differs in the numbers of names only. */
+    /* hdi_spirv_inspect found it sound with these constants, or it is heddle's own. It is not checked again, which is
+     * faster, and blocks that the constants make unreachable are not read. Printed text differs in the numbers of names
+     * only. */
     bool            checked;
 } hdi_spirv_input;
 
-/* Checks a module as far as needed to hand it to a driver, and fills in what it needs. Checked are: header, word counts, ids
- * (in bounds, defined before use where the rules ask for it), types, one compute entry point of the wanted name. Capabilities
- * and storage classes have to be within the stated subset, all resources storage buffers of set 0. Byte-swapped modules are
- * refused by name. Statuses: MODULE, KERNEL_NOT_FOUND, LIMIT. */
-hd_status hdi_spirv_inspect(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_spirv_info *out_info, hd_error *error);
+/* Checks a module as far as needed to hand it to a driver, and fills in what it needs. Checked are: header, word
+ * counts, ids (in bounds, defined before use where the rules ask for it), types, one compute entry point of the wanted
+ * name. Capabilities and storage classes have to be within the stated subset, all resources storage buffers of set 0.
+ * Byte-swapped modules are refused by name. Statuses: MODULE, KERNEL_NOT_FOUND, LIMIT. */
+hd_status hdi_spirv_inspect(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_spirv_info *out_info,
+                            hd_error *error);
 /* Name of an opcode or capability for messages ("OpFAdd"), from the spirv-headers; "unknown" otherwise. */
 const char *hdi_spirv_op_name(uint32_t opcode);
 const char *hdi_spirv_capability_name(uint32_t capability);
 
 /* ---- a module of others, before it is checked (trim.c) ---- */
-/* Leaves out, as OpNop, what the entry point (NULL: as above) does not reach, turns uniform blocks into storage buffers and
- * numbers all buffers within set 0. `out_places[i]` says where binding i was. What is not understood is left for the checks.
- * Statuses: LIMIT, OUT_OF_HOST_MEMORY. */
+/* Leaves out, as OpNop, what the entry point (NULL: as above) does not reach, turns uniform blocks into storage buffers
+ * and numbers all buffers within set 0. `out_places[i]` says where binding i was. What is not understood is left for
+ * the checks. Statuses: LIMIT, OUT_OF_HOST_MEMORY. */
 hd_status hdi_spirv_trim(const hd_allocator *allocator, uint32_t *words, size_t count, const char *entry,
                          hdi_spirv_binding_place out_places[HDI_SPIRV_MAX_BINDINGS], hd_error *error);
 /* Takes out each OpNop; the words that are left. */
 size_t hdi_spirv_compact(uint32_t *words, size_t count);
 
 /* ---- changes to a module that was checked, or that is heddle's own (patch.c) ---- */
-/* Sets every 32-bit or bool constant of these SpecIds for good; of an id that is there twice the last value counts. False: no
- * memory. */
+/* Sets every 32-bit or bool constant of these SpecIds for good; of an id that is there twice the last value counts.
+ * False: no memory. */
 bool hdi_spirv_set_specs(const hd_allocator *allocator, uint32_t *words, size_t count, const uint32_t *ids,
                          const uint32_t *values, uint32_t spec_count);
-/* Copies the module and declares DenormPreserve for f32, in at most HDI_SPIRV_SUBNORMAL_WORDS more words (SPV_KHR_float_controls).
- * Returns the words written, 0 where the module has no entry point. */
+/* Copies the module and declares DenormPreserve for f32, in at most HDI_SPIRV_SUBNORMAL_WORDS more words
+ * (SPV_KHR_float_controls). Returns the words written, 0 where the module has no entry point. */
 #define HDI_SPIRV_SUBNORMAL_WORDS 13
 size_t hdi_spirv_keep_subnormals(const uint32_t *words, size_t count, uint32_t *out_words);
 
@@ -90,18 +92,20 @@ enum hdi_spirv_offer {
 typedef struct hdi_spirv_print_target {
     hdi_spirv_dialect dialect;
     uint32_t          offers;
-    uint32_t          subgroup; /* lanes of a subgroup: of the device, or, where it has none, wanted; 0: as the printer likes */
+    /* lanes of a subgroup: of the device, or, where it has none, wanted; 0: as the printer likes */
+    uint32_t          subgroup;
     bool              offsets;  /* buffers are given as wholes, and where in them a binding begins as words */
-    bool              closes_loops; /* one more barrier behind each loop that holds one: PoCL 3.1 moves reads over its end */
+    /* one more barrier behind each loop that holds one: PoCL 3.1 moves reads over its end */
+    bool              closes_loops;
 } hdi_spirv_print_target;
 
 /* Arguments of the printed function, in order: `buffer_count` pointers, the buffers at bindings buffers[i]; then one
- * struct by value of `argument_words` 32-bit words: first the three indices of the first workgroup, then push_words words of
- * push constants; where the target has offsets, those of all buffers in bytes, two words each, low word first; last, for each
- * of the `length_count` bindings lengths[i], its bytes, likewise. Bindings begin at multiples of 16 bytes. The entry is
- * HDI_SPIRV_PRINTED_ENTRY.
- * WGSL has no arguments: of group 0, binding n is the storage buffer of binding n, read_write and in words; HDI_SPIRV_WGSL_LAUNCH
- * is a uniform buffer with the words, without lengths, and with a 0 behind the three indices; up to a multiple of 16 bytes. */
+ * struct by value of `argument_words` 32-bit words: first the three indices of the first workgroup, then push_words
+ * words of push constants; where the target has offsets, those of all buffers in bytes, two words each, low word first;
+ * last, for each of the `length_count` bindings lengths[i], its bytes, likewise. Bindings begin at multiples of 16
+ * bytes. The entry is HDI_SPIRV_PRINTED_ENTRY. WGSL has no arguments: of group 0, binding n is the storage buffer of
+ * binding n, read_write and in words; HDI_SPIRV_WGSL_LAUNCH is a uniform buffer with the words, without lengths, and
+ * with a 0 behind the three indices; up to a multiple of 16 bytes. */
 #define HDI_SPIRV_WGSL_LAUNCH HDI_SPIRV_MAX_BINDINGS
 #define HDI_SPIRV_PRINTED_ENTRY "heddle_kernel"
 typedef struct hdi_spirv_printed {
@@ -113,23 +117,25 @@ typedef struct hdi_spirv_printed {
     uint32_t subgroup;     /* lanes of a subgroup that the text counts on; 0: any, or none at all */
 } hdi_spirv_printed;
 
-/* Checks the module and prints one entry point in the target's dialect. Specialisation constants are folded into the text, and
- * what they make unreachable is left out. Pure: equal input, equal text. Beside hdi_spirv_inspect's statuses: UNSUPPORTED with
- * the name of the instruction that the dialect or the target lacks. */
-hd_status hdi_spirv_print(const hd_allocator *allocator, const hdi_spirv_input *input, const hdi_spirv_print_target *target,
-                          hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error);
+/* Checks the module and prints one entry point in the target's dialect. Specialisation constants are folded into the
+ * text, and what they make unreachable is left out. Pure: equal input, equal text. Beside hdi_spirv_inspect's statuses:
+ * UNSUPPORTED with the name of the instruction that the dialect or the target lacks. */
+hd_status hdi_spirv_print(const hd_allocator *allocator, const hdi_spirv_input *input,
+                          const hdi_spirv_print_target *target, hdi_text *out_text, hdi_spirv_printed *out_printed,
+                          hd_error *error);
 
-/* The same as a module of OpenCL's flavour (flavour.c), whose words go to `out_module`: physical addresses of 64 bits, arguments
- * without offsets, an entry point of the same name. Version 1.2, or 1.3 where the kernel has subgroups. Of the target, `offers`
- * and `subgroup` count. f16 and f64 are refused where they are not offered. */
-hd_status hdi_spirv_kernel_module(const hd_allocator *allocator, const hdi_spirv_input *input, const hdi_spirv_print_target *target,
-                                  hdi_text *out_module, hdi_spirv_printed *out_printed, hd_error *error);
+/* The same as a module of OpenCL's flavour (flavour.c), whose words go to `out_module`: physical addresses of 64 bits,
+ * arguments without offsets, an entry point of the same name. Version 1.2, or 1.3 where the kernel has subgroups. Of
+ * the target, `offers` and `subgroup` count. f16 and f64 are refused where they are not offered. */
+hd_status hdi_spirv_kernel_module(const hd_allocator *allocator, const hdi_spirv_input *input,
+                                  const hdi_spirv_print_target *target, hdi_text *out_module,
+                                  hdi_spirv_printed *out_printed, hd_error *error);
 
 /* ---- running a kernel here, instruction by instruction (interpret.c): slow, and right ---- */
 
 typedef struct hdi_spirv_machine hdi_spirv_machine; /* a kernel made ready; any number of threads may run it */
-/* Checks the module and makes it ready, with subgroups of up to `lanes` lanes, as many as divide the workgroup, a power of two
- * up to 64. Statuses: those of hdi_spirv_inspect, UNSUPPORTED (a cooperative matrix), OUT_OF_HOST_MEMORY. */
+/* Checks the module and makes it ready, with subgroups of up to `lanes` lanes, as many as divide the workgroup, a power
+ * of two up to 64. Statuses: those of hdi_spirv_inspect, UNSUPPORTED (a cooperative matrix), OUT_OF_HOST_MEMORY. */
 hd_status hdi_spirv_machine_new(const hd_allocator *allocator, const hdi_spirv_input *input, uint32_t lanes,
                                 hdi_spirv_machine **out_machine, hd_error *error);
 void hdi_spirv_machine_free(const hd_allocator *allocator, hdi_spirv_machine *machine); /* NULL is fine */
@@ -147,10 +153,11 @@ typedef struct hdi_spirv_launch {
 } hdi_spirv_launch;
 /* Runs one workgroup. Reads outside of what they are of give zeros, and writes there do nothing. Statuses: TIMEOUT,
  * OUT_OF_HOST_MEMORY. */
-hd_status hdi_spirv_interpret(const hd_allocator *allocator, const hdi_spirv_machine *machine, const hdi_spirv_launch *launch,
-                              const uint32_t group[3], hd_error *error);
+hd_status hdi_spirv_interpret(const hd_allocator *allocator, const hdi_spirv_machine *machine,
+                              const hdi_spirv_launch *launch, const uint32_t group[3], hd_error *error);
 
-/* ---- a user's kernel (user.c): an owned, counted copy of a module with its facts; carried by programs and plans ---- */
+/* ---- a user's kernel (user.c): an owned, counted copy of a module with its facts; carried by programs and plans
+ * ---- */
 typedef struct hdi_user_kernel {
     const hd_allocator *allocator;
     uint32_t       holders;      /* atomically counted */

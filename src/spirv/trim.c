@@ -1,9 +1,9 @@
-/* trim.c: a module of others becomes one of the kind that heddle runs. Only what the chosen entry point reaches stays: not
- * the other entry points and their stages, nor the types, variables and capabilities of theirs, nor what is said for
- * debuggers. All buffers become storage buffers of set 0: a uniform block is one that is not written, with the offsets
- * that it states, and other sets and high bindings are numbered anew. What goes becomes OpNop, so that words keep their
- * places for messages; hdi_spirv_compact takes those out. Trusts nothing: what does not fit is left for the checks, which
- * see the module afterwards. Takes time and memory in proportion to the bytes, and to the id bound. */
+/* trim.c: a module of others becomes one of the kind that heddle runs. Only what the chosen entry point reaches stays:
+ * not the other entry points and their stages, nor the types, variables and capabilities of theirs, nor what is said
+ * for debuggers. All buffers become storage buffers of set 0: a uniform block is one that is not written, with the
+ * offsets that it states, and other sets and high bindings are numbered anew. What goes becomes OpNop, so that words
+ * keep their places for messages; hdi_spirv_compact takes those out. Trusts nothing: what does not fit is left for the
+ * checks, which see the module afterwards. Takes time and memory in proportion to the bytes, and to the id bound. */
 #define SPV_ENABLE_UTILITY_CODE
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wkeyword-macro"
@@ -19,7 +19,8 @@ typedef struct trimmer {
     size_t    count;
     uint32_t  bound;
     size_t    entry, functions; /* words where the OpEntryPoint stands, and the first function */
-    uint32_t *at;    /* by id: the word where it is defined in front of the functions, or its OpFunction; 0: elsewhere */
+    /* by id: the word where it is defined in front of the functions, or its OpFunction; 0: elsewhere */
+    uint32_t *at;
     uint32_t *same;  /* by id: an input that is the same built-in; 0: none */
     uint8_t  *kept;  /* by id: KEPT or LISTED */
     uint32_t *stack, stack_count; /* ids that were kept and not looked at */
@@ -37,7 +38,8 @@ static void blank(trimmer *t, size_t at, size_t count) {
 
 /* Whole instructions up to the end, of a module in this byte order? */
 static bool is_readable(const uint32_t *words, size_t count) {
-    if (count < HDI_SPIRV_HEADER_WORDS || words[0] != SpvMagicNumber || words[3] == 0 || words[3] > HDI_SPIRV_MAX_BOUND) return false;
+    if (count < HDI_SPIRV_HEADER_WORDS || words[0] != SpvMagicNumber || words[3] == 0 || words[3] > HDI_SPIRV_MAX_BOUND)
+        return false;
     for (size_t at = HDI_SPIRV_HEADER_WORDS, length; at < count; at += length) {
         length = words[at] >> SpvWordCountShift;
         if (length == 0 || length > count - at) return false;
@@ -56,7 +58,8 @@ static uint32_t result_at(const trimmer *t, size_t at) {
     return t->words[at + word];
 }
 
-/* Fills in `at`, `functions` and the entry point called `name`; false: there is none to choose, or two, which the checks refuse. */
+/* Fills in `at`, `functions` and the entry point called `name`; false: there is none to choose, or two, which the
+ * checks refuse. */
 static bool find(trimmer *t, const char *name) {
     uint32_t computes = 0, called = 0;
     size_t named = 0, only = 0;
@@ -67,7 +70,8 @@ static bool find(trimmer *t, const char *name) {
         if (opcode == SpvOpFunction && t->functions == t->count) t->functions = at;
         inside |= opcode == SpvOpFunction;
         if (id && (!inside || opcode == SpvOpFunction)) t->at[id] = (uint32_t)at;
-        if (opcode != SpvOpEntryPoint || length_at(t, at) < 4 || t->words[at + 1] != SpvExecutionModelGLCompute) continue;
+        if (opcode != SpvOpEntryPoint || length_at(t, at) < 4 || t->words[at + 1] != SpvExecutionModelGLCompute)
+            continue;
         computes++;
         only = at;
         const char *wanted = name ? name : "main";
@@ -88,7 +92,8 @@ static void join_builtins(trimmer *t) {
         if (opcode_at(t, at) != SpvOpDecorate || length_at(t, at) != 4 || words[2] != SpvDecorationBuiltIn) continue;
         if (words[1] >= t->bound || words[3] >= BUILTINS || !t->at[words[1]]) continue;
         const uint32_t *variable = t->words + t->at[words[1]];
-        if ((variable[0] & SpvOpCodeMask) != SpvOpVariable || variable[0] >> SpvWordCountShift != 4 || variable[3] != SpvStorageClassInput)
+        if ((variable[0] & SpvOpCodeMask) != SpvOpVariable || variable[0] >> SpvWordCountShift != 4 ||
+            variable[3] != SpvStorageClassInput)
             continue;
         uint32_t *other = &first[words[3]];
         if (*other == 0) *other = words[1];
@@ -120,7 +125,8 @@ static void keep_operands(trimmer *t, size_t at) {
 static bool is_of_set(const trimmer *t, size_t at, const char *name) {
     const uint32_t set = opcode_at(t, at) == SpvOpExtInst && length_at(t, at) > 4 ? t->words[at + 3] : t->bound;
     if (set >= t->bound || !t->at[set] || opcode_at(t, t->at[set]) != SpvOpExtInstImport) return false;
-    return strlen(name) / 4 < length_at(t, t->at[set]) - 2u && hdi_spirv_begins(t->words + t->at[set] + 2, name, strlen(name));
+    return strlen(name) / 4 < length_at(t, t->at[set]) - 2u &&
+           hdi_spirv_begins(t->words + t->at[set] + 2, name, strlen(name));
 }
 
 static bool is_for_debuggers(const trimmer *t, size_t at) {
@@ -131,7 +137,8 @@ static bool is_for_debuggers(const trimmer *t, size_t at) {
 static void make_bitcast(trimmer *t, size_t at) {
     enum { PACK = 59, UNPACK = 65, WORDS = 6 };
     uint32_t *words = t->words + at;
-    if (!is_of_set(t, at, "GLSL.std.450") || length_at(t, at) != WORDS || (words[4] != PACK && words[4] != UNPACK)) return;
+    if (!is_of_set(t, at, "GLSL.std.450") || length_at(t, at) != WORDS || (words[4] != PACK && words[4] != UNPACK))
+        return;
     words[0] = 4u << SpvWordCountShift | SpvOpBitcast;
     words[3] = words[5];
     blank(t, at + 4, 2);
@@ -153,14 +160,16 @@ static void keep_function(trimmer *t, size_t at) {
 /* Constants that are asked for by name, and the workgroup size, count for every entry point. */
 static bool is_root(const uint32_t *words) {
     return words[0] == (4u << SpvWordCountShift | SpvOpDecorate) &&
-           (words[2] == SpvDecorationSpecId || (words[2] == SpvDecorationBuiltIn && words[3] == SpvBuiltInWorkgroupSize));
+           (words[2] == SpvDecorationSpecId ||
+            (words[2] == SpvDecorationBuiltIn && words[3] == SpvBuiltInWorkgroupSize));
 }
 
 static void keep_reached(trimmer *t) {
     const uint32_t function = t->words[t->entry + 2];
     keep(t, function);
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < t->functions; at += length_at(t, at)) {
-        const bool mode = opcode_at(t, at) == SpvOpExecutionModeId && length_at(t, at) > 2 && t->words[at + 1] == function;
+        const bool mode =
+            opcode_at(t, at) == SpvOpExecutionModeId && length_at(t, at) > 2 && t->words[at + 1] == function;
         if (is_root(t->words + at)) keep(t, t->words[at + 1]);
         if (mode) keep_operands(t, at);
     }
@@ -177,7 +186,9 @@ static void keep_reached(trimmer *t) {
 static void list_interface(trimmer *t) {
     const uint32_t length = length_at(t, t->entry);
     uint32_t from = 3, to;
-    while (from < length && (((t->words[t->entry + from] - 0x01010101u) & ~t->words[t->entry + from]) & 0x80808080u) == 0) from++;
+    while (from < length &&
+           (((t->words[t->entry + from] - 0x01010101u) & ~t->words[t->entry + from]) & 0x80808080u) == 0)
+        from++;
     for (to = ++from; from < length; from++) {
         const uint32_t id = t->words[t->entry + from], own = id < t->bound && t->same[id] ? t->same[id] : id;
         if (own < t->bound && t->kept[own] != KEPT) continue;
@@ -191,7 +202,8 @@ static void list_interface(trimmer *t) {
 
 static bool is_kept(const trimmer *t, uint32_t id) { return id >= t->bound || t->kept[id]; }
 
-/* Does an instruction in front of the functions stay? Unknown ones that define nothing do: the checks refuse them by name. */
+/* Does an instruction in front of the functions stay? Unknown ones that define nothing do: the checks refuse them by
+ * name. */
 static bool stays(const trimmer *t, size_t at) {
     const uint32_t opcode = opcode_at(t, at), length = length_at(t, at), *words = t->words + at;
     if (length < 2) return true;
@@ -205,8 +217,8 @@ static bool stays(const trimmer *t, size_t at) {
     case SpvOpLine: case SpvOpNoLine: case SpvOpDecorateString: case SpvOpMemberDecorateString: return false;
     case SpvOpName: case SpvOpMemberName: case SpvOpMemberDecorate: return is_kept(t, words[1]);
     case SpvOpDecorate: case SpvOpDecorateId: /* which promise that a value is the same for many, or not */
-        return is_kept(t, words[1]) && length > 2 && words[2] != SpvDecorationUniform && words[2] != SpvDecorationUniformId &&
-               words[2] != SpvDecorationNonUniform;
+        return is_kept(t, words[1]) && length > 2 && words[2] != SpvDecorationUniform &&
+               words[2] != SpvDecorationUniformId && words[2] != SpvDecorationNonUniform;
     case SpvOpExtInst: return !is_for_debuggers(t, at);
     case SpvOpTypeForwardPointer: return is_kept(t, words[1]);
     default: return result_at(t, at) == 0 || t->kept[result_at(t, at)];
@@ -244,14 +256,16 @@ static void join_storage(trimmer *t) {
 /* The value that the id is decorated with; by the word where it stands, so that it can be changed. */
 static uint32_t *decorated(trimmer *t, uint32_t id, uint32_t decoration) {
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < t->functions; at += length_at(t, at))
-        if (t->words[at] == (4u << SpvWordCountShift | SpvOpDecorate) && t->words[at + 1] == id && t->words[at + 2] == decoration)
+        if (t->words[at] == (4u << SpvWordCountShift | SpvOpDecorate) && t->words[at + 1] == id &&
+            t->words[at + 2] == decoration)
             return &t->words[at + 3];
     return NULL;
 }
 
 static int by_place(const void *a, const void *b) {
     const hdi_spirv_binding_place *x = a, *y = b;
-    return x->set != y->set ? (x->set > y->set) - (x->set < y->set) : (x->binding > y->binding) - (x->binding < y->binding);
+    return x->set != y->set ? (x->set > y->set) - (x->set < y->set)
+                            : (x->binding > y->binding) - (x->binding < y->binding);
 }
 
 /* Bindings 0 to 15 of set 0 keep their numbers where all are of those; else all are numbered by set and binding. */
@@ -260,14 +274,17 @@ static hd_status place_buffers(trimmer *t, hdi_spirv_binding_place places[HDI_SP
     uint32_t *sets[MOST_VARIABLES], *bindings[MOST_VARIABLES], variables = 0, count = 0;
     bool plain = true;
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < t->functions; at += length_at(t, at)) {
-        if (opcode_at(t, at) != SpvOpVariable || length_at(t, at) < 4 || t->words[at + 3] != SpvStorageClassStorageBuffer) continue;
+        if (opcode_at(t, at) != SpvOpVariable || length_at(t, at) < 4 ||
+            t->words[at + 3] != SpvStorageClassStorageBuffer)
+            continue;
         uint32_t *set = decorated(t, t->words[at + 2], SpvDecorationDescriptorSet);
         uint32_t *binding = decorated(t, t->words[at + 2], SpvDecorationBinding);
         if (!set || !binding) return HD_OK; /* the checks say so */
         uint32_t i = 0;
         while (i < count && (places[i].set != *set || places[i].binding != *binding)) i++;
         if (i == HDI_SPIRV_MAX_BINDINGS || variables == MOST_VARIABLES)
-            return hdi_fail(error, HD_STATUS_LIMIT, "SPIR-V: more than %d buffers, which is what a kernel of heddle takes",
+            return hdi_fail(error, HD_STATUS_LIMIT,
+                            "SPIR-V: more than %d buffers, which is what a kernel of heddle takes",
                             HDI_SPIRV_MAX_BINDINGS);
         if (i == count) places[count++] = (hdi_spirv_binding_place){ *set, *binding };
         plain &= *set == 0 && *binding < HDI_SPIRV_MAX_BINDINGS;
@@ -302,7 +319,8 @@ hd_status hdi_spirv_trim(const hd_allocator *allocator, uint32_t *words, size_t 
     t.kept = hdi_arena_alloc(&arena, t.bound);
     hd_status status = HD_OK;
     if (!t.at || !t.same || !t.stack || !t.kept) {
-        status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no host memory to read a SPIR-V module of %zu words", count);
+        status =
+            hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no host memory to read a SPIR-V module of %zu words", count);
     } else if (find(&t, entry)) {
         join_builtins(&t);
         keep_reached(&t);

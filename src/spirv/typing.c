@@ -1,12 +1,13 @@
-/* typing.c: the types of operands inside of functions and constant expressions. Most opcodes have a rule in op_table.inc:
- * a letter for the result, then one for each id operand (optional ones last). The others are told apart here, or in
- * memory.c where pointers are involved. Relies on declare.c and blocks.c.
- * Result:  F float, I int, U unsigned, B bool, N any of them, W 32-bit int: scalar or vector; G float, V unsigned, Y bool,
+/* typing.c: the types of operands inside of functions and constant expressions. Most opcodes have a rule in
+ * op_table.inc: a letter for the result, then one for each id operand (optional ones last). The others are told apart
+ * here, or in memory.c where pointers are involved. Relies on declare.c and blocks.c. Result:  F float, I int, U
+ * unsigned, B bool, N any of them, W 32-bit int: scalar or vector; G float, V unsigned, Y bool,
  *          K 32-bit int: scalar; Q 4 x u32, 2 3 4: float vector of that many.
- * Operand: = as the result; p as the one before; i int like the result, h i of any width, b h of 32 bits, g float of as many;
- *          q int like the one before; j int, y bool, k 32-bit int: scalar; x bool vector; s scalar of the result's kind;
- *          v vector, l vector or scalar of the result's type; n any scalar or vector; Q 2 4 as above. A + at the end: a
- *          cooperative matrix counts as a vector. */
+ * Operand: = as the result; p as the one before; i int like the result, h i of any width, b h of 32 bits, g float of as
+ * many;
+ *          q int like the one before; j int, y bool, k 32-bit int: scalar; x bool vector; s scalar of the result's
+ *          kind; v vector, l vector or scalar of the result's type; n any scalar or vector; Q 2 4 as above. A + at the
+ *          end: a cooperative matrix counts as a vector. */
 #include "spirv/module.h"
 
 /* ---- rules ---- */
@@ -71,19 +72,22 @@ static bool operand_fits(const hdi_spirv_module *m, form o, form before, form r,
     }
 }
 
-static bool apply_rule(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, const char *rule, const uint32_t *ids, uint32_t id_count) {
+static bool apply_rule(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, const char *rule, const uint32_t *ids,
+                       uint32_t id_count) {
     size_t length = strlen(rule);
     bool matrices = rule[length - 1] == '+';
     bool resizes = opcode == SpvOpUConvert || opcode == SpvOpSConvert || opcode == SpvOpFConvert;
     length -= matrices;
     form r = form_of(m, hdi_spirv_find(m, hdi_spirv_words(m, inst)[1]), matrices), before = r;
-    if (!result_fits(r, rule[0])) return hdi_spirv_bad(m, inst, "its result is of a type that the instruction does not give");
+    if (!result_fits(r, rule[0]))
+        return hdi_spirv_bad(m, inst, "its result is of a type that the instruction does not give");
     if (!resizes && hdi_spirv_is_storage_only(m, hdi_spirv_type_at(m, r.def)))
         return hdi_spirv_bad(m, inst, "it calculates with 8 or 16 bits without the capability");
     for (uint32_t i = 0; i < id_count; i++) {
         form o = form_of(m, m->defs[hdi_spirv_find(m, ids[i])].type, matrices);
         if (i + 1 >= length || !operand_fits(m, o, before, r, rule[i + 1]))
-            return hdi_spirv_bad(m, inst, "operand %u, id %u, is of a type that does not go with its result", i, ids[i]);
+            return hdi_spirv_bad(m, inst, "operand %u, id %u, is of a type that does not go with its result", i,
+                                 ids[i]);
         if (resizes && o.width == r.width) return hdi_spirv_bad(m, inst, "it converts to the width that there is");
         before = o;
     }
@@ -101,7 +105,8 @@ static bool is_bool_scalar(const hdi_spirv_type *type) { return type->kind == 'b
 static uint32_t follow(const hdi_spirv_module *m, uint32_t type_def, const uint32_t *path, uint32_t count) {
     for (uint32_t i = 0; i < count && type_def; i++) {
         const hdi_spirv_type *type = hdi_spirv_type_at(m, type_def);
-        if (type->kind == 's' && path[i] < type->count) type_def = hdi_spirv_find(m, hdi_spirv_def_words(m, type_def)[2 + path[i]]);
+        if (type->kind == 's' && path[i] < type->count)
+            type_def = hdi_spirv_find(m, hdi_spirv_def_words(m, type_def)[2 + path[i]]);
         else if (type->kind == 'c' || (type->kind != 's' && path[i] < type->count)) type_def = type->element;
         else type_def = 0;
     }
@@ -124,14 +129,16 @@ static bool construct(hdi_spirv_module *m, uint32_t inst, uint32_t result, const
             parts++;
         }
     }
-    bool composite = hdi_spirv_is_vector(type) || type->kind == 's' || type->kind == 'a' || type->kind == 'm' || type->kind == 'c';
+    bool composite =
+        hdi_spirv_is_vector(type) || type->kind == 's' || type->kind == 'a' || type->kind == 'm' || type->kind == 'c';
     fits &= composite && parts == (type->kind == 'c' ? 1 : type->count) && (!hdi_spirv_is_vector(type) || count > 1);
     return fits || hdi_spirv_bad(m, inst, "its parts do not make a value of its type");
 }
 
 static bool shuffle(hdi_spirv_module *m, uint32_t inst, uint32_t result, const uint32_t *words, uint32_t count) {
     const hdi_spirv_type *type = hdi_spirv_type_at(m, result);
-    const hdi_spirv_type *a = hdi_spirv_type_at(m, type_of_id(m, words[0])), *b = hdi_spirv_type_at(m, type_of_id(m, words[1]));
+    const hdi_spirv_type *a = hdi_spirv_type_at(m, type_of_id(m, words[0])),
+                         *b = hdi_spirv_type_at(m, type_of_id(m, words[1]));
     bool fits = hdi_spirv_is_vector(type) && hdi_spirv_is_vector(a) && hdi_spirv_is_vector(b) &&
                 a->element == type->element && b->element == type->element &&
                 count - 2 == type->count;
@@ -139,7 +146,8 @@ static bool shuffle(hdi_spirv_module *m, uint32_t inst, uint32_t result, const u
     return fits || hdi_spirv_bad(m, inst, "its vectors or indices do not make a vector of its type");
 }
 
-static bool composite(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint32_t result, const uint32_t *words, uint32_t count) {
+static bool composite(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint32_t result, const uint32_t *words,
+                      uint32_t count) {
     const hdi_spirv_type *type = hdi_spirv_type_at(m, result);
     uint32_t first = count ? type_of_id(m, words[0]) : 0;
     uint32_t second = count > 1 && opcode != SpvOpCompositeExtract ? type_of_id(m, words[1]) : 0;
@@ -149,7 +157,8 @@ static bool composite(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint3
     case SpvOpCompositeConstruct: return construct(m, inst, result, words, count);
     case SpvOpVectorShuffle: return shuffle(m, inst, result, words, count);
     case SpvOpCompositeExtract: fits = first && count > 1 && follow(m, first, words + 1, count - 1) == result; break;
-    case SpvOpCompositeInsert: fits = first && count > 2 && second == result && follow(m, second, words + 2, count - 2) == first; break;
+    case SpvOpCompositeInsert:
+        fits = first && count > 2 && second == result && follow(m, second, words + 2, count - 2) == first; break;
     case SpvOpVectorExtractDynamic:
         fits = hdi_spirv_is_vector(first_type) && first_type->element == result && is_int_scalar(second_type);
         break;
@@ -169,9 +178,11 @@ static bool composite(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint3
 
 static bool select_rule(hdi_spirv_module *m, uint32_t inst, uint32_t result, const uint32_t *ids) {
     const hdi_spirv_type *type = hdi_spirv_type_at(m, result), *condition = hdi_spirv_type_at(m, type_of_id(m, ids[0]));
-    bool whole = m->version >= 0x10400 && (type->kind == 's' || type->kind == 'a' || type->kind == 'm' || type->kind == 'c');
+    bool whole =
+        m->version >= 0x10400 && (type->kind == 's' || type->kind == 'a' || type->kind == 'm' || type->kind == 'c');
     bool fits = type_of_id(m, ids[1]) == result && type_of_id(m, ids[2]) == result &&
-                ((is_bool_scalar(condition) && (whole || (hdi_spirv_is_plain(type) && (type->count == 1 || m->version >= 0x10400)))) ||
+                ((is_bool_scalar(condition) &&
+                  (whole || (hdi_spirv_is_plain(type) && (type->count == 1 || m->version >= 0x10400)))) ||
                  (hdi_spirv_is_plain(type) && condition->kind == 'b' && condition->count == type->count));
     return fits || hdi_spirv_bad(m, inst, "condition and values do not go with its result");
 }
@@ -179,15 +190,18 @@ static bool select_rule(hdi_spirv_module *m, uint32_t inst, uint32_t result, con
 static bool bitcast(hdi_spirv_module *m, uint32_t inst, uint32_t result, uint32_t id) {
     form r = form_of(m, result, true), o = form_of(m, type_of_id(m, id), true);
     bool numbers = r.kind && o.kind && r.kind != 'b' && o.kind != 'b';
-    bool fits = numbers && r.is_matrix == o.is_matrix && r.width * (r.is_matrix ? 1 : r.count) == o.width * (o.is_matrix ? 1 : o.count);
+    bool fits = numbers && r.is_matrix == o.is_matrix &&
+                r.width * (r.is_matrix ? 1 : r.count) == o.width * (o.is_matrix ? 1 : o.count);
     return fits || hdi_spirv_bad(m, inst, "the two types are not of equal size");
 }
 
 /* ---- matrices and wide arithmetic ---- */
 
-static bool matrix(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint32_t result, const uint32_t *ids, uint32_t count) {
+static bool matrix(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint32_t result, const uint32_t *ids,
+                   uint32_t count) {
     uint32_t first = type_of_id(m, ids[0]), second = count > 1 ? type_of_id(m, ids[1]) : 0;
-    const hdi_spirv_type *type = hdi_spirv_type_at(m, result), *a = hdi_spirv_type_at(m, first), *b = hdi_spirv_type_at(m, second);
+    const hdi_spirv_type *type = hdi_spirv_type_at(m, result), *a = hdi_spirv_type_at(m, first),
+                         *b = hdi_spirv_type_at(m, second);
     const hdi_spirv_type *column = hdi_spirv_type_at(m, type->element), *a_column = hdi_spirv_type_at(m, a->element);
     const hdi_spirv_type *b_column = hdi_spirv_type_at(m, b->element);
     bool fits = false;
@@ -197,17 +211,20 @@ static bool matrix(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint32_t
                (type->kind == 'c' && first == result && second == type->element);
         break;
     case SpvOpVectorTimesMatrix:
-        fits = b->kind == 'm' && hdi_spirv_is_vector(type) && first == b->element && type->element == a->element && type->count == b->count;
+        fits = b->kind == 'm' && hdi_spirv_is_vector(type) && first == b->element && type->element == a->element &&
+               type->count == b->count;
         break;
     case SpvOpMatrixTimesVector:
-        fits = a->kind == 'm' && hdi_spirv_is_vector(b) && result == a->element && b->element == a_column->element && b->count == a->count;
+        fits = a->kind == 'm' && hdi_spirv_is_vector(b) && result == a->element && b->element == a_column->element &&
+               b->count == a->count;
         break;
     case SpvOpMatrixTimesMatrix:
-        fits = type->kind == 'm' && a->kind == 'm' && b->kind == 'm' && type->element == a->element && type->count == b->count &&
-               b_column->count == a->count && b_column->element == a_column->element;
+        fits = type->kind == 'm' && a->kind == 'm' && b->kind == 'm' && type->element == a->element &&
+               type->count == b->count && b_column->count == a->count && b_column->element == a_column->element;
         break;
     case SpvOpOuterProduct:
-        fits = type->kind == 'm' && first == type->element && hdi_spirv_is_vector(b) && b->element == a->element && b->count == type->count;
+        fits = type->kind == 'm' && first == type->element && hdi_spirv_is_vector(b) && b->element == a->element &&
+               b->count == type->count;
         break;
     default: /* Transpose */
         fits = type->kind == 'm' && a->kind == 'm' && type->count == a_column->count && column->count == a->count &&
@@ -220,7 +237,8 @@ static bool matrix(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint32_t
 /* Two results in a struct: sum and carry, low and high half. */
 static bool extended(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint32_t result, const uint32_t *ids) {
     const uint32_t *words = hdi_spirv_def_words(m, result);
-    bool fits = hdi_spirv_type_at(m, result)->kind == 's' && hdi_spirv_type_at(m, result)->count == 2 && words[2] == words[3];
+    bool fits =
+        hdi_spirv_type_at(m, result)->kind == 's' && hdi_spirv_type_at(m, result)->count == 2 && words[2] == words[3];
     uint32_t part = fits ? hdi_spirv_find(m, words[2]) : 0;
     const hdi_spirv_type *type = hdi_spirv_type_at(m, part);
     fits &= type->kind == 'i' && (!type->is_signed || opcode == SpvOpSMulExtended) && type_of_id(m, ids[0]) == part &&
@@ -228,16 +246,19 @@ static bool extended(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint32
     return fits || hdi_spirv_bad(m, inst, "its operands and result are not of one kind of integer");
 }
 
-static bool integer_dot(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint32_t result, const uint32_t *words, uint32_t count) {
+static bool integer_dot(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint32_t result, const uint32_t *words,
+                        uint32_t count) {
     bool adds = opcode == SpvOpSDotAccSatKHR || opcode == SpvOpUDotAccSatKHR || opcode == SpvOpSUDotAccSatKHR;
     uint32_t ids = adds ? 3 : 2;
     const hdi_spirv_type *type = hdi_spirv_type_at(m, result), *a = hdi_spirv_type_at(m, type_of_id(m, words[0]));
     const hdi_spirv_type *b = hdi_spirv_type_at(m, type_of_id(m, words[1]));
-    bool packed = is_int_scalar(a) && is_int_scalar(b) && a->width == 32 && b->width == 32 && count > ids && words[ids] == 0;
+    bool packed =
+        is_int_scalar(a) && is_int_scalar(b) && a->width == 32 && b->width == 32 && count > ids && words[ids] == 0;
     bool vectors = hdi_spirv_is_vector(a) && hdi_spirv_is_vector(b) && a->kind == 'i' && b->kind == 'i' &&
                    a->count == b->count && a->width == b->width && count == ids;
-    uint32_t needs = packed ? SpvCapabilityDotProductInput4x8BitPackedKHR
-                   : a->width == 8 && a->count == 4 ? SpvCapabilityDotProductInput4x8BitKHR : SpvCapabilityDotProductInputAllKHR;
+    uint32_t needs = packed                           ? SpvCapabilityDotProductInput4x8BitPackedKHR
+                     : a->width == 8 && a->count == 4 ? SpvCapabilityDotProductInput4x8BitKHR
+                                                      : SpvCapabilityDotProductInputAllKHR;
     bool has = hdi_spirv_has(m, needs) || (vectors && hdi_spirv_has(m, SpvCapabilityDotProductInputAllKHR));
     bool fits = is_int_scalar(type) && (packed || vectors) && has && type->width >= (packed ? 8 : a->width) &&
                 (!adds || type_of_id(m, words[2]) == result);
@@ -251,7 +272,8 @@ static bool subgroup(hdi_spirv_module *m, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t opcode = words[0] & 0xFFFF, length = words[0] >> 16;
     uint64_t scope = 0;
-    if (!hdi_spirv_scope_fits(m, words[3], true) || !hdi_spirv_known(m, hdi_spirv_find(m, words[3]), &scope) || scope != SpvScopeSubgroup)
+    if (!hdi_spirv_scope_fits(m, words[3], true) || !hdi_spirv_known(m, hdi_spirv_find(m, words[3]), &scope) ||
+        scope != SpvScopeSubgroup)
         return hdi_spirv_bad(m, inst, "its scope is not the subgroup");
     if (opcode == SpvOpGroupNonUniformBallotBitCount)
         return words[4] <= SpvGroupOperationExclusiveScan || hdi_spirv_bad(m, inst, "group operation %u", words[4]);
@@ -263,7 +285,8 @@ static bool subgroup(hdi_spirv_module *m, uint32_t inst) {
             return hdi_spirv_bad(m, inst, "group operation %u, or its capability is missing", words[4]);
     }
     bool fixed = opcode == SpvOpGroupNonUniformQuadSwap ||
-                 (m->version < 0x10500 && (opcode == SpvOpGroupNonUniformBroadcast || opcode == SpvOpGroupNonUniformQuadBroadcast));
+                 (m->version < 0x10500 &&
+                  (opcode == SpvOpGroupNonUniformBroadcast || opcode == SpvOpGroupNonUniformQuadBroadcast));
     uint32_t index = clustered ? words[6] : fixed ? words[5] : 0;
     if (index && !hdi_spirv_is_constant(hdi_spirv_def_opcode(m, hdi_spirv_find(m, index))))
         return hdi_spirv_bad(m, inst, "id %u is not a constant", index);
@@ -278,7 +301,8 @@ static bool subgroup(hdi_spirv_module *m, uint32_t inst) {
 
 /* ---- GLSL.std.450 ---- */
 
-/* Rules by instruction number; NULL: outside of the subset. "m" determinant, "t" inverse, "*" through a pointer, "$" a struct. */
+/* Rules by instruction number; NULL: outside of the subset. "m" determinant, "t" inverse, "*" through a pointer, "$" a
+ * struct. */
 static const char *const glsl_rules[] = {
     NULL, "F=", "F=", "F=", "F=", "Ii", "F=", "Ii", "F=", "F=",                     /* Round .. Ceil */
     "F=", "F=", "F=", "F=", "F=", "F=", "F=", "F=", "F=", "F=",                     /* Fract .. Sinh */
@@ -294,7 +318,8 @@ static bool glsl(hdi_spirv_module *m, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t number = words[4], count = (words[0] >> 16) - 5, result = hdi_spirv_find(m, words[1]);
     const char *rule = number < HDI_COUNT(glsl_rules) ? glsl_rules[number] : NULL;
-    if (!rule) return hdi_spirv_bad(m, inst, "instruction %u of GLSL.std.450 is outside of the supported subset", number);
+    if (!rule)
+        return hdi_spirv_bad(m, inst, "instruction %u of GLSL.std.450 is outside of the supported subset", number);
     const hdi_spirv_type *type = hdi_spirv_type_at(m, result);
     uint32_t first = count ? type_of_id(m, words[5]) : 0;
     const hdi_spirv_type *a = hdi_spirv_type_at(m, first), *column = hdi_spirv_type_at(m, a->element);
@@ -344,7 +369,8 @@ static bool call(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
         bool pointer = hdi_spirv_type_of(m, argument)->kind == 'p';
         fits = m->defs[argument].type == hdi_spirv_find(m, type[3 + i]);
         if (pointer && opcode != SpvOpVariable && opcode != SpvOpFunctionParameter)
-            return hdi_spirv_bad(m, inst, "argument %u is a pointer into a variable; have the compiler inline the call", i);
+            return hdi_spirv_bad(m, inst, "argument %u is a pointer into a variable; have the compiler inline the call",
+                                 i);
     }
     for (uint32_t e = 0; e < m->entry_count; e++) fits &= hdi_spirv_words(m, m->entries[e])[2] != words[3];
     return fits || hdi_spirv_bad(m, inst, "its arguments do not go with the function, or it calls an entry point");
@@ -365,7 +391,8 @@ static bool by_opcode(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, const
     const uint32_t *all = hdi_spirv_words(m, inst);
     uint32_t result = hdi_spirv_find(m, all[1]);
     switch (opcode) {
-    case SpvOpVectorExtractDynamic: case SpvOpVectorInsertDynamic: case SpvOpVectorShuffle: case SpvOpCompositeConstruct:
+    case SpvOpVectorExtractDynamic:
+        case SpvOpVectorInsertDynamic: case SpvOpVectorShuffle: case SpvOpCompositeConstruct:
     case SpvOpCompositeExtract: case SpvOpCompositeInsert: case SpvOpCopyObject: case SpvOpCopyLogical:
         return composite(m, inst, opcode, result, words, count);
     case SpvOpSelect: return select_rule(m, inst, result, words);
@@ -380,7 +407,8 @@ static bool by_opcode(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, const
     case SpvOpFunctionCall: return call(m, inst, hdi_spirv_find(m, all[2]));
     case SpvOpPhi: return phi(m, inst, hdi_spirv_find(m, all[2]));
     case SpvOpBranchConditional:
-        return is_bool_scalar(hdi_spirv_type_at(m, type_of_id(m, all[1]))) || hdi_spirv_bad(m, inst, "its condition is not a bool");
+        return is_bool_scalar(hdi_spirv_type_at(m, type_of_id(m, all[1]))) ||
+               hdi_spirv_bad(m, inst, "its condition is not a bool");
     case SpvOpSwitch: {
         const hdi_spirv_type *type = hdi_spirv_type_at(m, type_of_id(m, all[1]));
         return (is_int_scalar(type) && type->width <= 32) ||
@@ -394,7 +422,8 @@ bool hdi_spirv_typing_rule(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, 
     const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t length = words[0] >> 16;
-    if (!row->types[0]) return by_opcode(m, inst, opcode, words + first_word, length > first_word ? length - first_word : 0);
+    if (!row->types[0])
+        return by_opcode(m, inst, opcode, words + first_word, length > first_word ? length - first_word : 0);
     uint32_t ids[8], id_count = 0;
     for (hdi_spirv_operands o = hdi_spirv_operands_of(m, inst); hdi_spirv_next(&o);)
         if (o.letter == 'i' && id_count < HDI_COUNT(ids)) ids[id_count++] = o.word;
@@ -450,7 +479,8 @@ bool hdi_spirv_typing(hdi_spirv_module *m) {
             if (hdi_spirv_is_group(opcode) && !subgroup(m, i)) return false;
             uint32_t returned = opcode == SpvOpReturnValue ? type_of_id(m, words[1]) : 0;
             bool nothing = hdi_spirv_type_at(m, function_type)->kind == 'v';
-            if ((opcode == SpvOpReturn && !nothing) || (opcode == SpvOpReturnValue && (nothing || returned != function_type)))
+            if ((opcode == SpvOpReturn && !nothing) ||
+                (opcode == SpvOpReturnValue && (nothing || returned != function_type)))
                 return hdi_spirv_bad(m, i, "it does not return what its function says");
         }
     }

@@ -1,6 +1,6 @@
-/* uniform.c: do all invocations of a workgroup come along? Asked where subgroups go through shared memory, whose barriers
- * need everyone. What may differ from one invocation to another spreads from values to the blocks that they decide on and
- * back, until nothing changes; where that is not known, it differs. Relies on fold.c. */
+/* uniform.c: do all invocations of a workgroup come along? Asked where subgroups go through shared memory, whose
+ * barriers need everyone. What may differ from one invocation to another spreads from values to the blocks that they
+ * decide on and back, until nothing changes; where that is not known, it differs. Relies on fold.c. */
 #include "spirv/print.h"
 
 enum { MOST_PASSES = 40 };
@@ -36,7 +36,8 @@ static bool memory_differs(const hdi_spirv_printer *p, const spread *s, uint32_t
 
 static bool any_operand_differs(const hdi_spirv_printer *p, const spread *s, uint32_t inst) {
     for (hdi_spirv_operands o = hdi_spirv_operands_of(p->m, inst); hdi_spirv_next(&o);)
-        if ((o.letter == 'i' || o.letter == 'v' || o.letter == 'a') && s->values[p->same[hdi_spirv_find(p->m, o.word)]]) return true;
+        if ((o.letter == 'i' || o.letter == 'v' || o.letter == 'a') && s->values[p->same[hdi_spirv_find(p->m, o.word)]])
+            return true;
     return false;
 }
 
@@ -75,7 +76,8 @@ static bool is_inside(const hdi_spirv_printer *p, uint32_t block, uint32_t heade
     return block == header;
 }
 
-/* What a block makes of others is the same in every pass: it is done once; and its instructions while more can come of them. */
+/* What a block makes of others is the same in every pass: it is done once; and its instructions while more can come of
+ * them. */
 enum { INSIDE = 1, LEFT = 2, WHOLE = 4, VALUES = 8 };
 static bool is_new(spread *s, uint32_t block, uint8_t what) {
     const bool is = !(s->done[block] & what);
@@ -106,8 +108,10 @@ static void spread_blocks(const hdi_spirv_printer *p, spread *s, uint32_t block)
     if ((!s->blocks[block] && !unequal) || !is_new(s, block, LEFT)) return;
     if (opcode == SpvOpReturn || opcode == SpvOpReturnValue) spread_leaving(p, s, block, HDI_SPIRV_NONE);
     for (uint32_t n = 0, to; (to = hdi_spirv_way(p, block, n)) != HDI_SPIRV_NONE; n++)
-        for (uint32_t h = m->blocks[block].merge_inst ? block : around; h != HDI_SPIRV_NONE; h = m->blocks[h].construct) {
-            bool loop = m->blocks[h].continue_to != HDI_SPIRV_NONE, choice = hdi_spirv_opcode(m, m->blocks[h].inst_end) == SpvOpSwitch;
+        for (uint32_t h = m->blocks[block].merge_inst ? block : around; h != HDI_SPIRV_NONE;
+             h = m->blocks[h].construct) {
+            bool loop = m->blocks[h].continue_to != HDI_SPIRV_NONE,
+                 choice = hdi_spirv_opcode(m, m->blocks[h].inst_end) == SpvOpSwitch;
             if ((loop || choice) && to == m->blocks[h].merge) spread_leaving(p, s, block, h);
             if (loop && to == m->blocks[h].continue_to && is_inside(p, block, h)) spread_leaving(p, s, block, h);
             if (loop) break;
@@ -119,7 +123,8 @@ static void pass(const hdi_spirv_printer *p, spread *s) {
     const hdi_spirv_module *m = p->m;
     for (uint32_t f = 0; f < m->function_count; f++) {
         const hdi_spirv_function *function = &m->functions[f];
-        for (uint32_t i = function->block_first; p->called[f] && i < function->block_first + function->block_count; i++) {
+        for (uint32_t i = function->block_first; p->called[f] && i < function->block_first + function->block_count;
+             i++) {
             uint32_t b = m->tree.order[i];
             if (b == HDI_SPIRV_NONE || !p->reached[b]) continue;
             if (s->blocks[function->block_first]) differs(s, &s->blocks[b]);
@@ -140,7 +145,8 @@ bool hdi_spirv_check_uniform(hdi_spirv_printer *p) {
     spread s = { hdi_arena_alloc(&m->arena, m->def_count), hdi_arena_alloc(&m->arena, m->block_count),
                  hdi_arena_alloc(&m->arena, m->block_count), true };
     if (!s.values || !s.blocks || !s.done) return hdi_spirv_no_memory(m);
-    for (uint32_t def = 1; def < m->def_count; def++) s.values[def] = hdi_spirv_def_opcode(m, def) == SpvOpFunctionParameter;
+    for (uint32_t def = 1; def < m->def_count; def++)
+        s.values[def] = hdi_spirv_def_opcode(m, def) == SpvOpFunctionParameter;
     uint32_t passes = 0;
     for (; s.changed && passes < MOST_PASSES; passes++) {
         s.changed = false;
@@ -153,9 +159,11 @@ bool hdi_spirv_check_uniform(hdi_spirv_printer *p) {
             uint64_t scope = 0;
             bool barrier = hdi_spirv_opcode(m, i) == SpvOpControlBarrier &&
                            hdi_spirv_known(m, hdi_spirv_find(m, words[1]), &scope) && scope == SpvScopeSubgroup;
-            bool needed = hdi_spirv_is_group(hdi_spirv_opcode(m, i)) && p->facts[hdi_spirv_find(m, words[2])] & HDI_SPIRV_NEEDED;
+            bool needed =
+                hdi_spirv_is_group(hdi_spirv_opcode(m, i)) && p->facts[hdi_spirv_find(m, words[2])] & HDI_SPIRV_NEEDED;
             if (needed || barrier)
-                return hdi_spirv_unsupported(m, i, "the device has no subgroups, and not all of the workgroup may come along here");
+                return hdi_spirv_unsupported(
+                    m, i, "the device has no subgroups, and not all of the workgroup may come along here");
         }
     }
     return true;

@@ -1,9 +1,10 @@
-/* user.c: a user's kernel: an owned copy of a module that was checked, with its facts, counted by its holders, as programs
- * and plans outlive the kernel that they were given. Relies on hdi_spirv_inspect for every check. */
+/* user.c: a user's kernel: an owned copy of a module that was checked, with its facts, counted by its holders, as
+ * programs and plans outlive the kernel that they were given. Relies on hdi_spirv_inspect for every check. */
 #include "spirv/module.h"
 
 /* What the module is made to be, checked and without what it does not need; its words are a copy of it. */
-static hd_status make(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_user_kernel *kernel, hd_error *error) {
+static hd_status make(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_user_kernel *kernel,
+                      hd_error *error) {
     uint32_t *words = kernel->words;
     const size_t count = input->bytes / 4;
     hdi_spirv_binding_place places[HDI_SPIRV_MAX_BINDINGS];
@@ -28,7 +29,8 @@ hdi_user_kernel *hdi_user_kernel_new(const hd_allocator *allocator, const hdi_sp
     uint32_t *words = kernel && fits ? hdi_alloc(allocator, bytes) : NULL;
     hd_status status = HD_OK;
     if (!fits) status = hdi_spirv_inspect(allocator, input, &(hdi_spirv_info){ 0 }, error);
-    else if (!words) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no host memory for a kernel of %zu bytes", bytes);
+    else if (!words)
+        status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no host memory for a kernel of %zu bytes", bytes);
     if (words) memcpy(words, input->module, bytes);
     if (!status) *kernel = (hdi_user_kernel){ .allocator = allocator, .holders = 1, .words = words, .bytes = bytes };
     if (!status) status = make(allocator, input, kernel, error);

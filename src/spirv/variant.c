@@ -1,12 +1,14 @@
-/* variant.c: reads a module that was checked before, for given constants. A module of heddle's holds many variants of a kernel.
- * Branches on constants are decided first, and blocks that are not reached are left out: their labels are undefined ids, and
- * stand for no block. So the time is in proportion to the variant, not to the module. Relies on all checks. */
+/* variant.c: reads a module that was checked before, for given constants. A module of heddle's holds many variants of a
+ * kernel. Branches on constants are decided first, and blocks that are not reached are left out: their labels are
+ * undefined ids, and stand for no block. So the time is in proportion to the variant, not to the module. Relies on all
+ * checks. */
 #include "spirv/module.h"
 
 typedef struct pruning {
     hdi_spirv_module *m;
     uint32_t *notes;  /* by id: of a label the word where it stands; of a value that is known its bits */
-    uint64_t *known;  /* a bit for each id: it is such a value; or the label of a block that has one way on, which is noted then */
+    /* a bit for each id: it is such a value; or the label of a block that has one way on, which is noted then */
+    uint64_t *known;
     uint64_t *begins; /* a bit for each word: a block that is kept begins there, or an instruction outside of blocks */
     uint32_t *stack, stack_count; /* words of labels that were met, with AFTER */
     uint32_t  kept;   /* instructions */
@@ -38,7 +40,8 @@ static bool value_of(const pruning *p, uint32_t id, uint64_t *out) {
     return true;
 }
 
-/* Notes a result inside of a function, if it is known. Definitions stand above their uses, so operands were noted before. */
+/* Notes a result inside of a function, if it is known. Definitions stand above their uses, so operands were noted
+ * before. */
 static void note_value(pruning *p, const uint32_t *words) {
     const uint32_t opcode = words[0] & 0xFFFF, length = words[0] >> 16, first = opcode == SpvOpExtInst ? 5 : 3;
     uint64_t a = 0, b = 0, bits = 0;
@@ -146,7 +149,8 @@ static bool find_labels(pruning *p, uint32_t first) {
     bool entry = false;
     for (uint32_t at = first; at < m->word_count; at += m->words[at] >> 16) {
         const uint32_t opcode = m->words[at] & 0xFFFF;
-        if (opcode == SpvOpFunction || opcode == SpvOpFunctionParameter || opcode == SpvOpFunctionEnd) set_bit(p->begins, at), p->kept++;
+        if (opcode == SpvOpFunction || opcode == SpvOpFunctionParameter || opcode == SpvOpFunctionEnd)
+            set_bit(p->begins, at), p->kept++;
         if (opcode == SpvOpFunction) entry = true;
         if (opcode != SpvOpLabel) continue;
         p->notes[m->words[at + 1]] = at;
@@ -184,7 +188,8 @@ static bool index_functions(pruning *p, uint32_t first) {
         const bool block = (m->words[at] & 0xFFFF) == SpvOpLabel;
         uint32_t inst = at;
         insts[m->inst_count++] = inst;
-        while (block && !hdi_spirv_ends_block(m->words[inst] & 0xFFFF)) insts[m->inst_count++] = inst += m->words[inst] >> 16;
+        while (block && !hdi_spirv_ends_block(m->words[inst] & 0xFFFF))
+            insts[m->inst_count++] = inst += m->words[inst] >> 16;
     }
     return true;
 }

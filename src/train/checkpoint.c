@@ -22,9 +22,12 @@ typedef struct field {
 static const field fields[] = {
     FIELD("layers", U32, model.layers), FIELD("width", U32, model.width), FIELD("heads", U32, model.heads),
     FIELD("context", U32, model.context), FIELD("vocabulary", U32, model.vocabulary), FIELD("batch", U32, batch),
-    FIELD("micro_batch", U32, micro_batch), FIELD("length", U32, length), FIELD("seed", U64, seed), FIELD("rate", F64, schedule.rate),
-    FIELD("least_rate", F64, schedule.least), FIELD("warmup", U64, schedule.warmup), FIELD("decay_steps", U64, schedule.steps),
-    FIELD("decay", DECAY, schedule.decay), FIELD("beta1", F64, adamw.beta1), FIELD("beta2", F64, adamw.beta2), FIELD("eps", F64, adamw.eps),
+    FIELD("micro_batch", U32, micro_batch), FIELD("length", U32, length), FIELD("seed", U64, seed),
+    FIELD("rate", F64, schedule.rate),
+    FIELD("least_rate", F64, schedule.least), FIELD("warmup", U64, schedule.warmup),
+    FIELD("decay_steps", U64, schedule.steps),
+    FIELD("decay", DECAY, schedule.decay), FIELD("beta1", F64, adamw.beta1), FIELD("beta2", F64, adamw.beta2),
+    FIELD("eps", F64, adamw.eps),
     FIELD("weight_decay", F64, weight_decay), FIELD("clip", F32, clip), FIELD("dropout", F32, dropout),
     FIELD("math", MATH, math), FIELD("data", U64, data),
 };
@@ -33,7 +36,8 @@ static const field lora_fields[] = {
 };
 static const char *const decays[] = { "none", "linear", "cosine" };
 static const char *const maths[] = { "default", "fast", "exact" };
-_Static_assert(HD_DECAY_COSINE == 2 && HD_MATH_DEFAULT == 0 && HD_MATH_FAST == 1 && HD_MATH_EXACT == 2, "names stand in the enums' order");
+_Static_assert(HD_DECAY_COSINE == 2 && HD_MATH_DEFAULT == 0 && HD_MATH_FAST == 1 && HD_MATH_EXACT == 2,
+               "names stand in the enums' order");
 
 /* A 64-bit number as text: JSON's numbers are doubles to many readers. */
 static json_t *whole(uint64_t value) {
@@ -81,8 +85,10 @@ static bool take_value(const field *f, const json_t *value, void *at) {
         if (!text || strlen(text) >= sizeof ((hd_lora_desc *)0)->targets) return false;
         strcpy(at, text);
         return true;
-    case DECAY: name = name_of(value, decays, HDT_COUNT(decays)); *(hd_decay *)at = (hd_decay)(name > 0 ? name : 0); return name >= 0;
-    default: name = name_of(value, maths, HDT_COUNT(maths)); *(hd_math *)at = (hd_math)(name > 0 ? name : 0); return name >= 0;
+    case DECAY: name = name_of(value, decays, HDT_COUNT(decays)); *(hd_decay *)at = (hd_decay)(name > 0 ? name : 0);
+    return name >= 0;
+    default: name = name_of(value, maths, HDT_COUNT(maths)); *(hd_math *)at = (hd_math)(name > 0 ? name : 0);
+    return name >= 0;
     }
 }
 
@@ -107,7 +113,8 @@ static char *settings_of(const hd_trainer *trainer) {
     good = good && json_object_set_new(root, "step", whole(trainer->steps)) == 0;
     good = good && put_fields(root, fields, HDT_COUNT(fields), &trainer->desc);
     if (trainer->base)
-        good = good && put_fields(lora, lora_fields, HDT_COUNT(lora_fields), &trainer->desc) && json_object_set(root, "lora", lora) == 0;
+        good = good && put_fields(lora, lora_fields, HDT_COUNT(lora_fields), &trainer->desc) &&
+               json_object_set(root, "lora", lora) == 0;
     json_decref(lora);
     char *text = good ? json_dumps(root, JSON_INDENT(2)) : NULL;
     json_decref(root);
@@ -116,11 +123,11 @@ static char *settings_of(const hd_trainer *trainer) {
 
 /* For Hugging Face's transformers. */
 static char *config_of(const hd_gpt *model) {
-    json_t *root = json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b}", "architectures", "GPT2LMHeadModel",
-                             "model_type", "gpt2",
-                             "n_layer", (int)model->layers, "n_head", (int)model->heads, "n_embd", (int)model->width, "n_positions",
-                             (int)model->context, "vocab_size", (int)model->vocabulary, "activation_function", "gelu_new",
-                             "layer_norm_epsilon", 1e-5, "tie_word_embeddings", 1);
+    json_t *root =
+        json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b}", "architectures", "GPT2LMHeadModel",
+                  "model_type", "gpt2", "n_layer", (int)model->layers, "n_head", (int)model->heads, "n_embd",
+                  (int)model->width, "n_positions", (int)model->context, "vocab_size", (int)model->vocabulary,
+                  "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5, "tie_word_embeddings", 1);
     char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
     json_decref(root);
     return text;
@@ -176,7 +183,9 @@ static hd_status write_states(const hd_trainer *trainer, const char *path, int f
                                               .data = held[kept][parameter->group] + parameter->first };
         }
     }
-    if (!status) status = hd_safetensors_write(trainer->context, path, tensors, count, (const char *const[]){ "format", "pt", NULL });
+    if (!status)
+        status =
+            hd_safetensors_write(trainer->context, path, tensors, count, (const char *const[]){ "format", "pt", NULL });
     for (int kept = from; kept < to; kept++) hdt_free_groups(trainer, held[kept]);
     hdt_free(trainer->context, tensors, most, sizeof *tensors);
     hdt_free(trainer->context, names, most, sizeof *names);
@@ -193,11 +202,14 @@ static hd_status read_states(hd_trainer *trainer, const char *path, int from, in
             tensor_name name;
             snprintf(name, sizeof name, "%s%s", parameter->name, endings[kept]);
             const hd_safetensor *tensor = hd_safetensors_find(file, name);
-            if (!tensor) status = hdt_fail(trainer->context, HD_STATUS_NAME_NOT_FOUND, "%s has no tensor '%s'", path, name);
+            if (!tensor)
+                status = hdt_fail(trainer->context, HD_STATUS_NAME_NOT_FOUND, "%s has no tensor '%s'", path, name);
             else if (tensor->dtype != HD_F32)
-                status = hdt_fail(trainer->context, HD_STATUS_TYPE, "%s: '%s' is %s, and must be F32", path, name, tensor->type);
+                status = hdt_fail(trainer->context, HD_STATUS_TYPE, "%s: '%s' is %s, and must be F32", path, name,
+                                  tensor->type);
             else if (memcmp(&tensor->shape, &parameter->shape, sizeof tensor->shape) != 0)
-                status = hdt_fail(trainer->context, HD_STATUS_SHAPE, "%s: '%s' has another shape than this model's", path, name);
+                status = hdt_fail(trainer->context, HD_STATUS_SHAPE, "%s: '%s' has another shape than this model's",
+                                  path, name);
             else status = hd_buffer_write(trainer->states[parameter->group][kept], parameter->first * sizeof(float),
                                           tensor->data, tensor->bytes);
         }
@@ -208,7 +220,8 @@ static hd_status read_states(hd_trainer *trainer, const char *path, int from, in
 /* ---- the folder ---- */
 
 /* "FOLDER/NAME" or "FOLDER.new/NAME". */
-static hd_status path_in(hd_context *context, const char *folder, const char *suffix, const char *name, char out[PATH_MAX]) {
+static hd_status path_in(hd_context *context, const char *folder, const char *suffix, const char *name,
+                         char out[PATH_MAX]) {
     if (snprintf(out, PATH_MAX, "%s%s%s", folder, suffix, name) >= PATH_MAX)
         return hdt_fail(context, HD_STATUS_LIMIT, "the path %.60s... is too long", folder);
     return HD_OK;
@@ -235,7 +248,8 @@ hd_status hd_trainer_save(hd_trainer *trainer, const char *folder) {
     status = hdt_make_folder(context, part);
     if (!status) status = write_states(trainer, weights, HDT_WEIGHTS, HDT_FIRST);
     if (!status) status = write_states(trainer, optimizer, HDT_FIRST, HDT_KEPT);
-    if (!status && !trainer->base) status = write_text(context, folder, "/config.json", config_of(&trainer->desc.model));
+    if (!status && !trainer->base)
+        status = write_text(context, folder, "/config.json", config_of(&trainer->desc.model));
     if (!status) status = write_text(context, folder, "/trainer.json", settings_of(trainer));
     if (!status) status = hdt_rename(context, part, folder);
     if (status) hdt_remove_folder(part);

@@ -8,9 +8,10 @@ static int32_t token_at(const hd_token_data *data, uint64_t i) {
     return (int32_t)token;
 }
 
-bool hd_draw_batch(const hd_token_data *data, uint64_t seed, uint64_t step, uint32_t batch, uint32_t length, int32_t *out_tokens,
-                   int32_t *out_targets) {
-    enum { STREAM = 1 }; /* hd_random's streams of a step's key are dropout's; this counter's third word is never theirs */
+bool hd_draw_batch(const hd_token_data *data, uint64_t seed, uint64_t step, uint32_t batch, uint32_t length,
+                   int32_t *out_tokens, int32_t *out_targets) {
+    /* hd_random's streams of a step's key are dropout's; this counter's third word is never theirs */
+    enum { STREAM = 1 };
     if (!data || !data->tokens || !out_tokens || !out_targets || data->count <= length) return false;
     if (data->token_bytes != 1 && data->token_bytes != 2 && data->token_bytes != 4) return false;
     for (uint32_t i = 0; i < batch; i++) {

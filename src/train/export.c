@@ -27,7 +27,8 @@ static bool fill(void *user, uint64_t from, uint64_t bytes, void *out) {
     float *to = out;
     if (!t->turned) return memcpy(out, t->values + from / sizeof *to, bytes) != NULL;
     const uint64_t rows = (uint64_t)shape.dims[0], columns = (uint64_t)shape.dims[1];
-    for (uint64_t i = from / sizeof *to; i < (from + bytes) / sizeof *to; i++) *to++ = t->values[i % rows * columns + i / rows];
+    for (uint64_t i = from / sizeof *to; i < (from + bytes) / sizeof *to; i++)
+        *to++ = t->values[i % rows * columns + i / rows];
     return true;
 }
 
@@ -36,8 +37,10 @@ static bool name_of(const char *from, char out[HDT_NAME], bool *out_turned) {
     static const struct { const char *from, *to; bool turned; } parts[] = {
         { "ln_1", "attn_norm", false }, { "attn.c_attn", "attn_qkv", true }, { "attn.c_proj", "attn_output", true },
         { "ln_2", "ffn_norm", false },  { "mlp.c_fc", "ffn_up", true },      { "mlp.c_proj", "ffn_down", true } };
-    static const struct { const char *from, *to; } outside[] = {
-        { "transformer.wte", "token_embd" }, { "transformer.wpe", "position_embd" }, { "transformer.ln_f", "output_norm" } };
+    static const struct { const char *from, *to;
+    } outside[] = { { "transformer.wte", "token_embd" },
+                    { "transformer.wpe", "position_embd" },
+                    { "transformer.ln_f", "output_norm" } };
     const char *kind = strrchr(from, '.');
     const size_t stem = kind ? (size_t)(kind - from) : 0;
     unsigned layer;
@@ -48,7 +51,9 @@ static bool name_of(const char *from, char out[HDT_NAME], bool *out_turned) {
             return snprintf(out, HDT_NAME, "%s%s", outside[i].to, kind) > 0;
     if (sscanf(from, "transformer.h.%u.%n", &layer, &used) != 1 || used == 0) return false;
     for (size_t i = 0; i < HDT_COUNT(parts); i++) {
-        if (stem - (size_t)used != strlen(parts[i].from) || memcmp(from + used, parts[i].from, stem - (size_t)used) != 0) continue;
+        if (stem - (size_t)used != strlen(parts[i].from) ||
+            memcmp(from + used, parts[i].from, stem - (size_t)used) != 0)
+            continue;
         *out_turned = parts[i].turned && strcmp(kind, ".weight") == 0;
         return snprintf(out, HDT_NAME, "blk.%u.%s%s", layer, parts[i].to, kind) > 0;
     }
@@ -79,7 +84,8 @@ static hd_status put_weights(export *e) {
 static void put_figures(const export *e, const char *name) {
     const hd_gpt *model = &e->trainer->desc.model;
     const struct { const char *key; uint32_t value; } figures[] = {
-        { "gpt2.block_count", model->layers }, { "gpt2.context_length", model->context }, { "gpt2.embedding_length", model->width },
+        { "gpt2.block_count", model->layers }, { "gpt2.context_length", model->context },
+        { "gpt2.embedding_length", model->width },
         { "gpt2.feed_forward_length", 4 * model->width }, { "gpt2.attention.head_count", model->heads } };
     hd_model_writer_text(e->writer, "general.architecture", "gpt2", strlen("gpt2"));
     hd_model_writer_text(e->writer, "general.type", "model", strlen("model"));
@@ -106,7 +112,8 @@ static hd_status put_bytes(const export *e) {
     const uint32_t count = e->trainer->desc.model.vocabulary;
     hd_context *context = e->trainer->context;
     if (count < BYTES)
-        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "a model of %u tokens does not have the 256 bytes as its tokens", count);
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT,
+                        "a model of %u tokens does not have the 256 bytes as its tokens", count);
     char (*names)[NAME] = hdt_alloc(context, count, sizeof *names);
     const char **texts = hdt_alloc(context, count, sizeof *texts);
     int32_t *types = hdt_alloc(context, count, sizeof *types);
@@ -138,7 +145,8 @@ static hd_status put_tokenizer(const export *e, const hd_export_desc *desc) {
     const hd_status status = hd_model_get_info(desc->tokenizer, &info);
     if (status) return status;
     if (info.vocabulary != e->trainer->desc.model.vocabulary)
-        return hdt_fail(e->trainer->context, HD_STATUS_INVALID_ARGUMENT, "a tokenizer of %u tokens beside a model of %u", info.vocabulary,
+        return hdt_fail(e->trainer->context, HD_STATUS_INVALID_ARGUMENT,
+                        "a tokenizer of %u tokens beside a model of %u", info.vocabulary,
                         e->trainer->desc.model.vocabulary);
     hd_model_writer_tokenizer(e->writer, desc->tokenizer);
     return HD_OK;
@@ -148,7 +156,8 @@ hd_status hd_trainer_export(hd_trainer *trainer, const char *path, const hd_expo
     if (!trainer || !path) return HD_STATUS_NULL_POINTER;
     export e = { .trainer = trainer };
     if (trainer->base)
-        return hdt_fail(trainer->context, HD_STATUS_WRONG_STATE, "adapters are no model of their own: merge them with theirs");
+        return hdt_fail(trainer->context, HD_STATUS_WRONG_STATE,
+                        "adapters are no model of their own: merge them with theirs");
     hd_status status = hd_model_writer_create(trainer->context, &e.writer);
     if (!status) put_figures(&e, desc ? desc->name : NULL);
     if (!status) status = put_tokenizer(&e, desc);

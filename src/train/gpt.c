@@ -1,5 +1,5 @@
-/* gpt.c: GPT-2's weights and what its layers compute (Radford and others, 2019; names, axes and order as in Hugging Face's
- * GPT2LMHeadModel, whose linear layers hold [in, out]). */
+/* gpt.c: GPT-2's weights and what its layers compute (Radford and others, 2019; names, axes and order as in Hugging
+ * Face's GPT2LMHeadModel, whose linear layers hold [in, out]). */
 #include "train/gpt.h"
 #include <math.h>
 #include <stdio.h>
@@ -34,11 +34,15 @@ static void add_layer(hdt_layout *layout, uint32_t layer) {
     const double residual = DEVIATION / sqrt(2.0 * layout->model.layers);
     const struct { const char *name; hd_shape shape; double deviation; float begin; } of_layer[OF_LAYER] = {
         [LN1_W] = { "ln_1.weight", HD_SHAPE(C), 0, 1 }, [LN1_B] = { "ln_1.bias", HD_SHAPE(C), 0, 0 },
-        [ATTN_W] = { "attn.c_attn.weight", HD_SHAPE(C, 3 * C), DEVIATION, 0 }, [ATTN_B] = { "attn.c_attn.bias", HD_SHAPE(3 * C), 0, 0 },
-        [PROJ_W] = { "attn.c_proj.weight", HD_SHAPE(C, C), residual, 0 }, [PROJ_B] = { "attn.c_proj.bias", HD_SHAPE(C), 0, 0 },
+        [ATTN_W] = { "attn.c_attn.weight", HD_SHAPE(C, 3 * C), DEVIATION, 0 },
+        [ATTN_B] = { "attn.c_attn.bias", HD_SHAPE(3 * C), 0, 0 },
+        [PROJ_W] = { "attn.c_proj.weight", HD_SHAPE(C, C), residual, 0 },
+        [PROJ_B] = { "attn.c_proj.bias", HD_SHAPE(C), 0, 0 },
         [LN2_W] = { "ln_2.weight", HD_SHAPE(C), 0, 1 }, [LN2_B] = { "ln_2.bias", HD_SHAPE(C), 0, 0 },
-        [FC_W] = { "mlp.c_fc.weight", HD_SHAPE(C, 4 * C), DEVIATION, 0 }, [FC_B] = { "mlp.c_fc.bias", HD_SHAPE(4 * C), 0, 0 },
-        [OUT_W] = { "mlp.c_proj.weight", HD_SHAPE(4 * C, C), residual, 0 }, [OUT_B] = { "mlp.c_proj.bias", HD_SHAPE(C), 0, 0 },
+        [FC_W] = { "mlp.c_fc.weight", HD_SHAPE(C, 4 * C), DEVIATION, 0 },
+        [FC_B] = { "mlp.c_fc.bias", HD_SHAPE(4 * C), 0, 0 },
+        [OUT_W] = { "mlp.c_proj.weight", HD_SHAPE(4 * C, C), residual, 0 },
+        [OUT_B] = { "mlp.c_proj.bias", HD_SHAPE(C), 0, 0 },
     };
     for (int i = 0; i < OF_LAYER; i++) {
         char name[HDT_NAME - sizeof "transformer."];
@@ -72,7 +76,8 @@ static hd_value view(const hdt_graph *graph, uint32_t index) {
     hd_shape shape = parameter->shape;
     if (index == POSITIONS && !graph->layout->base) shape.dims[0] = graph->length;
     const int64_t begin = (int64_t)parameter->first, end = begin + (int64_t)hd_shape_elements(shape);
-    return hd_reshape(graph->program, hd_slice(graph->program, graph->states[parameter->group], &begin, &end, 1), shape);
+    return hd_reshape(graph->program, hd_slice(graph->program, graph->states[parameter->group], &begin, &end, 1),
+                      shape);
 }
 
 void hdt_graph_weights(hdt_graph *graph, hd_value *weights) {
@@ -91,7 +96,8 @@ void hdt_graph_weights(hdt_graph *graph, hd_value *weights) {
 hd_value hdt_concat(hd_program *p, hd_value *values, uint32_t count) {
     while (count > 1) {
         uint32_t joined = 0;
-        for (uint32_t at = 0; at < count; at += 64) values[joined++] = hd_concat(p, values + at, count - at < 64 ? count - at : 64, 0);
+        for (uint32_t at = 0; at < count; at += 64)
+            values[joined++] = hd_concat(p, values + at, count - at < 64 ? count - at : 64, 0);
         count = joined;
     }
     return values[0];
@@ -126,7 +132,8 @@ hd_status hdt_graph_draw(hdt_graph *graph, hd_value key, hd_value *values) {
         const hdt_parameter *parameter = &graph->layout->parameters[i];
         const hd_value drawn = parameter->deviation > 0 ? hd_random_normal(p, key, i, parameter->shape)
                                                         : hd_random_uniform(p, key, i, parameter->shape);
-        values[i] = hd_scale(p, drawn, parameter->deviation > 0 ? parameter->deviation : parameter->spread, parameter->begin);
+        values[i] =
+            hd_scale(p, drawn, parameter->deviation > 0 ? parameter->deviation : parameter->spread, parameter->begin);
     }
     const hd_status status = hdt_graph_join(graph, values, joined);
     for (int group = 0; group < HDT_GROUPS && !status; group++)
@@ -139,7 +146,8 @@ hd_status hdt_graph_draw(hdt_graph *graph, hd_value key, hd_value *values) {
 hd_value hdt_graph_rows(const hdt_graph *graph, hd_value x, uint32_t first, uint32_t count) {
     hd_shape shape = { 0 };
     if (hd_value_describe(graph->program, x, NULL, &shape) != HD_OK) return 0;
-    const int64_t begin[] = { (int64_t)first * graph->length, 0 }, end[] = { ((int64_t)first + count) * graph->length, shape.dims[1] };
+    const int64_t begin[] = { (int64_t)first * graph->length, 0 },
+                  end[] = { ((int64_t)first + count) * graph->length, shape.dims[1] };
     return begin[0] == 0 && end[0] == shape.dims[0] ? x : hd_slice(graph->program, x, begin, end, shape.rank);
 }
 
@@ -151,7 +159,8 @@ hd_value hdt_graph_input(hdt_graph *graph, const char *name, hd_dtype dtype, hd_
     return hd_input(graph->program, name, dtype, shape);
 }
 
-/* A GPT's sequences have a key each, so that one loses the same elements in a batch of any size; adapters have one for all. */
+/* A GPT's sequences have a key each, so that one loses the same elements in a batch of any size; adapters have one for
+ * all. */
 hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x) {
     hd_program *p = graph->program;
     if (!(graph->dropout > 0)) return x;
@@ -165,22 +174,28 @@ hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x) {
     return hdt_concat(p, graph->room, graph->batch);
 }
 
-static hd_value linear(hd_program *p, hd_value x, hd_value weight, hd_value bias) { return hd_add(p, hd_matmul(p, x, weight), bias); }
+static hd_value linear(hd_program *p, hd_value x, hd_value weight, hd_value bias) {
+    return hd_add(p, hd_matmul(p, x, weight), bias);
+}
 
 /* One of q, k and v, which lie side by side: [batch, length, heads, size]. */
 static hd_value head_part(const hdt_graph *graph, hd_value qkv, int64_t part) {
-    const int64_t C = graph->layout->model.width, H = graph->layout->model.heads, rows = (int64_t)graph->batch * graph->length;
+    const int64_t C = graph->layout->model.width, H = graph->layout->model.heads,
+                  rows = (int64_t)graph->batch * graph->length;
     const int64_t begin[] = { 0, part * C }, end[] = { rows, (part + 1) * C };
-    return hd_reshape(graph->program, hd_slice(graph->program, qkv, begin, end, 2), HD_SHAPE(graph->batch, graph->length, H, C / H));
+    return hd_reshape(graph->program, hd_slice(graph->program, qkv, begin, end, 2),
+                      HD_SHAPE(graph->batch, graph->length, H, C / H));
 }
 
 static hd_value layer(hdt_graph *graph, hd_value x, const hd_value *w) {
     hd_program *p = graph->program;
     const int64_t C = graph->layout->model.width, rows = (int64_t)graph->batch * graph->length;
     const hd_value qkv = linear(p, hd_layer_norm(p, x, w[LN1_W], w[LN1_B], HDT_EPS), w[ATTN_W], w[ATTN_B]);
-    const hd_value seen = hd_attention(p, head_part(graph, qkv, 0), head_part(graph, qkv, 1), head_part(graph, qkv, 2), 0, NULL);
+    const hd_value seen =
+        hd_attention(p, head_part(graph, qkv, 0), head_part(graph, qkv, 1), head_part(graph, qkv, 2), 0, NULL);
     x = hd_add(p, x, hdt_graph_dropped(graph, linear(p, hd_reshape(p, seen, HD_SHAPE(rows, C)), w[PROJ_W], w[PROJ_B])));
-    const hd_value wide = hd_gelu_tanh(p, linear(p, hd_layer_norm(p, x, w[LN2_W], w[LN2_B], HDT_EPS), w[FC_W], w[FC_B]));
+    const hd_value wide =
+        hd_gelu_tanh(p, linear(p, hd_layer_norm(p, x, w[LN2_W], w[LN2_B], HDT_EPS), w[FC_W], w[FC_B]));
     return hd_add(p, x, hdt_graph_dropped(graph, linear(p, wide, w[OUT_W], w[OUT_B])));
 }
 

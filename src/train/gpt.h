@@ -1,5 +1,5 @@
-/* gpt.h: a model as a program of heddle.h. Its weights lie in two flat states: of a GPT matrices and embeddings, which decay, and
- * vectors; of adapters all A, and all B. */
+/* gpt.h: a model as a program of heddle.h. Its weights lie in two flat states: of a GPT matrices and embeddings, which
+ * decay, and vectors; of adapters all A, and all B. */
 #ifndef HDT_GPT_H
 #define HDT_GPT_H
 
@@ -43,7 +43,8 @@ typedef struct hdt_graph {
     uint32_t    batch, length;
     float       dropout;  /* 0: none, and there are no keys */
     hd_value    key;      /* of adapters; 0: */
-    hd_value    keys;     /* i32 [.., 4]: a key of random numbers for each sequence, the first of which is that of number */
+    /* i32 [.., 4]: a key of random numbers for each sequence, the first of which is that of number */
+    hd_value    keys;
     uint32_t    first;
     hd_value    states[HDT_GROUPS];
     hd_value   *weights;  /* of each parameter: a view of its state; of positions, those that a sequence has */
@@ -53,16 +54,19 @@ typedef struct hdt_graph {
 } hdt_graph;
 /* Declares the states "weights.0", ... and sets the weights, for which there is room of layout->count. */
 void hdt_graph_weights(hdt_graph *graph, hd_value *weights);
-/* Scores [batch * length, vocabulary] of what follows each of the tokens i32 [batch * length]; without the head: its input. */
+/* Scores [batch * length, vocabulary] of what follows each of the tokens i32 [batch * length]; without the head: its
+ * input. */
 hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens);
 hd_value hdt_graph_scores(hdt_graph *graph, hd_value hidden);
-/* The same scores of a base with its adapters (lora.c). Adds an input "positions" i32 [batch * length]: 0, 1, 2, ... of each sequence. */
+/* The same scores of a base with its adapters (lora.c). Adds an input "positions" i32 [batch * length]: 0, 1, 2, ... of
+ * each sequence. */
 hd_value hdt_graph_lora_scores(hdt_graph *graph, hd_value tokens);
 /* x, or what dropout leaves of it. */
 hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x);
 /* An input, once for all parts of a program that read it. */
 hd_value hdt_graph_input(hdt_graph *graph, const char *name, hd_dtype dtype, hd_shape shape);
-/* One flat value for each group, of `values` of each parameter, behind which zeros stand where it has fewer elements. */
+/* One flat value for each group, of `values` of each parameter, behind which zeros stand where it has fewer
+ * elements. */
 hd_status hdt_graph_join(const hdt_graph *graph, const hd_value *values, hd_value out_joined[HDT_GROUPS]);
 /* First weights, drawn with a key: assigned to the states. */
 hd_status hdt_graph_draw(hdt_graph *graph, hd_value key, hd_value *values);

@@ -13,17 +13,22 @@ typedef struct draft {
     hd_value   *losses, *gradients; /* of sequences */
 } draft;
 
-static hd_value *values(const hd_trainer *trainer, uint32_t count) { return hdt_alloc(trainer->context, count, sizeof(hd_value)); }
+static hd_value *values(const hd_trainer *trainer, uint32_t count) {
+    return hdt_alloc(trainer->context, count, sizeof(hd_value));
+}
 static void free_values(const hd_trainer *trainer, hd_value *list, uint32_t count) {
     hdt_free(trainer->context, list, count, sizeof *list);
 }
 
 /* What only the backward part needs is not made early. */
-static hd_plan_desc wishes(hd_math math, bool alone) { return (hd_plan_desc){ .math = math, .in_order = 1, .alone = alone }; }
+static hd_plan_desc wishes(hd_math math, bool alone) {
+    return (hd_plan_desc){ .math = math, .in_order = 1, .alone = alone };
+}
 
 static hd_status begin(hd_trainer *trainer, uint32_t batch, draft *out) {
     const uint32_t count = trainer->layout.count;
-    *out = (draft){ .trainer = trainer, .graph = { .layout = &trainer->layout, .batch = batch, .length = trainer->desc.length } };
+    *out = (draft){ .trainer = trainer,
+                    .graph = { .layout = &trainer->layout, .batch = batch, .length = trainer->desc.length } };
     out->graph.program = hd_program_create(trainer->context);
     out->weights = values(trainer, count);
     out->others = values(trainer, count);
@@ -31,7 +36,8 @@ static hd_status begin(hd_trainer *trainer, uint32_t batch, draft *out) {
     out->losses = values(trainer, trainer->desc.batch);
     out->gradients = values(trainer, trainer->desc.batch);
     out->graph.room = values(trainer, trainer->desc.batch);
-    if (!out->graph.program || !out->weights || !out->others || !out->sums || !out->losses || !out->gradients || !out->graph.room)
+    if (!out->graph.program || !out->weights || !out->others || !out->sums || !out->losses || !out->gradients ||
+        !out->graph.room)
         return hdt_no_memory(trainer->context);
     hdt_graph_weights(&out->graph, out->weights);
     return HD_OK;
@@ -39,16 +45,20 @@ static hd_status begin(hd_trainer *trainer, uint32_t batch, draft *out) {
 
 static void end(draft *d) {
     hd_program_destroy(d->graph.program);
-    hd_value *const of_weights[] = { d->weights, d->others, d->sums }, *const of_sequences[] = { d->losses, d->gradients, d->graph.room };
+    hd_value *const of_weights[] = { d->weights, d->others, d->sums }, *const of_sequences[] = { d->losses,
+                                                                                                 d->gradients,
+                                                                                                 d->graph.room };
     for (size_t i = 0; i < HDT_COUNT(of_weights); i++) free_values(d->trainer, of_weights[i], d->trainer->layout.count);
-    for (size_t i = 0; i < HDT_COUNT(of_sequences); i++) free_values(d->trainer, of_sequences[i], d->trainer->desc.batch);
+    for (size_t i = 0; i < HDT_COUNT(of_sequences); i++)
+        free_values(d->trainer, of_sequences[i], d->trainer->desc.batch);
 }
 
 /* Gives a plan that a base is a part of its weights and its positions. */
 static hd_status bind_base(const draft *d, hd_plan *plan) {
     const hd_trainer *trainer = d->trainer;
     hd_port port = { 0 };
-    for (size_t i = 0; i < hd_program_port_count(d->graph.program) && (!port.name || strcmp(port.name, "positions") != 0); i++)
+    for (size_t i = 0;
+         i < hd_program_port_count(d->graph.program) && (!port.name || strcmp(port.name, "positions") != 0); i++)
         port = hd_program_port(d->graph.program, i);
     if (!port.name || strcmp(port.name, "positions") != 0) return HD_OK;
     const uint64_t count = hd_shape_elements(port.shape);
@@ -98,8 +108,8 @@ static hd_value rows_of(const draft *d, hd_value all, int64_t first) {
                       HD_SHAPE((int64_t)d->graph.batch * d->graph.length));
 }
 
-/* How many sequences' scores are there at once. In exact mode one, as sums over tokens have it: the bits hang on it, and not on the
- * micro-batch. Else some 1,024 tokens, which keep any device busy. */
+/* How many sequences' scores are there at once. In exact mode one, as sums over tokens have it: the bits hang on it,
+ * and not on the micro-batch. Else some 1,024 tokens, which keep any device busy. */
 static uint32_t sequences_at_once(const hd_trainer_desc *desc) {
     enum { TOKENS = 1024 };
     uint32_t count = 1;
@@ -110,23 +120,28 @@ static uint32_t sequences_at_once(const hd_trainer_desc *desc) {
 
 static hd_value mean_of_targets(draft *d, hd_value tokens, hd_value targets) {
     hd_program *p = d->graph.program;
-    const hd_value losses = hd_cross_entropy(p, hdt_graph_lora_scores(&d->graph, tokens), targets); /* 0 where there is no target */
+    /* 0 where there is no target */
+    const hd_value losses = hd_cross_entropy(p, hdt_graph_lora_scores(&d->graph, tokens), targets);
     return hd_mul(p, hd_sum(p, losses, HD_ALL_AXES), hdt_graph_input(&d->graph, "share", HD_F32, (hd_shape){ 0 }));
 }
 
-/* Losses [rows] of a micro-batch, which begins with sequence `first` of the batch. With `out_gradient` that of the hidden values too,
- * and `head_sum`, which goes on: with each few sequences' scores at hand their gradients are taken, and the scores are done with. */
-static hd_status head(draft *d, hd_value hidden, hd_value targets, hd_value *head_sum, hd_value *out_gradient, hd_value *out_losses) {
+/* Losses [rows] of a micro-batch, which begins with sequence `first` of the batch. With `out_gradient` that of the
+ * hidden values too, and `head_sum`, which goes on: with each few sequences' scores at hand their gradients are taken,
+ * and the scores are done with. */
+static hd_status head(draft *d, hd_value hidden, hd_value targets, hd_value *head_sum, hd_value *out_gradient,
+                      hd_value *out_losses) {
     const hd_trainer_desc *desc = &d->trainer->desc;
     hd_program *p = d->graph.program;
     const uint32_t step = sequences_at_once(desc), count = desc->micro_batch / step;
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < count && !status; i++) {
         const hd_value rows = hdt_graph_rows(&d->graph, hidden, i * step, step), wanted[] = { rows, d->graph.head };
-        const hd_value of_rows = hd_cross_entropy(p, hdt_graph_scores(&d->graph, rows), hdt_graph_rows(&d->graph, targets, i * step, step));
+        const hd_value of_rows =
+            hd_cross_entropy(p, hdt_graph_scores(&d->graph, rows), hdt_graph_rows(&d->graph, targets, i * step, step));
         d->graph.room[i] = of_rows;
         if (!out_gradient) continue;
-        const hd_value share = hd_scale(p, hd_sum(p, of_rows, HD_ALL_AXES), 1 / (float)((double)desc->batch * desc->length), 0);
+        const hd_value share =
+            hd_scale(p, hd_sum(p, of_rows, HD_ALL_AXES), 1 / (float)((double)desc->batch * desc->length), 0);
         const hd_value so_far[] = { 0, *head_sum };
         hd_value gradients[2];
         status = hd_gradients(p, share, wanted, 2, &(hd_gradients_desc){ .continued = so_far }, gradients);
@@ -148,7 +163,8 @@ static hd_status add_up(draft *d, hd_value *out_loss, hd_value out_gradients[HDT
     hd_value of_head = 0, losses = 0;
     hd_status status = HD_OK;
     for (uint32_t part = 0; part < parts && !status; part++) {
-        hd_gradients_desc going_on = { .chunk_rows = desc->math == HD_MATH_EXACT ? desc->length : 0, .continued = part ? d->sums : NULL };
+        hd_gradients_desc going_on = { .chunk_rows = desc->math == HD_MATH_EXACT ? desc->length : 0,
+                                       .continued = part ? d->sums : NULL };
         d->graph.first = part * desc->micro_batch;
         const hd_value hidden = hdt_graph_hidden(&d->graph, rows_of(d, tokens, d->graph.first));
         status = head(d, hidden, rows_of(d, targets, d->graph.first), &of_head, &going_on.loss_gradient, &losses);
@@ -172,7 +188,8 @@ static hd_status add_up_adapters(draft *d, hd_value *out_loss, hd_value out_grad
     for (uint32_t part = 0; part < parts; part++) {
         const int64_t first = (int64_t)part * desc->micro_batch;
         hd_value joined[HDT_GROUPS];
-        const hd_value loss = hd_scale(p, mean_of_targets(d, rows_of(d, tokens, first), rows_of(d, targets, first)), 1 / (float)parts, 0);
+        const hd_value loss =
+            hd_scale(p, mean_of_targets(d, rows_of(d, tokens, first), rows_of(d, targets, first)), 1 / (float)parts, 0);
         hd_status status = hd_gradients(p, loss, d->weights, d->trainer->layout.count, NULL, d->others);
         if (!status) status = hdt_graph_join(&d->graph, d->others, joined);
         if (status) return status;
@@ -202,7 +219,8 @@ static hd_status build_step(hd_trainer *trainer, draft *d) {
             snprintf(rates, sizeof rates, "rates.%d", group);
             snprintf(first, sizeof first, "%s.%d", kept_names[HDT_FIRST], group);
             snprintf(second, sizeof second, "%s.%d", kept_names[HDT_SECOND], group);
-            const hd_value states[] = { d->graph.states[group], hd_state(p, first, HD_F32, shape), hd_state(p, second, HD_F32, shape) };
+            const hd_value states[] = { d->graph.states[group], hd_state(p, first, HD_F32, shape),
+                                        hd_state(p, second, HD_F32, shape) };
             hd_adamw(p, states, gradients[group], &clip, hd_input(p, rates, HD_F32, HD_SHAPE(HD_RATES)), &desc->adamw);
         }
         hd_output(p, "loss", loss);
@@ -229,12 +247,14 @@ hd_status hdt_plan_loss(hd_trainer *trainer) {
         const hd_value tokens = hd_input(p, "tokens", HD_I32, shape), targets = hd_input(p, "targets", HD_I32, shape);
         hd_value losses = 0;
         if (!trainer->layout.base) status = head(&d, hdt_graph_hidden(&d.graph, tokens), targets, NULL, NULL, &losses);
-        hd_output(p, "loss", trainer->layout.base ? mean_of_targets(&d, tokens, targets) : hd_mean(p, losses, HD_ALL_AXES));
+        hd_output(p, "loss",
+                  trainer->layout.base ? mean_of_targets(&d, tokens, targets) : hd_mean(p, losses, HD_ALL_AXES));
     }
     return finish(&d, status, &trainer->loss);
 }
 
-/* The largest of score + temperature * noise, with noise of Gumbel's distribution, is each token with its probability (Gumbel, 1954). */
+/* The largest of score + temperature * noise, with noise of Gumbel's distribution, is each token with its probability
+ * (Gumbel, 1954). */
 hd_status hdt_plan_next(hd_trainer *trainer) {
     draft d;
     const hd_status status = begin(trainer, 1, &d);
@@ -242,8 +262,9 @@ hd_status hdt_plan_next(hd_trainer *trainer) {
     if (!status) {
         const hd_value tokens = hd_input(p, "tokens", HD_I32, HD_SHAPE(trainer->desc.length));
         const hd_value last = hd_input(p, "last", HD_I32, HD_SHAPE(1));
-        const hd_value scores = trainer->layout.base ? hd_gather(p, hdt_graph_lora_scores(&d.graph, tokens), last)
-                                                     : hdt_graph_scores(&d.graph, hd_gather(p, hdt_graph_hidden(&d.graph, tokens), last));
+        const hd_value scores =
+            trainer->layout.base ? hd_gather(p, hdt_graph_lora_scores(&d.graph, tokens), last)
+                                 : hdt_graph_scores(&d.graph, hd_gather(p, hdt_graph_hidden(&d.graph, tokens), last));
         const hd_value uniform = hd_random_uniform(p, hd_input(p, "key", HD_I32, HD_SHAPE(4)), UINT32_MAX,
                                                    HD_SHAPE(1, trainer->desc.model.vocabulary));
         const hd_value noise = hd_neg(p, hd_log(p, hd_neg(p, hd_log(p, hd_clip(p, uniform, 0x1p-25f, 1)))));
@@ -293,7 +314,8 @@ hd_status hdt_estimate(hd_trainer *trainer, hd_plan_memory *out_memory) {
     status = build_draw(trainer, &d);
     status = estimate(&d, status, HD_MATH_EXACT, &first);
     if (status) return status;
-    out_memory->scratch_bytes += first.scratch_bytes; /* the device keeps a plan that has ended until it needs the memory */
+    /* the device keeps a plan that has ended until it needs the memory */
+    out_memory->scratch_bytes += first.scratch_bytes;
     out_memory->total_bytes += first.total_bytes - first.state_bytes;
     return HD_OK;
 }

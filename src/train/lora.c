@@ -1,5 +1,5 @@
-/* lora.c: low-rank adapters (Hu and others, 2021) beside a model that stays as it is: where they lie, what they add to its products, and
- * how they are given out. All A are in one flat state, all B in the other. */
+/* lora.c: low-rank adapters (Hu and others, 2021) beside a model that stays as it is: where they lie, what they add to
+ * its products, and how they are given out. All A are in one flat state, all B in the other. */
 #include "train/trainer.h"
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +33,8 @@ static hd_status check_targets(hd_context *context, const hd_model *base, const 
         bool found = false;
         hd_model_weight weight;
         snprintf(one, sizeof one, "%.*s", (int)item, at);
-        for (size_t i = 0; !found && hd_model_get_weight(base, i, &weight); i++) found = weight.product && is_named(one, weight.name);
+        for (size_t i = 0; !found && hd_model_get_weight(base, i, &weight); i++)
+            found = weight.product && is_named(one, weight.name);
         if (!found)
             return hdt_fail(context, HD_STATUS_NAME_NOT_FOUND,
                             "no layer of this model multiplies with a weight called '%s'; there are such as "
@@ -49,7 +50,9 @@ static bool is_target(const hd_lora_desc *lora, const hd_model_weight *weight) {
 
 static void add_pair(hdt_layout *layout, const hd_model_weight *weight, int64_t rank) {
     const float bound = (float)(1 / sqrt((double)weight->shape.dims[1]));
-    hdt_parameter a = { .shape = HD_SHAPE(rank, weight->shape.dims[1]), .group = HDT_ALL_A, .spread = 2 * bound, .begin = -bound };
+    hdt_parameter a = {
+        .shape = HD_SHAPE(rank, weight->shape.dims[1]), .group = HDT_ALL_A, .spread = 2 * bound, .begin = -bound
+    };
     hdt_parameter b = { .shape = HD_SHAPE(weight->shape.dims[0], rank), .group = HDT_ALL_B };
     snprintf(a.name, sizeof a.name, "%.*s" A, (int)(sizeof a.name - sizeof A), weight->name);
     snprintf(b.name, sizeof b.name, "%.*s" B, (int)(sizeof b.name - sizeof B), weight->name);
@@ -102,18 +105,21 @@ hd_value hdt_graph_lora_scores(hdt_graph *graph, hd_value tokens) {
     const hd_model_graph_desc desc = { .sequences = graph->batch, .length = graph->length, .tokens = tokens,
                                        .positions = hdt_graph_input(graph, "positions", HD_I32, HD_SHAPE(rows)),
                                        .adapt = adapt, .user = graph };
-    hd_model_build(graph->layout->base, graph->program, &desc, NULL, &scores); /* what fails sticks to the program, or leaves no scores */
+    /* what fails sticks to the program, or leaves no scores */
+    hd_model_build(graph->layout->base, graph->program, &desc, NULL, &scores);
     return scores;
 }
 
 /* ---- as an adapter ---- */
 
 /* Pairs over what the states hold on the host. */
-static void take_pairs(const hdt_layout *layout, float *const groups[HDT_GROUPS], char (*names)[HDT_NAME], hd_adapter_pair *pairs) {
+static void take_pairs(const hdt_layout *layout, float *const groups[HDT_GROUPS], char (*names)[HDT_NAME],
+                       hd_adapter_pair *pairs) {
     for (uint32_t i = 0; i < layout->count; i += 2) {
         const hdt_parameter *a = &layout->parameters[i], *b = &layout->parameters[i + 1];
         snprintf(names[i / 2], HDT_NAME, "%.*s", (int)(strlen(a->name) - strlen(A)), a->name);
-        pairs[i / 2] = (hd_adapter_pair){ names[i / 2], (uint32_t)a->shape.dims[0], (uint32_t)b->shape.dims[0], (uint32_t)a->shape.dims[1],
+        pairs[i / 2] = (hd_adapter_pair){ names[i / 2], (uint32_t)a->shape.dims[0], (uint32_t)b->shape.dims[0],
+                                          (uint32_t)a->shape.dims[1],
                                           groups[a->group] + a->first, groups[b->group] + b->first };
     }
 }

@@ -1,5 +1,6 @@
-/* optimizer.c: optimizers' steps as operations over flat states. Each state's new content is one chain of the element-wise kernel, of at
- * most 8 steps and 4 inputs; AdamW's weights take two, since a chain has one costly function. */
+/* optimizer.c: optimizers' steps as operations over flat states. Each state's new content is one chain of the
+ * element-wise kernel, of at most 8 steps and 4 inputs; AdamW's weights take two, since a chain has one costly
+ * function. */
 #include <heddle_train.h>
 #include <math.h>
 
@@ -15,10 +16,12 @@ hd_clipping hd_clip_norm(hd_program *p, const hd_value *gradients, uint32_t coun
         sum = i ? hd_add(p, sum, squares) : squares;
     }
     hd_clipping clip = { .norm = hd_sqrt(p, sum) };
-    const hd_value zero = hd_scale(p, clip.norm, 0, 0), one = hd_scale(p, zero, 1, 1); /* NaN where the norm is not finite */
+    /* NaN where the norm is not finite */
+    const hd_value zero = hd_scale(p, clip.norm, 0, 0), one = hd_scale(p, zero, 1, 1);
     clip.fine = hd_equal(p, zero, zero);
     clip.factor = one;
-    if (most > 0) clip.factor = hd_minimum(p, one, hd_div(p, hd_scale(p, zero, 1, most), hd_scale(p, clip.norm, 1, 1e-6f)));
+    if (most > 0)
+        clip.factor = hd_minimum(p, one, hd_div(p, hd_scale(p, zero, 1, most), hd_scale(p, clip.norm, 1, 1e-6f)));
     return clip;
 }
 
@@ -39,7 +42,8 @@ static hd_value taken_off(hd_program *p, hd_value weights, hd_value keep, hd_val
 
 hd_value hd_adamw(hd_program *p, const hd_value states[3], hd_value gradient, const hd_clipping *clip, hd_value rates,
                   const hd_adamw_desc *desc) {
-    const double beta1 = desc && desc->beta1 > 0 ? desc->beta1 : 0.9, beta2 = desc && desc->beta2 > 0 ? desc->beta2 : 0.999;
+    const double beta1 = desc && desc->beta1 > 0 ? desc->beta1 : 0.9,
+                 beta2 = desc && desc->beta2 > 0 ? desc->beta2 : 0.999;
     const float eps = (float)(desc && desc->eps > 0 ? desc->eps : 1e-8);
     const hd_value m = moved(p, states[1], (float)beta1, hd_mul(p, gradient, clip->factor), (float)(1 - beta1), clip);
     const hd_value squares = hd_mul(p, hd_mul(p, gradient, gradient), hd_mul(p, clip->factor, clip->factor));
@@ -50,7 +54,8 @@ hd_value hd_adamw(hd_program *p, const hd_value states[3], hd_value gradient, co
     return taken_off(p, states[0], keep, hd_div(p, m, hd_mul(p, root, divisor)), clip);
 }
 
-hd_value hd_sgd(hd_program *p, const hd_value states[2], hd_value gradient, const hd_clipping *clip, hd_value rates, float momentum) {
+hd_value hd_sgd(hd_program *p, const hd_value states[2], hd_value gradient, const hd_clipping *clip, hd_value rates,
+                float momentum) {
     const hd_value m = moved(p, states[1], momentum, hd_mul(p, gradient, clip->factor), 1, clip);
     const hd_value rate = rate_of(p, rates, 1), taken = hd_where(p, clip->fine, rate, hd_scale(p, rate, 0, 0));
     return taken_off(p, states[0], rate_of(p, rates, 0), hd_mul(p, m, taken), clip);

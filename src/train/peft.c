@@ -1,6 +1,6 @@
-/* peft.c: adapters as Hugging Face's PEFT keeps them: a folder with adapter_config.json and adapter_model.safetensors, whose tensors are
- * called after the modules of transformers. Of families whose queries and keys turn neighbouring elements, GGUF has the rows of each head
- * in another order than transformers, and so has B. */
+/* peft.c: adapters as Hugging Face's PEFT keeps them: a folder with adapter_config.json and adapter_model.safetensors,
+ * whose tensors are called after the modules of transformers. Of families whose queries and keys turn neighbouring
+ * elements, GGUF has the rows of each head in another order than transformers, and so has B. */
 #define _POSIX_C_SOURCE 200809L
 #include "train/support.h"
 #include <jansson.h>
@@ -18,8 +18,8 @@ enum { CONFIG_MOST = 1 << 20, TENSORS_MOST = 1 << 15, NAME_ROOM = 160, WEIGHT_RO
 /* ---- names ---- */
 
 typedef struct family { const char *architecture; bool turns_neighbours; } family;
-static const family families[] = { { "llama", true }, { "qwen2", false }, { "qwen3", false }, { "phi3", false }, { "gemma", false },
-                                   { "gemma2", false }, { "gemma3", false } };
+static const family families[] = { { "llama", true },  { "qwen2", false },  { "qwen3", false }, { "phi3", false },
+                                   { "gemma", false }, { "gemma2", false }, { "gemma3", false } };
 static const struct { const char *gguf, *module; } parts[] = {
     { "attn_q", "self_attn.q_proj" }, { "attn_k", "self_attn.k_proj" }, { "attn_v", "self_attn.v_proj" },
     { "attn_qkv", "self_attn.qkv_proj" }, { "attn_output", "self_attn.o_proj" }, { "ffn_gate", "mlp.gate_proj" },
@@ -36,7 +36,8 @@ static hd_status find_family(hd_context *context, const hd_model *model, hd_mode
     if (status) return status;
     *out = family_of(out_info);
     if (*out) return HD_OK;
-    return hdt_fail(context, HD_STATUS_UNSUPPORTED, "heddle does not know transformers' names of the weights of a %s: take a GGUF adapter",
+    return hdt_fail(context, HD_STATUS_UNSUPPORTED,
+                    "heddle does not know transformers' names of the weights of a %s: take a GGUF adapter",
                     out_info->architecture);
 }
 
@@ -44,9 +45,11 @@ static hd_status find_family(hd_context *context, const hd_model *model, hd_mode
 static bool weight_of(const char *name, size_t length, char out[WEIGHT_ROOM]) {
     unsigned layer;
     int used = 0;
-    if (length >= NAME_ROOM || sscanf(name, PREFIX "%5u.%n", &layer, &used) != 1 || used == 0 || (size_t)used > length) return false;
+    if (length >= NAME_ROOM || sscanf(name, PREFIX "%5u.%n", &layer, &used) != 1 || used == 0 || (size_t)used > length)
+        return false;
     for (size_t i = 0; i < HDT_COUNT(parts); i++)
-        if (strlen(parts[i].module) == length - (size_t)used && memcmp(parts[i].module, name + used, length - (size_t)used) == 0)
+        if (strlen(parts[i].module) == length - (size_t)used &&
+            memcmp(parts[i].module, name + used, length - (size_t)used) == 0)
             return snprintf(out, WEIGHT_ROOM, "blk.%u.%s.weight", layer, parts[i].gguf) < WEIGHT_ROOM;
     return false;
 }
@@ -57,8 +60,10 @@ static const char *module_of(const char *weight, bool fused, unsigned *out_layer
     if (sscanf(weight, "blk.%5u.%n", out_layer, &used) != 1 || used == 0) return NULL;
     for (size_t i = 0; i < HDT_COUNT(parts); i++) {
         const size_t length = strlen(parts[i].gguf);
-        if (strncmp(weight + used, parts[i].gguf, length) != 0 || strcmp(weight + used + length, ".weight") != 0) continue;
-        if (strcmp(parts[i].gguf, "ffn_up") == 0 && fused != (strcmp(parts[i].module, "mlp.gate_up_proj") == 0)) continue;
+        if (strncmp(weight + used, parts[i].gguf, length) != 0 || strcmp(weight + used + length, ".weight") != 0)
+            continue;
+        if (strcmp(parts[i].gguf, "ffn_up") == 0 && fused != (strcmp(parts[i].module, "mlp.gate_up_proj") == 0))
+            continue;
         return parts[i].module;
     }
     return NULL;
@@ -115,18 +120,24 @@ static hd_status read_config(reading *r) {
 /* What would change the answers and is not computed is refused. */
 static hd_status check_config(const reading *r) {
     static const char *const off[] = { "use_dora", "use_bdlora", "lora_bias", "use_qalora", "fan_in_fan_out" };
-    static const char *const empty[] = { "rank_pattern", "alpha_pattern", "modules_to_save", "trainable_token_indices", "layer_replication",
-                                         "alora_invocation_tokens", "target_parameters", "arrow_config", "megatron_config", "kasa_config",
+    static const char *const empty[] = { "rank_pattern", "alpha_pattern", "modules_to_save", "trainable_token_indices",
+                                         "layer_replication",
+                                         "alora_invocation_tokens", "target_parameters", "arrow_config",
+                                         "megatron_config", "kasa_config",
                                          "velora_config", "monteclora_config" };
     const json_t *type = json_object_get(r->config, "peft_type"), *bias = json_object_get(r->config, "bias");
-    if (!json_is_string(type) || strcmp(json_string_value(type), "LORA") != 0) return bad(r, "peft_type", "is not LORA");
-    if (bias && (!json_is_string(bias) || strcmp(json_string_value(bias), "none") != 0)) return bad(r, "bias", "is not none");
+    if (!json_is_string(type) || strcmp(json_string_value(type), "LORA") != 0)
+        return bad(r, "peft_type", "is not LORA");
+    if (bias && (!json_is_string(bias) || strcmp(json_string_value(bias), "none") != 0))
+        return bad(r, "bias", "is not none");
     const char *begins = json_string_value(json_object_get(r->config, "init_lora_weights"));
     if (begins && strcmp(begins, "gaussian") != 0 && strcmp(begins, "orthogonal") != 0)
-        return bad(r, "init_lora_weights", "may have changed the base model too: convert that adapter to plain LoRA first");
+        return bad(r, "init_lora_weights",
+                   "may have changed the base model too: convert that adapter to plain LoRA first");
     for (size_t i = 0; i < HDT_COUNT(off); i++) {
         const json_t *value = json_object_get(r->config, off[i]);
-        if (value && !json_is_false(value) && !json_is_null(value)) return bad(r, off[i], "is set, which heddle does not compute");
+        if (value && !json_is_false(value) && !json_is_null(value))
+            return bad(r, off[i], "is set, which heddle does not compute");
     }
     for (size_t i = 0; i < HDT_COUNT(empty); i++) {
         const json_t *value = json_object_get(r->config, empty[i]);
@@ -141,8 +152,10 @@ static hd_status read_alpha(const reading *r, float *out) {
     const json_t *alpha = json_object_get(r->config, "lora_alpha"), *rank = json_object_get(r->config, "r");
     if (!json_is_number(alpha) || !isfinite(json_number_value(alpha)) || fabs(json_number_value(alpha)) > 1e9)
         return bad(r, "lora_alpha", "is no number");
-    if (!json_is_integer(rank) || json_integer_value(rank) < 1 || json_integer_value(rank) > 1 << 16) return bad(r, "r", "is no rank");
-    const double more = json_is_true(json_object_get(r->config, "use_rslora")) ? sqrt((double)json_integer_value(rank)) : 1;
+    if (!json_is_integer(rank) || json_integer_value(rank) < 1 || json_integer_value(rank) > 1 << 16)
+        return bad(r, "r", "is no rank");
+    const double more =
+        json_is_true(json_object_get(r->config, "use_rslora")) ? sqrt((double)json_integer_value(rank)) : 1;
     *out = (float)(json_number_value(alpha) * more);
     return *out != 0 ? HD_OK : bad(r, "lora_alpha", "is 0: the adapter does nothing");
 }
@@ -154,7 +167,8 @@ static hd_status take_floats(const reading *r, const hd_safetensor *tensor, uint
         return hdt_fail(r->context, HD_STATUS_SHAPE, "%s: its %llu rows are no %u heads of an even size", tensor->name,
                         (unsigned long long)rows, heads);
     for (uint64_t row = 0; row < rows; row++) {
-        const char *from = (const char *)tensor->data + hd_dtype_bytes(tensor->dtype, row_in_peft(row, rows, heads) * columns);
+        const char *from =
+            (const char *)tensor->data + hd_dtype_bytes(tensor->dtype, row_in_peft(row, rows, heads) * columns);
         if (hd_dequantize(tensor->dtype, from, columns, out + row * columns))
             return hdt_fail(r->context, HD_STATUS_TYPE, "%s cannot be read", tensor->name);
     }
@@ -164,8 +178,8 @@ static hd_status take_floats(const reading *r, const hd_safetensor *tensor, uint
 }
 
 static bool is_matrix(const hd_safetensor *tensor) {
-    return (tensor->dtype == HD_F32 || tensor->dtype == HD_F16 || tensor->dtype == HD_BF16) && tensor->shape.rank == 2 &&
-           tensor->shape.dims[0] <= UINT32_MAX && tensor->shape.dims[1] <= UINT32_MAX;
+    return (tensor->dtype == HD_F32 || tensor->dtype == HD_F16 || tensor->dtype == HD_BF16) &&
+           tensor->shape.rank == 2 && tensor->shape.dims[0] <= UINT32_MAX && tensor->shape.dims[1] <= UINT32_MAX;
 }
 
 static hd_status read_pair(reading *r, const hd_safetensor *a, size_t stem) {
@@ -173,13 +187,17 @@ static hd_status read_pair(reading *r, const hd_safetensor *a, size_t stem) {
     const size_t at = r->count;
     hd_adapter_pair *pair = &r->pairs[at];
     if (!weight_of(a->name, stem, r->names[at]))
-        return hdt_fail(r->context, HD_STATUS_UNSUPPORTED, "%s/" TENSORS ": heddle does not know the weight of %.100s", r->folder, a->name);
+        return hdt_fail(r->context, HD_STATUS_UNSUPPORTED, "%s/" TENSORS ": heddle does not know the weight of %.100s",
+                        r->folder, a->name);
     snprintf(other, sizeof other, "%.*s.lora_B.weight", (int)stem, a->name);
     const hd_safetensor *b = hd_safetensors_find(r->file, other);
     if (!b) return hdt_fail(r->context, HD_STATUS_NAME_NOT_FOUND, "%s/" TENSORS " has no %s", r->folder, other);
     if (!is_matrix(a) || !is_matrix(b) || b->shape.dims[1] != a->shape.dims[0])
-        return hdt_fail(r->context, HD_STATUS_SHAPE, "%s: the halves do not fit together, or are none of F32, F16 and BF16", a->name);
-    *pair = (hd_adapter_pair){ .weight = r->names[at], .rank = (uint32_t)a->shape.dims[0], .rows = (uint32_t)b->shape.dims[0],
+        return hdt_fail(r->context, HD_STATUS_SHAPE,
+                        "%s: the halves do not fit together, or are none of F32, F16 and BF16", a->name);
+    *pair = (hd_adapter_pair){ .weight = r->names[at],
+                               .rank = (uint32_t)a->shape.dims[0],
+                               .rows = (uint32_t)b->shape.dims[0],
                                .columns = (uint32_t)a->shape.dims[1] };
     r->floats[2 * at] = hdt_alloc(r->context, (uint64_t)pair->rank * pair->columns, sizeof(float));
     r->floats[2 * at + 1] = hdt_alloc(r->context, (uint64_t)pair->rank * pair->rows, sizeof(float));
@@ -200,7 +218,8 @@ static hd_status read_tensors(reading *r) {
     hd_status status = hd_safetensors_open(r->context, path, &r->file);
     if (status) return status;
     const size_t tensors = hd_safetensors_count(r->file);
-    if (tensors > TENSORS_MOST) return hdt_fail(r->context, HD_STATUS_LIMIT, "%s holds more than %d tensors", path, (int)TENSORS_MOST);
+    if (tensors > TENSORS_MOST)
+        return hdt_fail(r->context, HD_STATUS_LIMIT, "%s holds more than %d tensors", path, (int)TENSORS_MOST);
     r->most = tensors / 2;
     r->pairs = hdt_alloc(r->context, r->most, sizeof *r->pairs);
     r->names = hdt_alloc(r->context, r->most, sizeof *r->names);
@@ -214,13 +233,15 @@ static hd_status read_tensors(reading *r) {
         status = read_pair(r, tensor, length - (sizeof ending - 1));
     }
     if (!status && (tensors == 0 || 2 * r->count != tensors))
-        status = hdt_fail(r->context, HD_STATUS_UNSUPPORTED, "%s holds tensors besides lora_A and lora_B, or halves of them", path);
+        status = hdt_fail(r->context, HD_STATUS_UNSUPPORTED,
+                          "%s holds tensors besides lora_A and lora_B, or halves of them", path);
     return status;
 }
 
 hd_status hd_peft_read(hd_context *context, const hd_model *model, const char *folder, hd_adapter **out_adapter) {
     if (out_adapter) *out_adapter = NULL;
-    if (!context || !model || !folder || !out_adapter) return hdt_fail(context, HD_STATUS_NULL_POINTER, "hd_peft_read was given NULL");
+    if (!context || !model || !folder || !out_adapter)
+        return hdt_fail(context, HD_STATUS_NULL_POINTER, "hd_peft_read was given NULL");
     reading r = { .context = context, .folder = folder };
     float alpha = 0;
     hd_status status = find_family(context, model, &r.info, &r.family);
@@ -268,25 +289,30 @@ static hd_status put_pair(writing *w, size_t i) {
     unsigned layer;
     const bool fused = pair->rows == 2 * w->info.feed_forward;
     const char *module = module_of(pair->weight, fused, &layer);
-    if (!module) return hdt_fail(w->context, HD_STATUS_UNSUPPORTED, "transformers has no name that heddle knows for %s", pair->weight);
+    if (!module)
+        return hdt_fail(w->context, HD_STATUS_UNSUPPORTED, "transformers has no name that heddle knows for %s",
+                        pair->weight);
     if (pair->rank != hd_adapter_get(w->adapter, 0)->rank)
         return hdt_fail(w->context, HD_STATUS_UNSUPPORTED, "pairs of several ranks are not written for PEFT");
     const uint32_t heads = turned_heads(w->family, &w->info, pair->weight);
     const float *b = pair->b;
     if (heads) {
         if (pair->rows % heads != 0 || pair->rows / heads % 2 != 0)
-            return hdt_fail(w->context, HD_STATUS_SHAPE, "%s: %u rows are no %u heads of an even size", pair->weight, pair->rows, heads);
+            return hdt_fail(w->context, HD_STATUS_SHAPE, "%s: %u rows are no %u heads of an even size", pair->weight,
+                            pair->rows, heads);
         w->turned[i] = hdt_alloc(w->context, (uint64_t)pair->rows * pair->rank, sizeof(float));
         if (!w->turned[i]) return hdt_no_memory(w->context);
         for (uint64_t row = 0; row < pair->rows; row++)
-            memcpy(w->turned[i] + row_in_peft(row, pair->rows, heads) * pair->rank, b + row * pair->rank, pair->rank * sizeof(float));
+            memcpy(w->turned[i] + row_in_peft(row, pair->rows, heads) * pair->rank, b + row * pair->rank,
+                   pair->rank * sizeof(float));
         b = w->turned[i];
     }
     snprintf(w->names[2 * i], NAME_ROOM, PREFIX "%u.%s.lora_A.weight", layer, module);
     snprintf(w->names[2 * i + 1], NAME_ROOM, PREFIX "%u.%s.lora_B.weight", layer, module);
     const hd_shape shape_a = HD_SHAPE(pair->rank, pair->columns), shape_b = HD_SHAPE(pair->rows, pair->rank);
     w->tensors[2 * i] = (hd_safetensor){ .name = w->names[2 * i], .dtype = HD_F32, .shape = shape_a, .data = pair->a };
-    w->tensors[2 * i + 1] = (hd_safetensor){ .name = w->names[2 * i + 1], .dtype = HD_F32, .shape = shape_b, .data = b };
+    w->tensors[2 * i + 1] =
+        (hd_safetensor){ .name = w->names[2 * i + 1], .dtype = HD_F32, .shape = shape_b, .data = b };
     return add_module(w, module);
 }
 
@@ -294,16 +320,17 @@ static hd_status write_config(const writing *w) {
     char part[PATH_MAX], path[PATH_MAX];
     const uint32_t rank = hd_adapter_get(w->adapter, 0)->rank;
     const double alpha = (double)hd_adapter_alpha(w->adapter);
-    json_t *root = json_pack("{s:s, s:s, s:n, s:i, s:f, s:f, s:s, s:b, s:b, s:O}", "peft_type", "LORA", "task_type", "CAUSAL_LM",
-                             "base_model_name_or_path", "r", (int)rank, "lora_alpha", alpha != 0 ? alpha : (double)rank,
-                             "lora_dropout", 0.0,
-                             "bias", "none", "fan_in_fan_out", 0, "inference_mode", 1, "target_modules", w->modules);
+    json_t *root = json_pack("{s:s, s:s, s:n, s:i, s:f, s:f, s:s, s:b, s:b, s:O}", "peft_type", "LORA", "task_type",
+                             "CAUSAL_LM", "base_model_name_or_path", "r", (int)rank, "lora_alpha",
+                             alpha != 0 ? alpha : (double)rank, "lora_dropout", 0.0, "bias", "none", "fan_in_fan_out",
+                             0, "inference_mode", 1, "target_modules", w->modules);
     char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
     hd_status status = text ? HD_OK : hdt_no_memory(w->context);
     if (!status && (snprintf(path, sizeof path, "%s/" CONFIG, w->folder) >= (int)sizeof path ||
                     snprintf(part, sizeof part, "%s/" CONFIG ".new", w->folder) >= (int)sizeof part))
         status = hdt_fail(w->context, HD_STATUS_LIMIT, "the path %.60s... is too long", w->folder);
-    if (!status) status = hdt_write_file(w->context, part, (const hdt_piece[]){ { text, strlen(text) }, { "\n", 1 } }, 2);
+    if (!status)
+        status = hdt_write_file(w->context, part, (const hdt_piece[]){ { text, strlen(text) }, { "\n", 1 } }, 2);
     if (!status) status = hdt_rename(w->context, part, path);
     free(text);
     json_decref(root);
@@ -323,12 +350,15 @@ static hd_status write_all(writing *w) {
     if (!status && snprintf(path, sizeof path, "%s/" TENSORS, w->folder) >= (int)sizeof path)
         status = hdt_fail(w->context, HD_STATUS_LIMIT, "the path %.60s... is too long", w->folder);
     if (!status) status = hdt_make_folder(w->context, w->folder);
-    if (!status) status = hd_safetensors_write(w->context, path, w->tensors, 2 * w->count, (const char *const[]){ "format", "pt", NULL });
+    if (!status)
+        status = hd_safetensors_write(w->context, path, w->tensors, 2 * w->count,
+                                      (const char *const[]){ "format", "pt", NULL });
     return status ? status : write_config(w);
 }
 
 hd_status hd_peft_write(hd_context *context, const hd_model *model, const hd_adapter *adapter, const char *folder) {
-    if (!context || !model || !adapter || !folder) return hdt_fail(context, HD_STATUS_NULL_POINTER, "hd_peft_write was given NULL");
+    if (!context || !model || !adapter || !folder)
+        return hdt_fail(context, HD_STATUS_NULL_POINTER, "hd_peft_write was given NULL");
     writing w = { .context = context, .adapter = adapter, .folder = folder };
     hd_status status = find_family(context, model, &w.info, &w.family);
     if (!status) status = write_all(&w);

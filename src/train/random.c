@@ -1,4 +1,5 @@
-/* random.c: numbers of a distribution, made of hd_random's words by operations whose exact forms are the same everywhere. */
+/* random.c: numbers of a distribution, made of hd_random's words by operations whose exact forms are the same
+ * everywhere. */
 #include <heddle_train.h>
 
 /* The number as an i32 [1]: there is no operation without an operand, so it comes from the key, times zero. */

@@ -1,6 +1,6 @@
 /* safetensors.c: reads safetensors files: 8 bytes of header length, little-endian; a JSON object {name: {dtype, shape,
- * data_offsets}, "__metadata__": {text: text}}; the tensors' bytes. As github.com/huggingface/safetensors describes it: no gap, no
- * overlap, no name twice. */
+ * data_offsets}, "__metadata__": {text: text}}; the tensors' bytes. As github.com/huggingface/safetensors describes it:
+ * no gap, no overlap, no name twice. */
 #include "train/safetensors.h"
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,8 @@ static const struct { const char *name; uint32_t bytes; hd_dtype dtype; } types[
 };
 
 /* What is wrong with an entry: a status, and a text with the name. */
-static hd_status wrong(const hd_safetensors *file, const char *path, hd_status status, const char *name, const char *what) {
+static hd_status wrong(const hd_safetensors *file, const char *path, hd_status status, const char *name,
+                       const char *what) {
     return hdt_fail(file->context, status, "%s: tensor '%.80s' %s", path, name, what);
 }
 
@@ -32,19 +33,22 @@ static int numbers_of(const json_t *array, size_t least, size_t most, uint64_t *
     return (int)count;
 }
 
-static hd_status read_tensor(const hd_safetensors *file, const char *path, const char *name, const json_t *entry, hd_safetensor *out) {
+static hd_status read_tensor(const hd_safetensors *file, const char *path, const char *name, const json_t *entry,
+                             hd_safetensor *out) {
     uint64_t dims[HD_MAX_RANK], ends[2], bytes = 1;
     const uint64_t room = file->map.count - (uint64_t)((const uint8_t *)out->data - file->map.bytes);
     const json_t *shape = json_object_get(entry, "shape");
     const char *type = json_string_value(json_object_get(entry, "dtype"));
     if (!type || !json_is_array(shape)) return wrong(file, path, HD_STATUS_PARSE, name, "lacks dtype or shape");
-    if (json_array_size(shape) > HD_MAX_RANK) return wrong(file, path, HD_STATUS_UNSUPPORTED, name, "has more than 6 axes");
+    if (json_array_size(shape) > HD_MAX_RANK)
+        return wrong(file, path, HD_STATUS_UNSUPPORTED, name, "has more than 6 axes");
     const int rank = numbers_of(shape, 0, HD_MAX_RANK, dims);
     if (rank < 0) return wrong(file, path, HD_STATUS_PARSE, name, "has a shape that is no list of whole numbers");
     if (numbers_of(json_object_get(entry, "data_offsets"), 2, 2, ends) < 0 || ends[0] > ends[1] || ends[1] > room)
         return wrong(file, path, HD_STATUS_PARSE, name, "lies outside of the file");
     for (size_t i = 0; i < HDT_COUNT(types); i++)
-        if (strcmp(types[i].name, type) == 0) { bytes = types[i].bytes; out->dtype = types[i].dtype; out->type = types[i].name; }
+        if (strcmp(types[i].name, type) == 0) { bytes = types[i].bytes; out->dtype = types[i].dtype;
+                                                out->type = types[i].name; }
     if (!out->type) return wrong(file, path, HD_STATUS_UNSUPPORTED, name, "is of a type that is not known");
     out->shape.rank = (uint32_t)rank;
     for (int i = 0; i < rank; i++) {
@@ -53,7 +57,8 @@ static hd_status read_tensor(const hd_safetensors *file, const char *path, const
         bytes *= dims[i];
         out->shape.dims[i] = (int64_t)dims[i];
     }
-    if (bytes != ends[1] - ends[0]) return wrong(file, path, HD_STATUS_PARSE, name, "has other bytes than its shape and type ask for");
+    if (bytes != ends[1] - ends[0])
+        return wrong(file, path, HD_STATUS_PARSE, name, "has other bytes than its shape and type ask for");
     out->name = name;
     out->bytes = bytes;
     out->data = (const uint8_t *)out->data + ends[0];
@@ -69,7 +74,8 @@ static int by_place(const void *a, const void *b) {
 static hd_status check_places(const hd_safetensors *file, const char *path, const uint8_t *first) {
     for (size_t i = 0; i < file->count; i++) {
         if (file->tensors[i].data != first)
-            return wrong(file, path, HD_STATUS_PARSE, file->tensors[i].name, "overlaps another one, or lies behind a gap");
+            return wrong(file, path, HD_STATUS_PARSE, file->tensors[i].name,
+                         "overlaps another one, or lies behind a gap");
         first += file->tensors[i].bytes;
     }
     if (first != file->map.bytes + file->map.count)
@@ -79,14 +85,17 @@ static hd_status check_places(const hd_safetensors *file, const char *path, cons
 
 static hd_status read_header(hd_safetensors *file, const char *path, const uint8_t **out_first) {
     uint64_t length = 0;
-    if (file->map.count < LENGTH_BYTES) return hdt_fail(file->context, HD_STATUS_PARSE, "%s is too short for a safetensors file", path);
+    if (file->map.count < LENGTH_BYTES)
+        return hdt_fail(file->context, HD_STATUS_PARSE, "%s is too short for a safetensors file", path);
     for (int i = LENGTH_BYTES; i-- > 0;) length = length << 8 | file->map.bytes[i];
     if (length > HEADER_MOST)
-        return hdt_fail(file->context, HD_STATUS_LIMIT, "%s: a header of more than 100 MB, or no safetensors file", path);
+        return hdt_fail(file->context, HD_STATUS_LIMIT, "%s: a header of more than 100 MB, or no safetensors file",
+                        path);
     if (length > file->map.count - LENGTH_BYTES)
         return hdt_fail(file->context, HD_STATUS_PARSE, "%s ends inside of its header", path);
     const char *text = (const char *)file->map.bytes + LENGTH_BYTES;
-    if (length == 0 || text[0] != '{') return hdt_fail(file->context, HD_STATUS_PARSE, "%s is no safetensors file", path);
+    if (length == 0 || text[0] != '{')
+        return hdt_fail(file->context, HD_STATUS_PARSE, "%s is no safetensors file", path);
     json_error_t why;
     file->header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &why);
     if (!json_is_object(file->header))
@@ -127,7 +136,8 @@ hd_status hdt_safetensors_read(hd_safetensors *file, const char *path) {
 static const char kind[] = "safetensors file";
 
 hd_status hd_safetensors_open(hd_context *context, const char *path, hd_safetensors **out_file) {
-    if (!context || !path || !out_file) return hdt_fail(context, HD_STATUS_NULL_POINTER, "hd_safetensors_open was given NULL");
+    if (!context || !path || !out_file)
+        return hdt_fail(context, HD_STATUS_NULL_POINTER, "hd_safetensors_open was given NULL");
     hd_safetensors *file = hdt_alloc(context, 1, sizeof *file);
     *out_file = NULL;
     if (!file) return hdt_no_memory(context);
@@ -180,8 +190,8 @@ static json_t *entry_of(const hd_safetensor *tensor, uint64_t begin) {
     json_t *shape = json_array();
     for (uint32_t i = 0; i < tensor->shape.rank; i++) json_array_append_new(shape, json_integer(tensor->shape.dims[i]));
     const uint64_t end = begin + hd_tensor_bytes(tensor->dtype, tensor->shape);
-    return json_pack("{s:s, s:o, s:[I,I]}", "dtype", type_of(tensor->dtype), "shape", shape, "data_offsets", (json_int_t)begin,
-                     (json_int_t)end);
+    return json_pack("{s:s, s:o, s:[I,I]}", "dtype", type_of(tensor->dtype), "shape", shape, "data_offsets",
+                     (json_int_t)begin, (json_int_t)end);
 }
 
 /* The object of the header; NULL without memory. */
@@ -191,7 +201,8 @@ static json_t *object_of(const hd_safetensor *tensors, size_t count, const char 
     uint64_t begin = 0;
     if (metadata && metadata[0]) {
         json_t *texts = json_object();
-        for (size_t i = 0; metadata[i]; i += 2) good &= json_object_set_new(texts, metadata[i], json_string(metadata[i + 1])) == 0;
+        for (size_t i = 0; metadata[i]; i += 2)
+            good &= json_object_set_new(texts, metadata[i], json_string(metadata[i + 1])) == 0;
         good &= json_object_set_new(root, "__metadata__", texts) == 0;
     }
     for (size_t i = 0; i < count && good; i++) {
@@ -203,8 +214,8 @@ static json_t *object_of(const hd_safetensor *tensors, size_t count, const char 
     return NULL;
 }
 
-char *hdt_safetensors_header(hd_context *context, const hd_safetensor *tensors, size_t count, const char *const *metadata,
-                             uint64_t *out_bytes) {
+char *hdt_safetensors_header(hd_context *context, const hd_safetensor *tensors, size_t count,
+                             const char *const *metadata, uint64_t *out_bytes) {
     json_t *root = object_of(tensors, count, metadata);
     char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
     const size_t length = text ? strlen(text) : 0, padded = (length + 7) & ~(size_t)7;
@@ -212,7 +223,8 @@ char *hdt_safetensors_header(hd_context *context, const hd_safetensor *tensors, 
     for (int i = 0; header && i < LENGTH_BYTES; i++) header[i] = (char)((uint64_t)padded >> (8 * i) & 255);
     if (header) memcpy(header + LENGTH_BYTES, text, length);
     if (header) memset(header + LENGTH_BYTES + length, ' ', padded - length);
-    if (text && length > HEADER_MOST) hdt_fail(context, HD_STATUS_LIMIT, "the header of these tensors has more than 100 MB");
+    if (text && length > HEADER_MOST)
+        hdt_fail(context, HD_STATUS_LIMIT, "the header of these tensors has more than 100 MB");
     else if (!header) hdt_no_memory(context);
     *out_bytes = LENGTH_BYTES + padded;
     free(text);
@@ -225,12 +237,14 @@ static hd_status check_tensors(hd_context *context, const hd_safetensor *tensors
     hd_status status = names ? HD_OK : hdt_no_memory(context);
     for (size_t i = 0; i < count && !status; i++) {
         const hd_safetensor *t = &tensors[i];
-        if (!t->name || !t->data) status = hdt_fail(context, HD_STATUS_NULL_POINTER, "tensor %zu has no name or no data", i);
+        if (!t->name || !t->data)
+            status = hdt_fail(context, HD_STATUS_NULL_POINTER, "tensor %zu has no name or no data", i);
         else if (!type_of(t->dtype) || hd_tensor_bytes(t->dtype, t->shape) == 0)
             status = hdt_fail(context, HD_STATUS_TYPE, "tensor '%.80s' of %s cannot be written as safetensors", t->name,
                               hd_dtype_name(t->dtype));
         else if (json_object_get(names, t->name) || strcmp(t->name, "__metadata__") == 0)
-            status = hdt_fail(context, HD_STATUS_NAME_TAKEN, "tensor '%.80s' is there twice, or has a name of the format's", t->name);
+            status = hdt_fail(context, HD_STATUS_NAME_TAKEN,
+                              "tensor '%.80s' is there twice, or has a name of the format's", t->name);
         else if (json_object_set_new(names, t->name, json_null()) != 0) status = hdt_no_memory(context);
     }
     json_decref(names);
@@ -239,7 +253,8 @@ static hd_status check_tensors(hd_context *context, const hd_safetensor *tensors
 
 hd_status hd_safetensors_write(hd_context *context, const char *path, const hd_safetensor *tensors, size_t count,
                                const char *const *metadata) {
-    if (!path || (count > 0 && !tensors)) return hdt_fail(context, HD_STATUS_NULL_POINTER, "hd_safetensors_write was given NULL");
+    if (!path || (count > 0 && !tensors))
+        return hdt_fail(context, HD_STATUS_NULL_POINTER, "hd_safetensors_write was given NULL");
     hd_status status = check_tensors(context, tensors, count);
     if (status) return status;
     uint64_t header_bytes = 0;

@@ -1,4 +1,5 @@
-/* samples.c: conversations and texts of a JSONL file as tokens, with what is to be learned of them, and the batches of a run. */
+/* samples.c: conversations and texts of a JSONL file as tokens, with what is to be learned of them, and the batches of
+ * a run. */
 #include "train/support.h"
 #include <jansson.h>
 #include <stdlib.h>
@@ -26,7 +27,8 @@ typedef struct reading {
 } reading;
 
 static hd_status wrong(const reading *r, const char *what) {
-    return hdt_fail(r->samples->context, HD_STATUS_PARSE, "%s, line %llu: %s", r->path, (unsigned long long)r->line, what);
+    return hdt_fail(r->samples->context, HD_STATUS_PARSE, "%s, line %llu: %s", r->path, (unsigned long long)r->line,
+                    what);
 }
 
 /* ---- keeping ---- */
@@ -46,7 +48,8 @@ static bool grow(hd_context *context, void *items_at, uint64_t *room, uint64_t w
     return true;
 }
 
-/* Keeps a sample: as many of its tokens as a sequence takes in, and the target behind them. @param said NULL: all is learned */
+/* Keeps a sample: as many of its tokens as a sequence takes in, and the target behind them. @param said NULL: all is
+ * learned */
 static hd_status keep(hd_samples *s, const int32_t *tokens, const uint8_t *said, size_t count) {
     const size_t kept = count > (size_t)s->length + 1 ? (size_t)s->length + 1 : count;
     const uint64_t first = s->info.samples ? s->ends[s->info.samples - 1] : 0;
@@ -96,7 +99,8 @@ static hd_status take_text(const reading *r, const char *text) {
     if (status) return status;
     int32_t *tokens = hdt_alloc(s->context, needed, sizeof *tokens);
     size_t got = needed;
-    status = tokens ? hd_model_tokenize(r->model, text, strlen(text), HD_TOKENIZE_ADD_SPECIAL, tokens, &got) : hdt_no_memory(s->context);
+    status = tokens ? hd_model_tokenize(r->model, text, strlen(text), HD_TOKENIZE_ADD_SPECIAL, tokens, &got)
+                    : hdt_no_memory(s->context);
     if (!status) status = keep(s, tokens, NULL, got);
     hdt_free(s->context, tokens, needed, sizeof *tokens);
     return status;
@@ -112,7 +116,8 @@ static hd_status take_messages(const reading *r, const json_t *list) {
         const json_t *message = json_array_get(list, i);
         messages[i].role = json_string_value(json_object_get(message, "role"));
         messages[i].content = json_string_value(json_object_get(message, "content"));
-        if (!messages[i].role || !messages[i].content) status = wrong(r, "a message has no role or no content that is a text");
+        if (!messages[i].role || !messages[i].content)
+            status = wrong(r, "a message has no role or no content that is a text");
     }
     if (!status) status = take_conversation(r, messages, count);
     hdt_free(context, messages, count, sizeof *messages);
@@ -122,11 +127,13 @@ static hd_status take_messages(const reading *r, const json_t *list) {
 static hd_status take_line(const reading *r, const char *line, size_t bytes) {
     json_error_t why;
     if (bytes > LINE_MOST)
-        return hdt_fail(r->samples->context, HD_STATUS_LIMIT, "%s, line %llu: more than 1 MiB", r->path, (unsigned long long)r->line);
+        return hdt_fail(r->samples->context, HD_STATUS_LIMIT, "%s, line %llu: more than 1 MiB", r->path,
+                        (unsigned long long)r->line);
     json_t *root = json_loadb(line, bytes, JSON_REJECT_DUPLICATES, &why);
     if (!root) return wrong(r, why.text);
     const json_t *messages = json_object_get(root, "messages");
-    const char *text = json_string_value(json_object_get(root, "text")), *prompt = json_string_value(json_object_get(root, "prompt")),
+    const char *text = json_string_value(json_object_get(root, "text")),
+               *prompt = json_string_value(json_object_get(root, "prompt")),
                *completion = json_string_value(json_object_get(root, "completion"));
     hd_status status;
     if (messages) status = take_messages(r, messages);
@@ -157,19 +164,23 @@ static hd_status take_lines(reading *r, const hdt_map *map) {
 hd_status hd_samples_read(hd_context *context, const hd_model *model, const char *path, const hd_samples_desc *desc,
                           hd_samples **out_samples) {
     if (out_samples) *out_samples = NULL;
-    if (!context || !model || !path || !out_samples) return hdt_fail(context, HD_STATUS_NULL_POINTER, "hd_samples_read was given NULL");
+    if (!context || !model || !path || !out_samples)
+        return hdt_fail(context, HD_STATUS_NULL_POINTER, "hd_samples_read was given NULL");
     const uint32_t length = desc && desc->length ? desc->length : USUAL_LENGTH;
     if (length > LENGTH_MOST) return hdt_fail(context, HD_STATUS_LIMIT, "samples of %u tokens", length);
     hd_samples *samples = hdt_alloc(context, 1, sizeof *samples);
     if (!samples) return hdt_no_memory(context);
     *samples = (hd_samples){ .context = context, .length = length, .info.hash = UINT64_C(0xcbf29ce484222325) };
-    reading r = { .samples = samples, .model = model, .path = path, .template_name = desc ? desc->template_name : NULL };
+    reading r = {
+        .samples = samples, .model = model, .path = path, .template_name = desc ? desc->template_name : NULL
+    };
     hdt_map map;
     hd_status status = hdt_map_open(context, path, &map);
     if (!status) status = take_lines(&r, &map);
     if (!status && samples->info.samples == 0)
-        status = hdt_fail(context, HD_STATUS_ZERO_SIZE, "%s: none of its %llu lines has something to learn within %u tokens", path,
-                          (unsigned long long)r.line, length);
+        status =
+            hdt_fail(context, HD_STATUS_ZERO_SIZE, "%s: none of its %llu lines has something to learn within %u tokens",
+                     path, (unsigned long long)r.line, length);
     hdt_map_close(&map);
     if (samples->info.hash == 0) samples->info.hash = 1;
     if (!status) status = hd_handle_new(context, kind, samples, &samples->handle);
@@ -193,8 +204,8 @@ hd_samples_info hd_samples_get_info(const hd_samples *samples) {
 
 /* ---- batches ---- */
 
-/* Where sample `at` stands in the order of an epoch: Feistel's network of four rounds over as many bits as the count has, made even, and
- * again while it leads outside (Black and Rogaway, 2002). */
+/* Where sample `at` stands in the order of an epoch: Feistel's network of four rounds over as many bits as the count
+ * has, made even, and again while it leads outside (Black and Rogaway, 2002). */
 static uint64_t shuffled(uint64_t at, uint64_t count, uint64_t seed, uint64_t epoch) {
     enum { STREAM = 2, ROUNDS = 4 }; /* data.c has 1 */
     uint32_t half = 1;
@@ -204,7 +215,9 @@ static uint64_t shuffled(uint64_t at, uint64_t count, uint64_t seed, uint64_t ep
         uint64_t left = at >> half, right = at & mask;
         for (uint32_t round = 0; round < ROUNDS; round++) {
             uint32_t words[4];
-            hdt_random((const uint32_t[]){ (uint32_t)right, STREAM + 16 * round, (uint32_t)epoch, ~(uint32_t)(epoch >> 32) }, seed, words);
+            hdt_random((const uint32_t[]){ (uint32_t)right, STREAM + 16 * round, (uint32_t)epoch,
+                                           ~(uint32_t)(epoch >> 32) },
+                       seed, words);
             const uint64_t mixed = left ^ (words[0] & mask);
             left = right;
             right = mixed;
@@ -214,11 +227,13 @@ static uint64_t shuffled(uint64_t at, uint64_t count, uint64_t seed, uint64_t ep
     return at;
 }
 
-void hd_samples_draw(const hd_samples *samples, uint64_t seed, uint64_t step, uint32_t batch, int32_t *out_tokens, int32_t *out_targets) {
+void hd_samples_draw(const hd_samples *samples, uint64_t seed, uint64_t step, uint32_t batch, int32_t *out_tokens,
+                     int32_t *out_targets) {
     const hd_samples *s = hd_handle_find(samples, kind);
     if (!s || !out_tokens || !out_targets) return;
     for (uint32_t i = 0; i < batch; i++, out_tokens += s->length, out_targets += s->length) {
-        const uint64_t number = step * batch + i, one = shuffled(number % s->info.samples, s->info.samples, seed, number / s->info.samples);
+        const uint64_t number = step * batch + i,
+                       one = shuffled(number % s->info.samples, s->info.samples, seed, number / s->info.samples);
         const uint64_t first = one ? s->ends[one - 1] : 0, count = s->ends[one] - first;
         for (uint32_t t = 0; t < s->length; t++) {
             const int32_t token = t < count ? s->tokens[first + t] : 0;

@@ -1,5 +1,6 @@
-/* schedule.c: what the host works out for a step: the learning rate, and an optimizer's rates that follow from it. Only + - * / and
- * square roots in double, each rounded once by IEEE 754, so that every host gets the same bits; the C library's functions differ. */
+/* schedule.c: what the host works out for a step: the learning rate, and an optimizer's rates that follow from it. Only
+ * + - * / and square roots in double, each rounded once by IEEE 754, so that every host gets the same bits; the C
+ * library's functions differ. */
 #include <heddle_train.h>
 #include <math.h>
 
@@ -28,7 +29,8 @@ double hd_schedule_rate(const hd_schedule *schedule, uint64_t step) {
     if (schedule->decay == HD_DECAY_NONE) return schedule->rate;
     const uint64_t past = step - schedule->warmup;
     if (schedule->steps <= schedule->warmup || past >= schedule->steps - schedule->warmup) return schedule->least;
-    const double t = (double)past / (double)(schedule->steps - schedule->warmup), span = schedule->rate - schedule->least;
+    const double t = (double)past / (double)(schedule->steps - schedule->warmup),
+                 span = schedule->rate - schedule->least;
     const double share = schedule->decay == HD_DECAY_LINEAR ? 1 - t : 0.5 * (1 + cosine_of_half_turns(t));
     return schedule->least + span * share;
 }
@@ -41,7 +43,8 @@ static double power(double base, uint64_t exponent) {
 }
 
 void hd_adamw_rates(const hd_adamw_desc *desc, double rate, double decay, uint64_t step, float out_rates[HD_RATES]) {
-    const double beta1 = desc && desc->beta1 > 0 ? desc->beta1 : 0.9, beta2 = desc && desc->beta2 > 0 ? desc->beta2 : 0.999;
+    const double beta1 = desc && desc->beta1 > 0 ? desc->beta1 : 0.9,
+                 beta2 = desc && desc->beta2 > 0 ? desc->beta2 : 0.999;
     out_rates[0] = (float)(1 - rate * decay);
     out_rates[1] = (float)((1 - power(beta1, step + 1)) / rate); /* infinite for a rate of 0: nothing is taken off */
     out_rates[2] = (float)(1 / sqrt(1 - power(beta2, step + 1)));

@@ -1,5 +1,5 @@
-/* support.c: errors, host memory and files for train/. A file is written whole or not at all: under another name, down to the disk,
- * then renamed, and the folder that names it goes to the disk too. */
+/* support.c: errors, host memory and files for train/. A file is written whole or not at all: under another name, down
+ * to the disk, then renamed, and the folder that names it goes to the disk too. */
 #define _POSIX_C_SOURCE 200809L
 #include "train/support.h"
 #include <dirent.h>
@@ -24,7 +24,9 @@ hd_status hdt_fail(hd_context *context, hd_status status, const char *format, ..
         if (*at < ' ' || *at > '~') *at = '?';
     return hd_context_put_error(context, &error);
 }
-hd_status hdt_no_memory(hd_context *context) { return hdt_fail(context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory is left for training"); }
+hd_status hdt_no_memory(hd_context *context) {
+    return hdt_fail(context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory is left for training");
+}
 
 void *hdt_alloc(hd_context *context, uint64_t count, uint64_t item_bytes) {
     if (item_bytes > 0 && count > SIZE_MAX / item_bytes) return NULL;
@@ -138,7 +140,8 @@ void hdt_random(const uint32_t counter[4], uint64_t seed, uint32_t out_words[4])
     memcpy(w, counter, sizeof w);
     for (int round = 0; round < 10; round++, low += 0x9E3779B9u, high += 0xBB67AE85u) {
         const uint64_t a = UINT64_C(0xD2511F53) * w[0], b = UINT64_C(0xCD9E8D57) * w[2];
-        const uint32_t next[4] = { (uint32_t)(b >> 32) ^ w[1] ^ low, (uint32_t)b, (uint32_t)(a >> 32) ^ w[3] ^ high, (uint32_t)a };
+        const uint32_t next[4] = { (uint32_t)(b >> 32) ^ w[1] ^ low, (uint32_t)b, (uint32_t)(a >> 32) ^ w[3] ^ high,
+                                   (uint32_t)a };
         memcpy(w, next, sizeof w);
     }
     memcpy(out_words, w, sizeof w);

@@ -1,5 +1,5 @@
-/* support.h: what the files of train/ stand on: errors, host memory, files. The room uses the library from outside (<heddle.h> and
- * <heddle_train.h> only). */
+/* support.h: what the files of train/ stand on: errors, host memory, files. The room uses the library from outside
+ * (<heddle.h> and <heddle_train.h> only). */
 #ifndef HDT_SUPPORT_H
 #define HDT_SUPPORT_H
 
@@ -12,11 +12,13 @@
 #endif
 #define HDT_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Puts the failure on the context, one line in which what is no printing ASCII character becomes '?'; returns `status`. */
+/* Puts the failure on the context, one line in which what is no printing ASCII character becomes '?'; returns
+ * `status`. */
 hd_status hdt_fail(hd_context *context, hd_status status, const char *format, ...) HDT_PRINTF(3, 4);
 hd_status hdt_no_memory(hd_context *context);
 
-/* `count` zeroed items, by the context's allocator; NULL without memory or where the size overflows. hdt_free takes the same numbers. */
+/* `count` zeroed items, by the context's allocator; NULL without memory or where the size overflows. hdt_free takes the
+ * same numbers. */
 void *hdt_alloc(hd_context *context, uint64_t count, uint64_t item_bytes);
 void hdt_free(hd_context *context, void *items, uint64_t count, uint64_t item_bytes);
 

@@ -1,4 +1,5 @@
-/* trainer.c: a GPT in training: its buffers and plans, its steps, of which the next one is handed over before the last one is read. */
+/* trainer.c: a GPT in training: its buffers and plans, its steps, of which the next one is handed over before the last
+ * one is read. */
 #include "train/trainer.h"
 #include <math.h>
 #include <string.h>
@@ -8,12 +9,13 @@
 static hd_status check_model(hd_context *context, const hd_gpt *model) {
     enum { MOST_LAYERS = 1024, MOST_WIDTH = 1 << 16, MOST_TOKENS = 1 << 24 };
     const struct { const char *name; uint32_t value, most; } fields[] = {
-        { "layers", model->layers, MOST_LAYERS }, { "width", model->width, MOST_WIDTH }, { "heads", model->heads, model->width },
+        { "layers", model->layers, MOST_LAYERS }, { "width", model->width, MOST_WIDTH },
+        { "heads", model->heads, model->width },
         { "context", model->context, MOST_TOKENS }, { "vocabulary", model->vocabulary, MOST_TOKENS } };
     for (size_t i = 0; i < HDT_COUNT(fields); i++)
         if (fields[i].value < 1 || fields[i].value > fields[i].most)
-            return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "a model of %u %s: 1 to %u are possible", fields[i].value,
-                            fields[i].name, fields[i].most);
+            return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "a model of %u %s: 1 to %u are possible",
+                            fields[i].value, fields[i].name, fields[i].most);
     return HD_OK;
 }
 
@@ -39,7 +41,8 @@ static hd_status check_lora(hd_context *context, hd_trainer_desc *desc) {
 static hd_status check_width(hd_context *context, const hd_trainer_desc *desc) {
     const hd_gpt *model = &desc->model;
     if (desc->lora.rank == 0 && model->width % model->heads != 0)
-        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "a width of %u is no multiple of %u heads", model->width, model->heads);
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "a width of %u is no multiple of %u heads", model->width,
+                        model->heads);
     return HD_OK;
 }
 
@@ -56,10 +59,12 @@ hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc) {
     if (desc->adamw.eps == 0) desc->adamw.eps = 1e-8;
     if (desc->length > desc->model.context)
         return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT,
-                        "sequences of %u tokens are longer than the model's context of %u", desc->length, desc->model.context);
+                        "sequences of %u tokens are longer than the model's context of %u", desc->length,
+                        desc->model.context);
     if (desc->batch < 1 || desc->batch > MOST_BATCH || desc->batch % desc->micro_batch != 0)
         return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT,
-                        "a batch of %u is no multiple of the micro-batch %u, or above 2^20", desc->batch, desc->micro_batch);
+                        "a batch of %u is no multiple of the micro-batch %u, or above 2^20", desc->batch,
+                        desc->micro_batch);
     const struct { const char *name; double value, least, below; } numbers[] = {
         { "rate", desc->schedule.rate, 0, 1e6 }, { "least rate", desc->schedule.least, 0, 1e6 },
         { "weight decay", desc->weight_decay, 0, 1e6 },
@@ -67,8 +72,8 @@ hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc) {
         { "clip", (double)desc->clip, 0, 1e30 }, { "dropout", (double)desc->dropout, 0, 1 } };
     for (size_t i = 0; i < HDT_COUNT(numbers); i++)
         if (!(numbers[i].value >= numbers[i].least && numbers[i].value < numbers[i].below))
-            return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "a %s of %g: at least %g and below %g are possible", numbers[i].name,
-                            numbers[i].value, numbers[i].least, numbers[i].below);
+            return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "a %s of %g: at least %g and below %g are possible",
+                            numbers[i].name, numbers[i].value, numbers[i].least, numbers[i].below);
     return HD_OK;
 }
 
@@ -77,7 +82,9 @@ hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc) {
 static hd_status make_layout(hd_trainer *trainer) {
     const hd_trainer_desc *desc = &trainer->desc;
     if (desc->base) return hdt_layout_make_lora(trainer->context, desc, &trainer->layout);
-    if (desc->lora.rank) return hdt_fail(trainer->context, HD_STATUS_INVALID_ARGUMENT, "adapters learn beside a base, and there is none");
+    if (desc->lora.rank)
+        return hdt_fail(trainer->context, HD_STATUS_INVALID_ARGUMENT,
+                        "adapters learn beside a base, and there is none");
     return hdt_layout_make(trainer->context, &desc->model, &trainer->layout);
 }
 
@@ -108,13 +115,15 @@ static hd_status make_states(hd_trainer *trainer) {
     hd_status status = HD_OK;
     for (int group = 0; group < HDT_GROUPS; group++)
         for (int kept = 0; kept < HDT_KEPT && !status; kept++) {
-            const hd_buffer_desc desc = { .bytes = trainer->layout.group_elements[group] * sizeof(float), .label = "training" };
+            const hd_buffer_desc desc = { .bytes = trainer->layout.group_elements[group] * sizeof(float),
+                                          .label = "training" };
             status = hd_buffer_create(trainer->device, &desc, &trainer->states[group][kept]);
         }
     return status;
 }
 
-hd_status hd_trainer_create(hd_context *context, hd_device *device, const hd_trainer_desc *desc, hd_trainer **out_trainer) {
+hd_status hd_trainer_create(hd_context *context, hd_device *device, const hd_trainer_desc *desc,
+                            hd_trainer **out_trainer) {
     if (out_trainer) *out_trainer = NULL;
     if (!context || !device || !desc || !out_trainer) return HD_STATUS_NULL_POINTER;
     hd_trainer *trainer = hdt_alloc(context, 1, sizeof *trainer);
@@ -125,7 +134,8 @@ hd_status hd_trainer_create(hd_context *context, hd_device *device, const hd_tra
     hd_status status = hdt_check_desc(context, &trainer->desc);
     if (!status) status = make_layout(trainer);
     if (!status && trainer->desc.base) status = take_base(trainer);
-    if (!status && !(trainer->room = hdt_alloc(context, trainer->desc.length, sizeof *trainer->room))) status = hdt_no_memory(context);
+    if (!status && !(trainer->room = hdt_alloc(context, trainer->desc.length, sizeof *trainer->room)))
+        status = hdt_no_memory(context);
     if (!status && trainer->desc.dropout > 0) {
         trainer->keys = hdt_alloc(context, trainer->desc.batch, sizeof *trainer->keys);
         if (!trainer->keys) status = hdt_no_memory(context);
@@ -133,13 +143,16 @@ hd_status hd_trainer_create(hd_context *context, hd_device *device, const hd_tra
     if (!status) status = make_states(trainer);
     if (!status) status = hdt_draw_weights(trainer);
     if (!status) status = hdt_plan_step(trainer);
-    if (!status) status = hd_stream_create(trainer->step, &(hd_stream_desc){ .depth = HDT_COUNT(trainer->flights) }, &trainer->stream);
+    if (!status)
+        status = hd_stream_create(trainer->step, &(hd_stream_desc){ .depth = HDT_COUNT(trainer->flights) },
+                                  &trainer->stream);
     if (status) hd_trainer_destroy(trainer);
     else *out_trainer = trainer;
     return status;
 }
 
-hd_status hd_trainer_fit(hd_context *context, hd_device *device, const hd_trainer_desc *desc, hd_plan_memory *out_memory) {
+hd_status hd_trainer_fit(hd_context *context, hd_device *device, const hd_trainer_desc *desc,
+                         hd_plan_memory *out_memory) {
     if (!context || !device || !desc || !out_memory) return HD_STATUS_NULL_POINTER;
     hd_trainer trainer = { .context = context, .device = device, .desc = *desc };
     hd_status status = hdt_check_desc(context, &trainer.desc);
@@ -172,19 +185,21 @@ uint64_t hd_trainer_parameters(const hd_trainer *trainer) { return trainer ? tra
 /* ---- steps ---- */
 
 static hd_status was_null(const hd_trainer *trainer, const char *call) {
-    return trainer ? hdt_fail(trainer->context, HD_STATUS_NULL_POINTER, "%s was given NULL", call) : HD_STATUS_NULL_POINTER;
+    return trainer ? hdt_fail(trainer->context, HD_STATUS_NULL_POINTER, "%s was given NULL", call)
+                   : HD_STATUS_NULL_POINTER;
 }
 
 /* @param least 0; of targets that may be none -1 */
 static hd_status check_tokens(const hd_trainer *trainer, const int32_t *tokens, uint64_t count, int32_t least) {
     for (uint64_t i = 0; i < count; i++)
         if (tokens[i] < least || tokens[i] >= (int32_t)trainer->desc.model.vocabulary)
-            return hdt_fail(trainer->context, HD_STATUS_INVALID_ARGUMENT, "token %d at %llu: this model has 0 to %u", tokens[i],
-                            (unsigned long long)i, trainer->desc.model.vocabulary - 1);
+            return hdt_fail(trainer->context, HD_STATUS_INVALID_ARGUMENT, "token %d at %llu: this model has 0 to %u",
+                            tokens[i], (unsigned long long)i, trainer->desc.model.vocabulary - 1);
     return HD_OK;
 }
 
-/* What the losses of a micro-batch are multiplied by, so that those of `parts` have the mean over all targets as their mean. */
+/* What the losses of a micro-batch are multiplied by, so that those of `parts` have the mean over all targets as their
+ * mean. */
 static float share_of(const int32_t *targets, uint64_t count, uint32_t parts) {
     uint64_t there = 0;
     for (uint64_t i = 0; i < count; i++) there += targets[i] >= 0;
@@ -207,9 +222,11 @@ static hd_status submit(hd_trainer *trainer, const int32_t *tokens, const int32_
     const hd_trainer_desc *desc = &trainer->desc;
     const uint64_t bytes = (uint64_t)desc->batch * desc->length * sizeof *tokens;
     float rates[HDT_GROUPS][HD_RATES];
-    flight->report = (hd_train_report){ .step = trainer->steps, .rate = hd_schedule_rate(&desc->schedule, trainer->steps) };
+    flight->report =
+        (hd_train_report){ .step = trainer->steps, .rate = hd_schedule_rate(&desc->schedule, trainer->steps) };
     hd_adamw_rates(&desc->adamw, flight->report.rate, desc->weight_decay, trainer->steps, rates[HDT_MATRICES]);
-    hd_adamw_rates(&desc->adamw, flight->report.rate, trainer->base ? desc->weight_decay : 0, trainer->steps, rates[HDT_VECTORS]);
+    hd_adamw_rates(&desc->adamw, flight->report.rate, trainer->base ? desc->weight_decay : 0, trainer->steps,
+                   rates[HDT_VECTORS]);
     for (uint32_t i = 0; i < desc->batch && trainer->keys; i++) hdt_key(trainer, trainer->steps, i, trainer->keys[i]);
     const float share = share_of(targets, bytes / sizeof *targets, desc->batch / desc->micro_batch);
     const hd_stream_input all[] = { { .name = "tokens", .data = tokens, .bytes = bytes },
@@ -223,13 +240,16 @@ static hd_status submit(hd_trainer *trainer, const int32_t *tokens, const int32_
     size_t count = 0;
     for (size_t i = 0; i < HDT_COUNT(all); i++)
         if ((all[i].data != &share || trainer->base) && all[i].data) inputs[count++] = all[i];
-    const hd_stream_output outputs[] = { { .name = "loss", .data = &flight->report.loss, .bytes = sizeof flight->report.loss },
-                                         { .name = "norm", .data = &flight->report.norm, .bytes = sizeof flight->report.norm } };
+    const hd_stream_output outputs[] = {
+        { .name = "loss", .data = &flight->report.loss, .bytes = sizeof flight->report.loss },
+        { .name = "norm", .data = &flight->report.norm, .bytes = sizeof flight->report.norm }
+    };
     return hd_stream_submit(trainer->stream, inputs, count, outputs, HDT_COUNT(outputs),
                             &flight->ticket);
 }
 
-hd_status hd_trainer_step(hd_trainer *trainer, const int32_t *tokens, const int32_t *targets, hd_train_report *out_report, bool *out_told) {
+hd_status hd_trainer_step(hd_trainer *trainer, const int32_t *tokens, const int32_t *targets,
+                          hd_train_report *out_report, bool *out_told) {
     if (out_told) *out_told = false;
     if (!trainer || !tokens || !targets) return was_null(trainer, "hd_trainer_step");
     const uint64_t count = (uint64_t)trainer->desc.batch * trainer->desc.length;
@@ -243,7 +263,8 @@ hd_status hd_trainer_step(hd_trainer *trainer, const int32_t *tokens, const int3
 hd_status hd_trainer_finish(hd_trainer *trainer, hd_train_report *out_report, bool *out_told) {
     if (out_told) *out_told = false;
     if (!trainer) return HD_STATUS_NULL_POINTER;
-    hd_status status = land(&trainer->flights[trainer->steps % 2], out_report, out_told); /* after a failure there may be two */
+    /* after a failure there may be two */
+    hd_status status = land(&trainer->flights[trainer->steps % 2], out_report, out_told);
     if (!status) status = land(&trainer->flights[(trainer->steps + 1) % 2], out_report, out_told);
     return status;
 }
@@ -264,7 +285,8 @@ hd_status hd_trainer_loss(hd_trainer *trainer, const int32_t *tokens, const int3
     return status ? status : hd_plan_read(trainer->loss, "loss", out_loss, sizeof *out_loss);
 }
 
-hd_status hd_trainer_next(hd_trainer *trainer, const int32_t *tokens, size_t count, float temperature, uint64_t draw, int32_t *out_token) {
+hd_status hd_trainer_next(hd_trainer *trainer, const int32_t *tokens, size_t count, float temperature, uint64_t draw,
+                          int32_t *out_token) {
     if (!trainer || !tokens || !out_token) return was_null(trainer, "hd_trainer_next");
     if (count == 0) return hdt_fail(trainer->context, HD_STATUS_ZERO_SIZE, "no tokens to go on from");
     const uint32_t length = trainer->desc.length;
@@ -290,7 +312,8 @@ hd_status hd_trainer_hash(hd_trainer *trainer, uint64_t *out_hash) {
     for (int i = 0; i < HDT_GROUPS * HDT_KEPT && !status; i++) {
         const uint64_t count = trainer->layout.group_elements[i / HDT_KEPT] * sizeof(float);
         uint8_t *bytes = hdt_alloc(trainer->context, count, 1);
-        status = bytes ? hd_buffer_read(trainer->states[i / HDT_KEPT][i % HDT_KEPT], 0, bytes, count) : hdt_no_memory(trainer->context);
+        status = bytes ? hd_buffer_read(trainer->states[i / HDT_KEPT][i % HDT_KEPT], 0, bytes, count)
+                       : hdt_no_memory(trainer->context);
         for (uint64_t k = 0; k < count && !status; k++) *out_hash = (*out_hash ^ bytes[k]) * UINT64_C(0x100000001b3);
         hdt_free(trainer->context, bytes, count, 1);
     }

@@ -37,8 +37,8 @@ struct hdi_recording {
     uint64_t ns; /* that the last one took; UNKNOWN_NS: none has ended yet */
 };
 
-/* Work that is known to take no longer runs on the thread that hands it over, which it holds up no more than waking another one
- * would; or on the one that waits for it, which may then not look at its clock. */
+/* Work that is known to take no longer runs on the thread that hands it over, which it holds up no more than waking
+ * another one would; or on the one that waits for it, which may then not look at its clock. */
 #define UNKNOWN_NS UINT64_MAX
 enum { SUBMIT_NS = 30000, WAIT_NS = 500000 };
 /* What one thread reads or writes in a nanosecond at best. */
@@ -77,10 +77,12 @@ struct hdi_backend_device {
     pthread_cond_t  queued, ended; /* there is a job for the queue's thread; a job has ended */
     cpu_job        *first, *last;
     uint64_t        submitted, done;
-    uint64_t        failed;      /* the last submission that did not do all of its work, until somebody was told; 0: none */
+    /* the last submission that did not do all of its work, until somebody was told; 0: none */
+    uint64_t        failed;
     hd_error        failure;     /* and why */
     bool            stop, running; /* running: some thread runs a job */
-    hdi_link        memories, dead, kernels, recordings, forgotten; /* dead, forgotten: given up by the owner while a submission used it */
+    /* dead, forgotten: given up by the owner while a submission used it */
+    hdi_link        memories, dead, kernels, recordings, forgotten;
     cpu_profile     profiles[PROFILES];
     void           *scratch;     /* of all workers; it, like all below, belongs to the thread that runs a job */
     size_t          scratch_bytes; /* of one worker */
@@ -89,7 +91,8 @@ struct hdi_backend_device {
 };
 
 static hd_status no_memory(hd_error *error, uint64_t bytes) {
-    return hdi_fail_native(error, HD_STATUS_OUT_OF_DEVICE_MEMORY, "cpu", 0, "the system has no %llu bytes left", (unsigned long long)bytes);
+    return hdi_fail_native(error, HD_STATUS_OUT_OF_DEVICE_MEMORY, "cpu", 0, "the system has no %llu bytes left",
+                           (unsigned long long)bytes);
 }
 
 /* ---- what the machine is ---- */
@@ -120,7 +123,8 @@ static void probe(const hdi_host *host, hdi_probe *out_probe) {
     snprintf(found->info.id, sizeof found->info.id, "cpu");
     snprintf(found->info.backend, sizeof found->info.backend, "cpu");
     hdi_processor_name(found->info.name, sizeof found->info.name);
-    snprintf(found->info.driver, sizeof found->info.driver, "heddle %s, %u-bit vectors", hd_version(), (unsigned)simd_bytes() * 8);
+    snprintf(found->info.driver, sizeof found->info.driver, "heddle %s, %u-bit vectors", hd_version(),
+             (unsigned)simd_bytes() * 8);
     found->info.kind = HD_DEVICE_CPU;
     found->info.memory_bytes = memory;
     const uint64_t threads = HDI_MAX(host->cpu_threads, 1u);
@@ -138,8 +142,8 @@ static void probe(const hdi_host *host, hdi_probe *out_probe) {
 
 /* ---- running commands ---- */
 
-/* The floating-point state of a thread that runs kernels: to nearest, subnormals kept, nothing trapped, whatever the thread was
- * set to, so that results are the same on all of them. `end` gives back what was. */
+/* The floating-point state of a thread that runs kernels: to nearest, subnormals kept, nothing trapped, whatever the
+ * thread was set to, so that results are the same on all of them. `end` gives back what was. */
 typedef struct floats {
 #if defined(__x86_64__)
     uint32_t was; /* MXCSR; fesetenv would take longer than a small kernel */
@@ -213,7 +217,8 @@ static void interpret_groups(void *user, uint32_t worker, uint64_t first, uint64
     const uint32_t *groups = of->launch.groups;
     for (uint64_t i = first; i < first + count && !atomic_load(&of->failed); i++) {
         const uint64_t plane = i / groups[0];
-        const uint32_t group[3] = { of->first[0] + (uint32_t)(i % groups[0]), of->first[1] + (uint32_t)(plane % groups[1]),
+        const uint32_t group[3] = { of->first[0] + (uint32_t)(i % groups[0]),
+                                    of->first[1] + (uint32_t)(plane % groups[1]),
                                     of->first[2] + (uint32_t)(plane / groups[1]) };
         hd_error error = { 0 };
         const bool fails = hdi_spirv_interpret(of->allocator, of->machine, &of->launch, group, &error) != HD_OK;
@@ -229,16 +234,20 @@ static void note_failure(hdi_backend_device *device, uint64_t ticket, const hd_e
     pthread_mutex_unlock(&device->mutex);
 }
 
-static void run_interpreted(hdi_backend_device *device, const cpu_job *job, const hdi_cmd *cmd, const hdi_cpu_call *call) {
+static void run_interpreted(hdi_backend_device *device, const cpu_job *job, const hdi_cmd *cmd,
+                            const hdi_cpu_call *call) {
     const hdi_loaded_kernel *kernel = job->kernels[cmd->as.dispatch.kernel];
     const uint32_t *groups = cmd->as.dispatch.groups;
     cpu_interpretation of = {
         .allocator = device->host->allocator, .machine = kernel->machine, .first = cmd->as.dispatch.first,
-        .launch = { .bindings = call->bindings, .binding_bytes = call->binding_bytes, .binding_count = cmd->as.dispatch.binding_count,
-                    .push = call->push, .push_words = kernel->kernel.push_bytes / 4, .groups = { groups[0], groups[1], groups[2] },
+        .launch = { .bindings = call->bindings, .binding_bytes = call->binding_bytes,
+                    .binding_count = cmd->as.dispatch.binding_count,
+                    .push = call->push, .push_words = kernel->kernel.push_bytes / 4,
+                    .groups = { groups[0], groups[1], groups[2] },
                     .deadline_ns = hdi_now_ns() + device->host->wait_ns } };
     const uint64_t slow_ns = 1000000; /* for a group, at least */
-    hdi_thread_pool_run(device->host->thread_pool, interpret_groups, &of, (uint64_t)groups[0] * groups[1] * groups[2], slow_ns);
+    hdi_thread_pool_run(device->host->thread_pool, interpret_groups, &of, (uint64_t)groups[0] * groups[1] * groups[2],
+                        slow_ns);
     if (atomic_load(&of.failed)) note_failure(device, job->ticket, &of.error);
 }
 
@@ -259,12 +268,16 @@ static void run_dispatch(hdi_backend_device *device, const cpu_job *job, const h
         bytes[i] = bindings[i].range.bytes;
         all_bytes += bytes[i];
     }
-    hdi_cpu_call call = { kernel->kernel.spec, job->cmds->push + cmd->as.dispatch.push_first, pointers, bytes, NULL, NULL };
+    hdi_cpu_call call = {
+        kernel->kernel.spec, job->cmds->push + cmd->as.dispatch.push_first, pointers, bytes, NULL, NULL
+    };
     if (kernel->machine) {
         run_interpreted(device, job, cmd, &call);
         return;
     }
-    cpu_loop loop = { cmd, &call, kernel->run, device->scratch, device->scratch_bytes, device->words, ++device->dispatches };
+    cpu_loop loop = {
+        cmd, &call, kernel->run, device->scratch, device->scratch_bytes, device->words, ++device->dispatches
+    };
     const uint32_t *groups = cmd->as.dispatch.groups;
     hdi_thread_pool_run(device->host->thread_pool, run_groups, &loop, (uint64_t)groups[0] * groups[1] * groups[2],
                         all_bytes / BYTES_PER_NS);
@@ -280,7 +293,8 @@ static cpu_profile *profile_for(hdi_backend_device *device, const cpu_job *job) 
     cpu_profile *profile = &device->profiles[job->ticket % PROFILES];
     profile->ticket = 0;
     profile->count = 0;
-    return hdi_grow(device->host->allocator, &profile->ns, &profile->capacity, job->cmds->cmd_count, sizeof *profile->ns) ? profile : NULL;
+    return hdi_grow(device->host->allocator, &profile->ns, &profile->capacity, job->cmds->cmd_count,
+                    sizeof *profile->ns) ? profile : NULL;
 }
 
 static void run_job(hdi_backend_device *device, const cpu_job *job, cpu_profile *profile) {
@@ -293,7 +307,8 @@ static void run_job(hdi_backend_device *device, const cpu_job *job, cpu_profile 
             hdi_thread_pool_copy(device->host->thread_pool, slot_pointer(job, cmd->as.copy.to),
                                  slot_pointer(job, cmd->as.copy.from), cmd->as.copy.to.bytes);
             break;
-        case HDI_CMD_FILL: run_fill(slot_pointer(job, cmd->as.fill.to), cmd->as.fill.to.bytes, cmd->as.fill.value); break;
+        case HDI_CMD_FILL:
+            run_fill(slot_pointer(job, cmd->as.fill.to), cmd->as.fill.to.bytes, cmd->as.fill.value); break;
         case HDI_CMD_BARRIER: break;
         case HDI_CMD_MARK:
             if (!profile) break;
@@ -334,7 +349,8 @@ static void free_later(hdi_backend_device *device) {
     }
 }
 
-static hd_status device_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error) {
+static hd_status device_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory,
+                              hd_error *error) {
     hdi_memory *memory = hdi_alloc(device->host->allocator, sizeof *memory);
     if (!memory) return no_memory(error, desc->bytes);
     memory->bytes = desc->bytes;
@@ -377,7 +393,8 @@ static void *device_map(hdi_backend_device *device, hdi_memory *memory) {
 /* Scratch for the largest kernel of the job, for every worker. */
 static bool ensure_scratch(hdi_backend_device *device, const cpu_job *job) {
     size_t bytes = 0;
-    for (uint32_t i = 0; i < job->cmds->kernel_count; i++) bytes = HDI_MAX(bytes, (size_t)job->cmds->kernels[i].scratch_bytes);
+    for (uint32_t i = 0; i < job->cmds->kernel_count; i++)
+        bytes = HDI_MAX(bytes, (size_t)job->cmds->kernels[i].scratch_bytes);
     bytes = (bytes + 4095) & ~(size_t)4095;
     if (bytes <= device->scratch_bytes) return true;
     void *scratch = mmap(NULL, bytes * device->threads, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -458,7 +475,8 @@ static void ensure_recording(hdi_backend_device *device, const hdi_submission *s
 /* NULL without memory. */
 static cpu_job *new_job(hdi_backend_device *device, const hdi_submission *submission) {
     const hdi_cmds *cmds = submission->cmds;
-    size_t bytes = sizeof(cpu_job) + cmds->slot_count * sizeof(hdi_slot) + cmds->kernel_count * sizeof(hdi_loaded_kernel *);
+    size_t bytes =
+        sizeof(cpu_job) + cmds->slot_count * sizeof(hdi_slot) + cmds->kernel_count * sizeof(hdi_loaded_kernel *);
     cpu_job *job = hdi_alloc(device->host->allocator, bytes);
     if (!job) return NULL;
     job->cmds = cmds;
@@ -468,11 +486,13 @@ static cpu_job *new_job(hdi_backend_device *device, const hdi_submission *submis
     job->slots = (hdi_slot *)(void *)(job + 1);
     job->kernels = (hdi_loaded_kernel **)(void *)(job->slots + cmds->slot_count);
     if (cmds->slot_count > 0) memcpy(job->slots, submission->slots, cmds->slot_count * sizeof(hdi_slot));
-    if (cmds->kernel_count > 0) memcpy(job->kernels, submission->kernels, cmds->kernel_count * sizeof(hdi_loaded_kernel *));
+    if (cmds->kernel_count > 0)
+        memcpy(job->kernels, submission->kernels, cmds->kernel_count * sizeof(hdi_loaded_kernel *));
     return job;
 }
 
-static hd_status device_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
+static hd_status device_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket,
+                               hd_error *error) {
     const hdi_cmds *cmds = submission->cmds;
     ensure_recording(device, submission);
     cpu_job *job = new_job(device, submission);
@@ -520,19 +540,22 @@ static hd_status device_poll(hdi_backend_device *device, uint64_t ticket, bool *
 
 static hd_status device_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
     const uint64_t now = hdi_now_ns(), until_ns = now + HDI_MIN(timeout_ns, UINT64_C(1) << 62);
-    const struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000u), .tv_nsec = (long)(until_ns % 1000000000u) };
+    const struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000u),
+                                    .tv_nsec = (long)(until_ns % 1000000000u) };
     int result = 0;
     pthread_mutex_lock(&device->mutex);
     while (device->done < ticket && result == 0) {
-        const bool takes = device->first && !device->running && device->first->expected_ns <= WAIT_NS && hdi_now_ns() < until_ns;
+        const bool takes =
+            device->first && !device->running && device->first->expected_ns <= WAIT_NS && hdi_now_ns() < until_ns;
         if (takes) run_first(device);
         else result = pthread_cond_timedwait(&device->ended, &device->mutex, &until);
     }
     bool done = device->done >= ticket;
     const hd_status status = take_failure(device, ticket, error);
     pthread_mutex_unlock(&device->mutex);
-    return done ? status : hdi_fail_native(error, HD_STATUS_TIMEOUT, "cpu", result, "submission %llu is not done after %llu ms",
-                                          (unsigned long long)ticket, (unsigned long long)(timeout_ns / 1000000));
+    return done ? status
+                : hdi_fail_native(error, HD_STATUS_TIMEOUT, "cpu", result, "submission %llu is not done after %llu ms",
+                                  (unsigned long long)ticket, (unsigned long long)(timeout_ns / 1000000));
 }
 
 static hd_status device_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room,
@@ -569,13 +592,16 @@ static void device_close(hdi_backend_device *device) {
     pthread_join(device->queue, NULL);
     while (!hdi_list_empty(&device->dead)) release(device, HDI_OBJECT(device->dead.next, hdi_memory, link));
     while (!hdi_list_empty(&device->memories)) release(device, HDI_OBJECT(device->memories.next, hdi_memory, link));
-    while (!hdi_list_empty(&device->kernels)) end_kernel(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, link));
+    while (!hdi_list_empty(&device->kernels))
+        end_kernel(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, link));
     hdi_free(device->host->allocator, device->words, device->threads * sizeof *device->words);
     if (device->scratch) munmap(device->scratch, device->scratch_bytes * device->threads);
     for (int i = 0; i < PROFILES; i++)
         hdi_free(device->host->allocator, device->profiles[i].ns, device->profiles[i].capacity * sizeof(uint64_t));
-    while (!hdi_list_empty(&device->recordings)) end_recording(device, HDI_OBJECT(device->recordings.next, hdi_recording, link));
-    while (!hdi_list_empty(&device->forgotten)) end_recording(device, HDI_OBJECT(device->forgotten.next, hdi_recording, link));
+    while (!hdi_list_empty(&device->recordings))
+        end_recording(device, HDI_OBJECT(device->recordings.next, hdi_recording, link));
+    while (!hdi_list_empty(&device->forgotten))
+        end_recording(device, HDI_OBJECT(device->forgotten.next, hdi_recording, link));
     pthread_cond_destroy(&device->queued);
     pthread_cond_destroy(&device->ended);
     pthread_mutex_destroy(&device->mutex);
@@ -610,7 +636,8 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
         pthread_cond_destroy(&device->ended);
         pthread_mutex_destroy(&device->mutex);
         hdi_free(host->allocator, device, sizeof *device);
-        return hdi_fail_native(error, HD_STATUS_DEVICE_CREATION, "cpu", 0, "the CPU device could not start its threads");
+        return hdi_fail_native(error, HD_STATUS_DEVICE_CREATION, "cpu", 0,
+                               "the CPU device could not start its threads");
     }
     *out_device = device;
     return HD_OK;
@@ -669,6 +696,8 @@ static bool available(hdi_backend_device *device, uint64_t *out_bytes) {
 }
 
 const hdi_backend hdi_backend_cpu = {
-    HDI_BACKEND_VERSION, sizeof(hdi_backend), "cpu", probe, device_open, device_close, device_alloc, device_free, device_map,
-    kernel_load, kernel_free, device_submit, forget, device_poll, device_wait, device_profile, native, trim, NULL, NULL, available, wait_idle
+    HDI_BACKEND_VERSION, sizeof(hdi_backend), "cpu", probe, device_open, device_close, device_alloc, device_free,
+    device_map,
+    kernel_load, kernel_free, device_submit, forget, device_poll, device_wait, device_profile, native, trim, NULL, NULL,
+    available, wait_idle
 };

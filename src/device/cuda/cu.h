@@ -1,9 +1,9 @@
-/* cu.h: what the files of the CUDA back end share, and what makes the HIP back end of them: AMD's API has CUDA's functions
- * under other names, so one table (functions.inc) is filled for either, and hdcu_flavour holds the rest of what differs.
- * Driver and run-time compiler are opened at run time, of whatever version; no toolkit is needed to build or to start.
- * Kernels are printed from SPIR-V (spirv.h), compiled for the device and kept on disk: with these at hand no compiler is
- * needed. Each queue is a stream; one waits for another by the event at the end of a submission. What is recorded becomes a graph,
- * handed over by one call. */
+/* cu.h: what the files of the CUDA back end share, and what makes the HIP back end of them: AMD's API has CUDA's
+ * functions under other names, so one table (functions.inc) is filled for either, and hdcu_flavour holds the rest of
+ * what differs. Driver and run-time compiler are opened at run time, of whatever version; no toolkit is needed to build
+ * or to start. Kernels are printed from SPIR-V (spirv.h), compiled for the device and kept on disk: with these at hand
+ * no compiler is needed. Each queue is a stream; one waits for another by the event at the end of a submission. What is
+ * recorded becomes a graph, handed over by one call. */
 #ifndef HDCU_CU_H
 #define HDCU_CU_H
 
@@ -13,7 +13,8 @@
 #include "device/recordings.h"
 #include "spirv/spirv.h"
 
-/* ---- the two APIs' handles and numbers, as far as they are used; where one number stands, it is the same in both ---- */
+/* ---- the two APIs' handles and numbers, as far as they are used; where one number stands, it is the same in both
+ * ---- */
 
 typedef struct hdcu_context_object *hdcu_context;
 typedef struct hdcu_stream_object  *hdcu_stream;
@@ -38,7 +39,8 @@ typedef struct hdcu_blas_found { /* an algorithm that a search found */
 } hdcu_blas_found;
 typedef struct hdcu_uuid { uint8_t bytes[16]; } hdcu_uuid;
 
-enum { HDCU_STREAM_NON_BLOCKING = 1, HDCU_HOST_PORTABLE = 1, HDCU_HOST_MAPPED = 2, HDCU_EVENT_NO_TIMING = 2, HDCU_CAPTURE_RELAXED = 2,
+enum { HDCU_STREAM_NON_BLOCKING = 1, HDCU_HOST_PORTABLE = 1, HDCU_HOST_MAPPED = 2, HDCU_EVENT_NO_TIMING = 2,
+       HDCU_CAPTURE_RELAXED = 2,
        HDCU_SET_DEPENDENCIES = 1, HDCU_MODE_PROHIBITED = 2 };
 /* Results: X(NAME, number, status, text). The compilers count their own. */
 #define HDCU_RESULT_LIST(X) \
@@ -74,8 +76,10 @@ enum hdcu_result {
 };
 /* Attributes of a device: X(NAME, CUDA's number, HIP's). */
 #define HDCU_ATTRIBUTE_LIST(X) \
-    X(MOST_THREADS, 1, 56) X(MOST_BLOCK_X, 2, 26) X(MOST_GRID_X, 5, 29) X(MOST_GRID_Y, 6, 30) X(MOST_GRID_Z, 7, 31) X(SHARED_BYTES, 8, 74) \
-    X(WARP, 10, 87) X(CLOCK_KHZ, 13, 5) X(UNITS, 16, 63) X(INTEGRATED, 18, 16) X(MODE, 20, 6) X(PCI_BUS, 33, 67) X(PCI_DEVICE, 34, 68) \
+    X(MOST_THREADS, 1, 56) X(MOST_BLOCK_X, 2, 26) X(MOST_GRID_X, 5, 29) X(MOST_GRID_Y, 6, 30) X(MOST_GRID_Z, 7, 31) \
+        X(SHARED_BYTES, 8, 74) \
+    X(WARP, 10, 87) X(CLOCK_KHZ, 13, 5) X(UNITS, 16, 63) X(INTEGRATED, 18, 16) X(MODE, 20, 6) X(PCI_BUS, 33, 67) \
+        X(PCI_DEVICE, 34, 68) \
     X(MEMORY_KHZ, 36, 60) X(MEMORY_BITS, 37, 59) X(PCI_DOMAIN, 50, 69) X(MAJOR, 75, 23) X(MINOR, 76, 61)
 typedef enum hdcu_attribute {
 #define HDCU_ATTRIBUTE_ENUM(name, cuda, hip) HDCU_##name,
@@ -124,7 +128,8 @@ struct hdcu_flavour {
     const char *backend, *compiler_name;           /* "cuda", "NVRTC" */
     bool        is_hip;                            /* which column of the lists */
     hdi_spirv_dialect dialect;
-    const char *const *drivers, *const *compilers, *const *products; /* libraries, tried in order, ended by NULL; products: NULL for none */
+    /* libraries, tried in order, ended by NULL; products: NULL for none */
+    const char *const *drivers, *const *compilers, *const *products;
     const char *no_driver, *driver_mend, *device_mend, *compiler_mend;
     const char *arch_option;                       /* "--gpu-architecture=" */
     const char *const *exact_options, *const *fast_options; /* ended by NULL */
@@ -134,21 +139,24 @@ struct hdcu_flavour {
 extern const hdcu_flavour hdcu_cuda, hdcu_hip;
 
 /* Calls a function of the table; true when it succeeded, else hdcu_fail can explain. */
-#define HDCU_CALL(api, name, ...) \
-    (hdcu_last = (hdcu_outcome){ HDCU_FN_##name, hdcu_fault(HDCU_FN_##name) }, \
-     hdcu_last.result = hdcu_last.result ? hdcu_last.result : (api)->name(__VA_ARGS__), hdcu_last.result == HDCU_SUCCESS)
+#define HDCU_CALL(api, name, ...)                                                                                      \
+    (hdcu_last = (hdcu_outcome){ HDCU_FN_##name, hdcu_fault(HDCU_FN_##name) },                                         \
+     hdcu_last.result = hdcu_last.result ? hdcu_last.result : (api)->name(__VA_ARGS__),                                \
+     hdcu_last.result == HDCU_SUCCESS)
 
 /* load.c */
 /* Fills the table in; NULL, or the reason why there is no driver. The libraries stay in the process. */
 const char *hdcu_load(const hdcu_flavour *flavour, hdcu_api *out_api, const char **out_mend);
-void hdcu_load_compiler(hdcu_api *api); /* api->compiles tells, and ->multiplies of the library of matrix products beside it */
+/* api->compiles tells, and ->multiplies of the library of matrix products beside it */
+void hdcu_load_compiler(hdcu_api *api);
 bool hdcu_load_products(hdcu_api *api); /* once that is wanted */
 const char *hdcu_function_name(const hdcu_flavour *flavour, hdcu_function function);
 /* Says what the last call came to. A loss stays. */
 hd_status hdcu_fail(hdcu_api *api, hd_error *error, const char *format, ...) HDI_PRINTF(3, 4);
 bool hdcu_is_loss(void); /* did the last call tell of one? */
 hd_status hdcu_lost(const hdcu_api *api, hd_error *error);
-/* For tests: asked before every fallible call; what is not 0 is returned in the library's place. NULL: nobody is asked. */
+/* For tests: asked before every fallible call; what is not 0 is returned in the library's place. NULL: nobody is
+ * asked. */
 typedef int (*hdcu_fault_fn)(hdcu_function function);
 void hdcu_fault_set(hdcu_fault_fn ask);
 int  hdcu_fault(hdcu_function function);
@@ -204,7 +212,8 @@ struct hdi_backend_device {
     hdcu_stream  streams[HDI_QUEUE_COUNT];
     hdcu_event   cleared;         /* on the compute stream, behind the zeroing of the newest memory */
     hdcu_event   epoch;           /* where the clock of submissions begins; made with the first one that asks for it */
-    bool         unclear[HDI_QUEUE_COUNT]; /* these streams have to wait for it: memory was zeroed since they last did */
+    /* these streams have to wait for it: memory was zeroed since they last did */
+    bool         unclear[HDI_QUEUE_COUNT];
     hdcu_blas    blas;            /* made with the first product, under the lock of kernels */
     hdi_link     spares[2][HDCU_SPARE_CLASSES]; /* small memory to be used again: the device's, and the host's */
     hdcu_job     jobs[HDCU_JOBS]; /* of ticket t: jobs[t % HDCU_JOBS] */
@@ -228,7 +237,8 @@ hd_status hdcu_product_load(hdi_backend_device *device, const hdi_module *module
                             hdcu_product **out_product, hd_error *error);
 void hdcu_product_end(hdi_backend_device *device, hdcu_product *product);
 /* One call on the compute stream; addresses of A, B, C and of memory to work in. */
-bool hdcu_product_run(hdi_backend_device *device, const hdcu_product *product, const uint64_t addresses[4], uint64_t workspace_bytes);
+bool hdcu_product_run(hdi_backend_device *device, const hdcu_product *product, const uint64_t addresses[4],
+                      uint64_t workspace_bytes);
 /* encode.c: commands become calls on the stream of their queue, or nodes of a graph. */
 /* Hands the commands over at once; with timestamps their marks' events go into the job. */
 hd_status hdcu_enqueue(hdi_backend_device *device, const hdi_submission *submission, hdcu_job *job, hd_error *error);
@@ -240,7 +250,8 @@ void hdcu_record_end(hdi_backend_device *device, hdi_command_buffer *buffer);
 hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
 hd_status hdcu_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);
 hd_status hdcu_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error);
-hd_status hdcu_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error);
+hd_status hdcu_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room,
+                       uint32_t *out_count, hd_error *error);
 hd_status hdcu_span(hdi_backend_device *device, uint64_t ticket, uint64_t out_ns[2], hd_error *error);
 /* Waits until all streams are empty; false where that takes longer. */
 bool hdcu_drain(hdi_backend_device *device, uint64_t timeout_ns);

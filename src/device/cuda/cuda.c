@@ -18,13 +18,16 @@ static const char *const drivers[] = { "libcuda.so.1", "libcuda.so", NULL };
 static const char *const compilers[] = { "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so", NULL };
 static const char *const products[] = { "libcublasLt.so.13", "libcublasLt.so.12", NULL };
 /* Divisions and roots are rounded right and subnormal numbers kept unless told otherwise. */
-static const char *const exact_options[] = { "--std=c++17", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", NULL };
-static const char *const fast_options[] = { "--std=c++17", "--ftz=true", "--prec-div=false", "--prec-sqrt=false", NULL };
+static const char *const exact_options[] = { "--std=c++17",     "--fmad=false",     "--ftz=false",
+                                             "--prec-div=true", "--prec-sqrt=true", NULL };
+static const char *const fast_options[] = { "--std=c++17", "--ftz=true", "--prec-div=false", "--prec-sqrt=false",
+                                            NULL };
 
 const hdcu_flavour hdcu_cuda = {
     .backend = "cuda", .compiler_name = "NVRTC", .is_hip = false, .dialect = HDI_SPIRV_CUDA, .drivers = drivers,
     .compilers = compilers, .products = products,
-    .no_driver = "there is no CUDA driver (libcuda.so.1)", .driver_mend = "install NVIDIA's driver (Debian: nvidia-driver, libcuda1)",
+    .no_driver = "there is no CUDA driver (libcuda.so.1)",
+    .driver_mend = "install NVIDIA's driver (Debian: nvidia-driver, libcuda1)",
     .device_mend = "see whether nvidia-smi names the GPU",
     .compiler_mend = "install NVRTC (Debian: libnvrtc12) where the loader finds it",
     .arch_option = "--gpu-architecture=",

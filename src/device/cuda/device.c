@@ -1,5 +1,5 @@
-/* device.c: opening and closing a device, and the tables of the two back ends. The device's context is that of the whole
- * process (the primary one); it is current only during a call, since the caller may use the API too. */
+/* device.c: opening and closing a device, and the tables of the two back ends. The device's context is that of the
+ * whole process (the primary one); it is current only during a call, since the caller may use the API too. */
 #include "device/cuda/cu.h"
 #include <stdio.h>
 
@@ -27,7 +27,8 @@ static void device_close(hdi_backend_device *device) {
     if (open && device->inflight.submitted > device->inflight.done &&
         hdcu_wait(device, device->inflight.submitted, device->host->wait_ns, &ignored) == HD_STATUS_TIMEOUT)
         device->abandoned = true;
-    if (open && !device->abandoned) device->abandoned = !hdcu_drain(device, device->host->wait_ns); /* zeroing has no ticket */
+    /* zeroing has no ticket */
+    if (open && !device->abandoned) device->abandoned = !hdcu_drain(device, device->host->wait_ns);
     end_objects(device);
     HDCU_END(device, BlasDestroy, device->blas);
     HDCU_END(device, EventDestroy, device->cleared);
@@ -39,7 +40,8 @@ static void device_close(hdi_backend_device *device) {
 }
 
 static void init_spares(hdi_backend_device *device) {
-    for (uint32_t i = 0; i < 2 * HDCU_SPARE_CLASSES; i++) hdi_list_init(&device->spares[i / HDCU_SPARE_CLASSES][i % HDCU_SPARE_CLASSES]);
+    for (uint32_t i = 0; i < 2 * HDCU_SPARE_CLASSES; i++)
+        hdi_list_init(&device->spares[i / HDCU_SPARE_CLASSES][i % HDCU_SPARE_CLASSES]);
 }
 
 /* The device that was found, by its number and its id. */
@@ -49,8 +51,10 @@ static hd_status find_again(hdi_backend_device *device, const hdcu_flavour *flav
     if (reason) return hdi_fail_native(error, HD_STATUS_RUNTIME_NOT_FOUND, flavour->backend, 0, "%s: %s", reason, mend);
     if (!HDCU_CALL(&device->api, Init, 0)) return hdcu_fail(&device->api, error, "opening %s", device->found.info.id);
     hdcu_load_compiler(&device->api);
-    if (!hdcu_describe(&device->api, (int)device->found.index, &device->facts, &again) || strcmp(again.info.id, device->found.info.id) != 0)
-        return hdi_fail_native(error, HD_STATUS_NO_DEVICE, flavour->backend, 0, "device %s is no longer there", device->found.info.id);
+    if (!hdcu_describe(&device->api, (int)device->found.index, &device->facts, &again) ||
+        strcmp(again.info.id, device->found.info.id) != 0)
+        return hdi_fail_native(error, HD_STATUS_NO_DEVICE, flavour->backend, 0, "device %s is no longer there",
+                               device->found.info.id);
     return HD_OK;
 }
 
@@ -94,7 +98,8 @@ static hd_status device_open(const hdcu_flavour *flavour, const hdi_host *host, 
         device_close(device);
         return status;
     }
-    device->cache = (hdi_cache){ host, flavour->backend, hdi_hash(HDI_HASH_START, device->facts.code, strlen(device->facts.code)) };
+    device->cache =
+        (hdi_cache){ host, flavour->backend, hdi_hash(HDI_HASH_START, device->facts.code, strlen(device->facts.code)) };
     if (!api->compiles)
         hdi_log_line(host->log, HD_LOG_WARNING, flavour->backend,
                      "there is no %s, so only kernels in the cache can be used: %s", flavour->compiler_name,
@@ -111,7 +116,8 @@ static hd_status device_open(const hdcu_flavour *flavour, const hdi_host *host, 
     leave(device); \
     return status
 
-static hd_status alloc_memory(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error) {
+static hd_status alloc_memory(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory,
+                              hd_error *error) {
     WITHIN(device, status, hdcu_alloc(device, desc, out_memory, error));
 }
 static void free_memory(hdi_backend_device *device, hdi_memory *memory) {
@@ -123,8 +129,8 @@ static void *map(hdi_backend_device *device, hdi_memory *memory) {
     (void)device;
     return memory->host;
 }
-static hd_status kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_loaded_kernel **out_kernel,
-                             bool *out_from_cache, hd_error *error) {
+static hd_status kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                             hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error) {
     WITHIN(device, status, hdcu_kernel_load(device, module, kernel, out_kernel, out_from_cache, error));
 }
 static void kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
@@ -170,10 +176,12 @@ static bool available(hdi_backend_device *device, uint64_t *out_bytes) {
 }
 
 #define TABLE(backend, probe_function, open_function) \
-    { .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = backend, .probe = probe_function, .open = open_function, \
+    { .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = backend, .probe = probe_function, \
+      .open = open_function, \
       .close = device_close, .alloc = alloc_memory, .free = free_memory, .map = map, .kernel_load = kernel_load, \
       .kernel_free = kernel_free, \
-      .submit = submit, .forget = forget, .poll = poll, .wait = await, .profile = profile, .native = native, .trim = trim, \
+      .submit = submit, .forget = forget, .poll = poll, .wait = await, .profile = profile, .native = native, \
+          .trim = trim, \
       .span = span, .available = available }
 
 static void probe_cuda(const hdi_host *host, hdi_probe *out_probe) {

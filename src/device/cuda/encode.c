@@ -1,6 +1,6 @@
 /* encode.c: commands to calls on a stream; and, captured, to graphs. Dependencies come from barriers alone: what lies
- * between two of them may run at once. In a graph such commands are dealt out to a few lanes, each a chain, so that wide
- * stretches have few edges; a stretch begins where all lanes of the one before have ended. */
+ * between two of them may run at once. In a graph such commands are dealt out to a few lanes, each a chain, so that
+ * wide stretches have few edges; a stretch begins where all lanes of the one before have ended. */
 #include "device/cuda/cu.h"
 
 enum { LANES = 8 };
@@ -21,8 +21,8 @@ static bool depend(encoder *e) {
     const uint32_t lane = e->next % LANES;
     if (!e->captures) return true;
     hdcu_node *nodes = lane < e->lane_count ? &e->lanes[lane] : e->before;
-    return HDCU_CALL(&e->device->api, StreamUpdateCaptureDependencies, e->stream, nodes, lane < e->lane_count ? 1 : e->before_count,
-                     HDCU_SET_DEPENDENCIES);
+    return HDCU_CALL(&e->device->api, StreamUpdateCaptureDependencies, e->stream, nodes,
+                     lane < e->lane_count ? 1 : e->before_count, HDCU_SET_DEPENDENCIES);
 }
 
 /* The node that the last call became is all that the stream now depends on. */
@@ -88,18 +88,21 @@ static bool dispatch(encoder *e, const hdi_cmd *cmd) {
         words[at++] = (uint32_t)bytes;
         words[at++] = (uint32_t)(bytes >> 32);
     }
-    return HDCU_CALL(&e->device->api, LaunchKernel, kernel->kernel, groups[0], groups[1], groups[2], printed->info.workgroup[0],
-                     printed->info.workgroup[1], printed->info.workgroup[2], 0, e->stream, arguments, NULL);
+    return HDCU_CALL(&e->device->api, LaunchKernel, kernel->kernel, groups[0], groups[1], groups[2],
+                     printed->info.workgroup[0], printed->info.workgroup[1], printed->info.workgroup[2], 0, e->stream,
+                     arguments, NULL);
 }
 
 static bool copy(encoder *e, const hdi_cmd *cmd) {
     const hdi_range *from = &cmd->as.copy.from, *to = &cmd->as.copy.to;
-    return HDCU_CALL(&e->device->api, MemcpyAsync, address_of(e, to), address_of(e, from), (size_t)to->bytes, e->stream);
+    return HDCU_CALL(&e->device->api, MemcpyAsync, address_of(e, to), address_of(e, from), (size_t)to->bytes,
+                     e->stream);
 }
 
 static bool fill(encoder *e, const hdi_cmd *cmd) {
     const hdi_range *to = &cmd->as.fill.to;
-    return HDCU_CALL(&e->device->api, MemsetD32Async, address_of(e, to), cmd->as.fill.value, (size_t)(to->bytes / 4), e->stream);
+    return HDCU_CALL(&e->device->api, MemsetD32Async, address_of(e, to), cmd->as.fill.value, (size_t)(to->bytes / 4),
+                     e->stream);
 }
 
 static bool mark(encoder *e) {
@@ -141,7 +144,9 @@ hd_status hdcu_enqueue(hdi_backend_device *device, const hdi_submission *submiss
 static bool capture(hdi_backend_device *device, const hdi_submission *submission, hdcu_command_buffer *buffer) {
     hdcu_api *api = &device->api;
     hdcu_graph graph = NULL;
-    encoder e = { .device = device, .submission = submission, .stream = device->streams[submission->queue], .captures = true };
+    encoder e = {
+        .device = device, .submission = submission, .stream = device->streams[submission->queue], .captures = true
+    };
     if (!HDCU_CALL(api, StreamBeginCapture, e.stream, HDCU_CAPTURE_RELAXED)) return false;
     const bool encoded = encode(&e);
     const hdcu_function function = hdcu_last.function;

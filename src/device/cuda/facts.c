@@ -1,5 +1,5 @@
-/* facts.c: what devices there are and what they can do. Only what the driver states is believed; rates are what clocks and
- * widths allow at most. Creates nothing. */
+/* facts.c: what devices there are and what they can do. Only what the driver states is believed; rates are what clocks
+ * and widths allow at most. Creates nothing. */
 #define _GNU_SOURCE
 #include "device/cuda/cu.h"
 #include <stdio.h>
@@ -19,23 +19,30 @@ static bool read_values(hdcu_api *api, hdcu_facts *facts) {
     return fine;
 }
 
-static uint64_t value(const hdcu_facts *facts, hdcu_attribute attribute) { return (uint64_t)HDI_MAX(facts->values[attribute], 0); }
+static uint64_t value(const hdcu_facts *facts, hdcu_attribute attribute) {
+    return (uint64_t)HDI_MAX(facts->values[attribute], 0);
+}
 
 static void fill_caps(const hdcu_facts *facts, uint64_t memory, hdi_caps *caps) {
     enum { LANES_A_UNIT = 128 };
     const uint64_t host = (uint64_t)HDI_MAX(sysconf(_SC_PHYS_PAGES), 0L) * (uint64_t)HDI_MAX(sysconf(_SC_PAGESIZE), 0L);
     *caps = (hdi_caps){
-        .memory_bytes = memory, .host_bytes = host, .max_allocation_bytes = memory, .max_binding_bytes = memory, .binding_align = 64,
-        .max_bindings = HDI_MAX_BINDINGS, .max_push_bytes = HDI_MAX_PUSH_WORDS * 4, .max_workgroup = value(facts, HDCU_MOST_THREADS),
+        .memory_bytes = memory, .host_bytes = host, .max_allocation_bytes = memory, .max_binding_bytes = memory,
+            .binding_align = 64,
+        .max_bindings = HDI_MAX_BINDINGS, .max_push_bytes = HDI_MAX_PUSH_WORDS * 4,
+        .max_workgroup = value(facts, HDCU_MOST_THREADS),
         .max_workgroup_x = value(facts, HDCU_MOST_BLOCK_X), .max_groups_x = value(facts, HDCU_MOST_GRID_X),
         .max_groups_y = value(facts, HDCU_MOST_GRID_Y), .max_groups_z = value(facts, HDCU_MOST_GRID_Z),
         .shared_bytes = value(facts, HDCU_SHARED_BYTES), .subgroup = value(facts, HDCU_WARP),
         .subgroup_arithmetic = 1, .subgroup_shuffle = 1,
-        .f16_storage = 1, .u8_storage = 1, .f16_arithmetic = 1, .i8_arithmetic = 1, .memory_model = 1, .timestamps = 1, .dispatch_base = 1,
+        .f16_storage = 1, .u8_storage = 1, .f16_arithmetic = 1, .i8_arithmetic = 1, .memory_model = 1, .timestamps = 1,
+        .dispatch_base = 1,
         .host_visible = facts->values[HDCU_INTEGRATED] != 0, .compute_units = value(facts, HDCU_UNITS) };
     /* Kilohertz; a lane adds and multiplies at once, memory moves twice a clock. */
-    caps->gflops = HDI_MAX(caps->compute_units * LANES_A_UNIT * 2 * value(facts, HDCU_CLOCK_KHZ) / 1000000, UINT64_C(100));
-    caps->gbytes_s = HDI_MAX(2 * value(facts, HDCU_MEMORY_KHZ) * value(facts, HDCU_MEMORY_BITS) / 8 / 1000000, UINT64_C(10));
+    caps->gflops =
+        HDI_MAX(caps->compute_units * LANES_A_UNIT * 2 * value(facts, HDCU_CLOCK_KHZ) / 1000000, UINT64_C(100));
+    caps->gbytes_s =
+        HDI_MAX(2 * value(facts, HDCU_MEMORY_KHZ) * value(facts, HDCU_MEMORY_BITS) / 8 / 1000000, UINT64_C(10));
 }
 
 static void fill_driver(hdcu_api *api, char *out, size_t room) {
@@ -96,6 +103,7 @@ void hdcu_probe(const hdcu_flavour *flavour, hdi_probe *out_probe) {
     for (int i = 0; i < count && out_probe->found_count < HDI_MAX_FOUND; i++)
         out_probe->found_count += hdcu_describe(&api, i, &facts, &out_probe->found[out_probe->found_count]);
     if (out_probe->found_count) return;
-    snprintf(out_probe->reason, sizeof out_probe->reason, "%.191s", reason ? reason : "the driver names no device that can be used");
+    snprintf(out_probe->reason, sizeof out_probe->reason, "%.191s",
+             reason ? reason : "the driver names no device that can be used");
     snprintf(out_probe->mend, sizeof out_probe->mend, "%s", reason ? mend : flavour->device_mend);
 }

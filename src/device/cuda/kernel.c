@@ -1,18 +1,21 @@
-/* kernel.c: SPIR-V and constants to a kernel: printed as CUDA C++ or HIP C++, compiled for the device's architecture, kept
- * on disk. What the cache holds needs no compiler. */
+/* kernel.c: SPIR-V and constants to a kernel: printed as CUDA C++ or HIP C++, compiled for the device's architecture,
+ * kept on disk. What the cache holds needs no compiler. */
 #include "device/cuda/cu.h"
 #include "device/translate.h"
 #include <stdio.h>
 
-static hd_status print(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_text *out_text,
-                       hdi_spirv_printed *out_printed, hd_error *error) {
+static hd_status print(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                       hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error) {
     const char *backend = device->found.info.backend;
-    const uint32_t warp = (uint32_t)device->found.caps.subgroup, offers = device->found.caps.matrix_f16 ? HDI_SPIRV_OFFERS_MATRIX_UNITS : 0;
+    const uint32_t warp = (uint32_t)device->found.caps.subgroup,
+                   offers = device->found.caps.matrix_f16 ? HDI_SPIRV_OFFERS_MATRIX_UNITS : 0;
     const hdi_spirv_print_target target = { device->api.flavour->dialect, offers, warp, false, false };
     if (kernel->subgroup && kernel->subgroup != warp)
-        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, backend, 0, "kernel %s wants subgroups of %u, the device has %u", module->name,
-                               kernel->subgroup, warp);
-    return hdi_translate_to_text(&(hdi_translation){ device->host, backend, module, kernel, &target }, out_text, out_printed, error);
+        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, backend, 0,
+                               "kernel %s wants subgroups of %u, the device has %u", module->name, kernel->subgroup,
+                               warp);
+    return hdi_translate_to_text(&(hdi_translation){ device->host, backend, module, kernel, &target }, out_text,
+                                 out_printed, error);
 }
 
 /* ---- compiling ---- */
@@ -52,11 +55,13 @@ static void log_compiler(hdi_backend_device *device, const char *name, hdcu_prog
     hdi_log_line(device->host->log, HD_LOG_WARNING, device->found.info.backend, "kernel %s: %s", name, words);
 }
 
-static bool compile_with(hdi_backend_device *device, const char *name, hdcu_program program, const char *arch, bool exact) {
+static bool compile_with(hdi_backend_device *device, const char *name, hdcu_program program, const char *arch,
+                         bool exact) {
     const hdcu_flavour *flavour = device->api.flavour;
     const char *options[8] = { arch };
     int count = 1;
-    for (const char *const *more = exact ? flavour->exact_options : flavour->fast_options; *more && count < (int)HDI_COUNT(options); more++)
+    for (const char *const *more = exact ? flavour->exact_options : flavour->fast_options;
+         *more && count < (int)HDI_COUNT(options); more++)
         options[count++] = *more;
     if (HDCU_CALL(&device->api, CompileProgram, program, count, options)) return true;
     const int result = hdcu_last.result;
@@ -66,10 +71,12 @@ static bool compile_with(hdi_backend_device *device, const char *name, hdcu_prog
     return false;
 }
 
-static bool get_code(hdi_backend_device *device, hdcu_program program, bool as_text, void **out_code, size_t *out_bytes) {
+static bool get_code(hdi_backend_device *device, hdcu_program program, bool as_text, void **out_code,
+                     size_t *out_bytes) {
     hdcu_api *api = &device->api;
     size_t bytes = 0;
-    if (!(as_text ? HDCU_CALL(api, GetTextSize, program, &bytes) : HDCU_CALL(api, GetCodeSize, program, &bytes))) return false;
+    if (!(as_text ? HDCU_CALL(api, GetTextSize, program, &bytes) : HDCU_CALL(api, GetCodeSize, program, &bytes)))
+        return false;
     char *code = hdi_alloc(device->host->allocator, HDI_MAX(bytes, (size_t)1));
     if (code && (as_text ? HDCU_CALL(api, GetText, program, code) : HDCU_CALL(api, GetCode, program, code))) {
         *out_code = code;
@@ -94,11 +101,14 @@ static hd_status compile(hdi_backend_device *device, const char *name, const cha
                                api->flavour->compiler_name, api->flavour->compiler_mend);
     hd_status status = choose_arch(device, arch, sizeof arch, &as_text, error);
     if (status) return status;
-    if (!HDCU_CALL(api, CreateProgram, &program, text, name, 0, NULL, NULL)) return hdcu_fail(api, error, "kernel %s", name);
+    if (!HDCU_CALL(api, CreateProgram, &program, text, name, 0, NULL, NULL))
+        return hdcu_fail(api, error, "kernel %s", name);
     if (!compile_with(device, name, program, arch, exact)) status = hdcu_fail(api, error, "compiling kernel %s", name);
     else if (!get_code(device, program, as_text, out_code, out_bytes)) {
         if (hdcu_last.result) status = hdcu_fail(api, error, "the code of kernel %s", name);
-        else status = hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0, "no memory for kernel %s", name);
+        else
+            status = hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0,
+                                     "no memory for kernel %s", name);
     }
     api->DestroyProgram(&program);
     return status;
@@ -123,8 +133,8 @@ static uint64_t key_of(const hdcu_flavour *flavour, const hdi_text *text, bool e
 }
 
 /* From the cache, or compiled; a cached kernel that the driver does not take is compiled anew. */
-static hd_status load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_loaded_kernel *loaded,
-                      bool *out_from_cache, hd_error *error) {
+static hd_status load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                      hdi_loaded_kernel *loaded, bool *out_from_cache, hd_error *error) {
     const hd_allocator *allocator = device->host->allocator;
     hdi_text text = { .allocator = allocator };
     size_t bytes = 0;
@@ -132,12 +142,14 @@ static hd_status load(hdi_backend_device *device, const hdi_module *module, cons
     const uint64_t key = status ? 0 : key_of(device->api.flavour, &text, kernel->keep_subnormals);
     void *code = status ? NULL : hdi_cache_read(&device->cache, key, &bytes);
     *out_from_cache = code && load_code(device, code, loaded);
-    if (code && !*out_from_cache && hdcu_is_loss()) status = hdcu_fail(&device->api, error, "loading kernel %s", module->name);
+    if (code && !*out_from_cache && hdcu_is_loss())
+        status = hdcu_fail(&device->api, error, "loading kernel %s", module->name);
     if (!status && !*out_from_cache) {
         hdi_free(allocator, code, bytes);
         code = NULL;
         status = compile(device, module->name, text.bytes, kernel->keep_subnormals, &code, &bytes, error);
-        if (!status && !load_code(device, code, loaded)) status = hdcu_fail(&device->api, error, "loading kernel %s", module->name);
+        if (!status && !load_code(device, code, loaded))
+            status = hdcu_fail(&device->api, error, "loading kernel %s", module->name);
         if (!status) hdi_cache_write(&device->cache, key, code, bytes);
     }
     hdi_free(allocator, code, bytes);
@@ -161,7 +173,9 @@ hd_status hdcu_kernel_load(hdi_backend_device *device, const hdi_module *module,
         return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, backend, 0, "kernel %s has no form for a GPU",
                                module->name);
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
-    if (!loaded) return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, backend, 0, "no memory for kernel %s", module->name);
+    if (!loaded)
+        return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, backend, 0, "no memory for kernel %s",
+                               module->name);
     hd_status status = module->library ? hdcu_product_load(device, module, kernel, &loaded->product, error)
                                        : load(device, module, kernel, loaded, out_from_cache, error);
     if (status) {

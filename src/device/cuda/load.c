@@ -1,4 +1,5 @@
-/* load.c: opens the driver, the run-time compiler and the library of matrix products, fills the table in, and says what a failure means. */
+/* load.c: opens the driver, the run-time compiler and the library of matrix products, fills the table in, and says what
+ * a failure means. */
 #define _GNU_SOURCE
 #include "device/cuda/cu.h"
 #include <dlfcn.h>
@@ -17,7 +18,9 @@ static const hdi_function hip_functions[] = {
 #include "device/cuda/functions.inc"
 };
 
-static const hdi_function *functions_of(const hdcu_flavour *flavour) { return flavour->is_hip ? hip_functions : cuda_functions; }
+static const hdi_function *functions_of(const hdcu_flavour *flavour) {
+    return flavour->is_hip ? hip_functions : cuda_functions;
+}
 
 const char *hdcu_function_name(const hdcu_flavour *flavour, hdcu_function function) {
     const char *name = functions_of(flavour)[function].name;
@@ -39,7 +42,8 @@ const char *hdcu_load(const hdcu_flavour *flavour, hdcu_api *out_api, const char
     return NULL;
 }
 
-/* The library of matrix products, beside the compiler as its makers put them: half a gigabyte, so it is only looked for. */
+/* The library of matrix products, beside the compiler as its makers put them: half a gigabyte, so it is only looked
+ * for. */
 static bool find_products(hdcu_api *api) {
     Dl_info compiler;
     void *symbol;
@@ -104,7 +108,10 @@ hd_status hdcu_fail(hdcu_api *api, hd_error *error, const char *format, ...) {
     va_end(args);
     const struct result_row *row = row_of();
     const char *text = row ? row->text : "it failed", *name = hdcu_function_name(api->flavour, hdcu_last.function);
-    const hd_status status = row && row->status != HD_STATUS_API ? row->status : cuda_functions[hdcu_last.function].status;
-    if (status == HD_STATUS_DEVICE_LOST) hdi_loss_note(&api->loss, hdcu_last.result, "in %s, %.60s: %s", name, doing, text);
-    return hdi_fail_native(error, status, api->flavour->backend, hdcu_last.result, "%s: %s: %s (%d)", doing, name, text, hdcu_last.result);
+    const hd_status status =
+        row && row->status != HD_STATUS_API ? row->status : cuda_functions[hdcu_last.function].status;
+    if (status == HD_STATUS_DEVICE_LOST)
+        hdi_loss_note(&api->loss, hdcu_last.result, "in %s, %.60s: %s", name, doing, text);
+    return hdi_fail_native(error, status, api->flavour->backend, hdcu_last.result, "%s: %s: %s (%d)", doing, name, text,
+                           hdcu_last.result);
 }

@@ -1,5 +1,6 @@
-/* memory.c: memory of the device, and of the host where both see it; each has one address for the device's and the host's
- * calls alike. Small memory is taken in powers of two and kept for the next of its size: drivers take long for it. */
+/* memory.c: memory of the device, and of the host where both see it; each has one address for the device's and the
+ * host's calls alike. Small memory is taken in powers of two and kept for the next of its size: drivers take long for
+ * it. */
 #include "device/cuda/cu.h"
 
 #define UNIT_BYTES      UINT64_C(256) /* kernels may read 16 bytes at a time up to the end */
@@ -54,8 +55,9 @@ hd_status hdcu_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
     uint64_t bytes;
     if (hdi_loss_known(&device->api.loss)) return hdcu_lost(&device->api, error);
     if (desc->bytes > most || !round_bytes(desc->bytes, &bytes))
-        return hdi_fail_native(error, HD_STATUS_LIMIT, device->found.info.backend, 0, "%llu bytes wanted, one allocation has at most %llu",
-                               (unsigned long long)desc->bytes, (unsigned long long)most);
+        return hdi_fail_native(error, HD_STATUS_LIMIT, device->found.info.backend, 0,
+                               "%llu bytes wanted, one allocation has at most %llu", (unsigned long long)desc->bytes,
+                               (unsigned long long)most);
     hdi_link *spares = spares_of(device, bytes, of_host);
     hdi_memory *memory = NULL;
     if (spares && !hdi_list_empty(spares)) {
@@ -63,7 +65,9 @@ hd_status hdcu_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
         hdi_list_remove(&memory->used.link);
     } else {
         memory = hdi_alloc(device->host->allocator, sizeof *memory);
-        if (!memory) return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0, "no memory for a buffer");
+        if (!memory)
+            return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0,
+                                   "no memory for a buffer");
         memory->bytes = bytes;
         hdi_list_init(&memory->used.link);
     }

@@ -1,12 +1,13 @@
-/* product.c: matrix products by cuBLASLt, a kernel like the others but for its code: what cmds/library.h asks for becomes
- * descriptions and an algorithm when it is loaded, and one call on the stream when it runs, which a capture records. The
- * library counts along columns, so what it is asked for is the product turned round: C' = B' x A'. */
+/* product.c: matrix products by cuBLASLt, a kernel like the others but for its code: what cmds/library.h asks for
+ * becomes descriptions and an algorithm when it is loaded, and one call on the stream when it runs, which a capture
+ * records. The library counts along columns, so what it is asked for is the product turned round: C' = B' x A'. */
 #include "device/cuda/cu.h"
 #include "cmds/library.h"
 
 /* The library's own numbers. */
 enum { REAL_F32 = 0, REAL_F16 = 2, REAL_BF16 = 14, COMPUTE_F32 = 68, TRANSPOSED = 1 };
-enum { DESC_TRANSPOSE_A = 3, DESC_TRANSPOSE_B = 4, LAYOUT_BATCH = 5, LAYOUT_BATCH_OFFSET = 6, SEARCH_WORKSPACE = 1, SEARCH_SUMS = 3,
+enum { DESC_TRANSPOSE_A = 3, DESC_TRANSPOSE_B = 4, LAYOUT_BATCH = 5, LAYOUT_BATCH_OFFSET = 6, SEARCH_WORKSPACE = 1,
+       SEARCH_SUMS = 3,
        SEARCH_ALIGN_A = 5, SEARCH_ALIGN_D = 8, SUMS_IN_F32 = 1 | 2 /* parts of K are added in place, or as f32 */ };
 
 struct hdcu_product {
@@ -47,9 +48,12 @@ static bool describe(hdcu_api *api, const uint32_t *spec, hdcu_product *p) {
         p->desc = NULL;
         return false;
     }
-    if (b_along && !HDCU_CALL(api, BlasDescSet, p->desc, DESC_TRANSPOSE_A, &transposed, sizeof transposed)) return false;
-    if (!a_along && !HDCU_CALL(api, BlasDescSet, p->desc, DESC_TRANSPOSE_B, &transposed, sizeof transposed)) return false;
-    return make_layout(api, &b, batch, &p->first) && make_layout(api, &a, batch, &p->second) && make_layout(api, &c, batch, &p->result);
+    if (b_along && !HDCU_CALL(api, BlasDescSet, p->desc, DESC_TRANSPOSE_A, &transposed, sizeof transposed))
+        return false;
+    if (!a_along && !HDCU_CALL(api, BlasDescSet, p->desc, DESC_TRANSPOSE_B, &transposed, sizeof transposed))
+        return false;
+    return make_layout(api, &b, batch, &p->first) && make_layout(api, &a, batch, &p->second) &&
+           make_layout(api, &c, batch, &p->result);
 }
 
 /* The algorithm that the library thinks the best of those that keep their sums in f32. `*out_found`: it knows one. */
@@ -64,7 +68,8 @@ static bool choose(hdcu_api *api, hdcu_blas library, uint64_t workspace_bytes, h
                 HDCU_CALL(api, BlasSearchSet, search, SEARCH_SUMS, &sums, sizeof sums);
     for (int attribute = SEARCH_ALIGN_A; attribute <= SEARCH_ALIGN_D && fine; attribute++)
         fine = HDCU_CALL(api, BlasSearchSet, search, attribute, &align, sizeof align);
-    fine = fine && HDCU_CALL(api, BlasFind, library, p->desc, p->first, p->second, p->result, p->result, search, 1, &found, &count);
+    fine = fine && HDCU_CALL(api, BlasFind, library, p->desc, p->first, p->second, p->result, p->result, search, 1,
+                             &found, &count);
     const hdcu_function function = hdcu_last.function;
     const int result = hdcu_last.result;
     api->BlasSearchDestroy(search);
@@ -120,7 +125,8 @@ void hdcu_product_end(hdi_backend_device *device, hdcu_product *p) {
     hdi_free(device->host->allocator, p, sizeof *p);
 }
 
-bool hdcu_product_run(hdi_backend_device *device, const hdcu_product *p, const uint64_t addresses[4], uint64_t workspace_bytes) {
+bool hdcu_product_run(hdi_backend_device *device, const hdcu_product *p, const uint64_t addresses[4],
+                      uint64_t workspace_bytes) {
     const float one = 1, zero = 0;
     return HDCU_CALL(&device->api, BlasMultiply, device->blas, p->desc, &one, addresses[1] + p->first_bytes, p->first,
                      addresses[0] + p->second_bytes, p->second, &zero, addresses[2], p->result, addresses[2], p->result,

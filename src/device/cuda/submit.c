@@ -1,5 +1,5 @@
-/* submit.c: handing work over, tickets, waiting. Tickets count the submissions of all streams; an event at each one's end
- * tells when it is done. Every wait has a deadline. */
+/* submit.c: handing work over, tickets, waiting. Tickets count the submissions of all streams; an event at each one's
+ * end tells when it is done. Every wait has a deadline. */
 #include "device/cuda/cu.h"
 #include <stdio.h>
 
@@ -31,7 +31,8 @@ hd_status hdcu_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
 }
 
 hd_status hdcu_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
-    return hdi_wait_by_looks(device, &device->found, hdcu_poll, ticket, device->jobs[ticket % HDCU_JOBS].begun_ns, timeout_ns, error);
+    return hdi_wait_by_looks(device, &device->found, hdcu_poll, ticket, device->jobs[ticket % HDCU_JOBS].begun_ns,
+                             timeout_ns, error);
 }
 
 bool hdcu_drain(hdi_backend_device *device, uint64_t timeout_ns) {
@@ -65,10 +66,12 @@ void hdcu_jobs_end(hdi_backend_device *device) {
 }
 
 /* The place for the next ticket's job; the one that was there is waited for. */
-static hd_status next_job(hdi_backend_device *device, const hdi_submission *submission, hdcu_job **out_job, hd_error *error) {
+static hd_status next_job(hdi_backend_device *device, const hdi_submission *submission, hdcu_job **out_job,
+                          hd_error *error) {
     hdcu_job *job = &device->jobs[(device->inflight.submitted + 1) % HDCU_JOBS];
     const size_t marks = submission->timestamps ? submission->cmds->cmd_count + 1u : 0;
-    hd_status status = job->ticket > device->inflight.done ? hdcu_wait(device, job->ticket, device->host->wait_ns, error) : HD_OK;
+    hd_status status =
+        job->ticket > device->inflight.done ? hdcu_wait(device, job->ticket, device->host->wait_ns, error) : HD_OK;
     if (status) return status;
     end_marks(device, job);
     if (!job->done && !HDCU_CALL(&device->api, EventCreate, &job->done, HDCU_EVENT_NO_TIMING)) {
@@ -76,7 +79,8 @@ static hd_status next_job(hdi_backend_device *device, const hdi_submission *subm
         return hdcu_fail(&device->api, error, "an event");
     }
     if (!hdi_grow(device->host->allocator, &job->marks, &job->mark_capacity, marks, sizeof *job->marks))
-        return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0, "no memory for a submission");
+        return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0,
+                               "no memory for a submission");
     *out_job = job;
     return HD_OK;
 }
@@ -99,7 +103,9 @@ static bool follow(hdi_backend_device *device, const hdi_submission *submission)
     uint64_t after[HDI_QUEUE_COUNT];
     hdi_used_after(submission, device->inflight.done, after);
     for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++)
-        if (after[i] && !HDCU_CALL(api, StreamWaitEvent, device->streams[queue], device->jobs[after[i] % HDCU_JOBS].done, 0)) return false;
+        if (after[i] &&
+            !HDCU_CALL(api, StreamWaitEvent, device->streams[queue], device->jobs[after[i] % HDCU_JOBS].done, 0))
+            return false;
     if (!device->unclear[queue]) return true;
     device->unclear[queue] = !HDCU_CALL(api, StreamWaitEvent, device->streams[queue], device->cleared, 0);
     return !device->unclear[queue];
@@ -145,7 +151,8 @@ hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, ui
     const hdcu_stream stream = device->streams[submission->queue];
     job->begun_ns = hdi_now_ns();
     job->queue = submission->queue;
-    if (!follow(device, submission) || !note_end(device, submission, job, 0)) status = hdcu_fail(api, error, "waiting for another queue");
+    if (!follow(device, submission) || !note_end(device, submission, job, 0))
+        status = hdcu_fail(api, error, "waiting for another queue");
     else if (!buffer) status = hdcu_enqueue(device, submission, job, error);
     else if (!HDCU_CALL(api, GraphLaunch, HDI_OBJECT(buffer, hdcu_command_buffer, base)->exec, stream))
         status = hdcu_fail(api, error, "replaying %u commands", submission->cmds->cmd_count);
@@ -164,7 +171,8 @@ hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, ui
     return HD_OK;
 }
 
-hd_status hdcu_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error) {
+hd_status hdcu_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room,
+                       uint32_t *out_count, hd_error *error) {
     const hdcu_job *job = &device->jobs[ticket % HDCU_JOBS];
     *out_count = 0;
     if (job->ticket != ticket)

@@ -46,7 +46,8 @@ static bool dispatch(const encoder *e, const hdi_cmd *cmd) {
         words[at++] = (uint32_t)bytes;
         words[at++] = (uint32_t)(bytes >> 32);
     }
-    const ze_group_count_t groups = { cmd->as.dispatch.groups[0], cmd->as.dispatch.groups[1], cmd->as.dispatch.groups[2] };
+    const ze_group_count_t groups = { cmd->as.dispatch.groups[0], cmd->as.dispatch.groups[1],
+                                      cmd->as.dispatch.groups[2] };
     return HDZE_CALL(e->device, KernelSetArgumentValue, kernel->kernel, printed->buffer_count,
                      printed->argument_words * sizeof *words, words) &&
            HDZE_CALL(e->device, CommandListAppendLaunchKernel, e->list, kernel->kernel, &groups, NULL, 0, NULL);
@@ -98,7 +99,8 @@ hd_status hdze_record(hdi_backend_device *device, const hdi_submission *submissi
                       hd_error *error) {
     hdze_command_buffer *buffer = HDI_OBJECT(out_buffer, hdze_command_buffer, base);
     uint32_t marks;
-    if (hdze_list_new(device, &buffer->list) && hdze_encode(device, submission, buffer->list, NULL, &marks)) return HD_OK;
+    if (hdze_list_new(device, &buffer->list) && hdze_encode(device, submission, buffer->list, NULL, &marks))
+        return HD_OK;
     return hdze_fail(device, error, "recording %u commands", submission->cmds->cmd_count);
 }
 

@@ -3,7 +3,8 @@
 #include <stdio.h>
 
 /* Questions about one device; one that fails spoils the rest, as a device that is known in part cannot be used. */
-#define ASK(ze, name, ...) (hdze_fault(HDZE_FN_##name) == ZE_RESULT_SUCCESS && (ze)->name(__VA_ARGS__) == ZE_RESULT_SUCCESS)
+#define ASK(ze, name, ...)                                                                                             \
+    (hdze_fault(HDZE_FN_##name) == ZE_RESULT_SUCCESS && (ze)->name(__VA_ARGS__) == ZE_RESULT_SUCCESS)
 
 typedef struct answers {
     ze_driver_properties_t         driver;
@@ -26,7 +27,8 @@ static bool ask_parts(const hdze_ze *ze, hdze_facts *facts, answers *a) {
     if (!ASK(ze, DeviceGetCommandQueueGroupProperties, facts->device, &group_count, groups)) return false;
     for (uint32_t i = 0; i < HDI_MIN(memory_count, (uint32_t)HDI_COUNT(memories)); i++)
         a->memory_bytes = HDI_MAX(a->memory_bytes, memories[i].totalSize);
-    for (facts->compute_ordinal = 0; facts->compute_ordinal < HDI_MIN(group_count, (uint32_t)HDI_COUNT(groups)); facts->compute_ordinal++)
+    for (facts->compute_ordinal = 0; facts->compute_ordinal < HDI_MIN(group_count, (uint32_t)HDI_COUNT(groups));
+         facts->compute_ordinal++)
         if (groups[facts->compute_ordinal].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE) return true;
     return false;
 }
@@ -42,7 +44,8 @@ static bool ask(const hdze_ze *ze, hdze_facts *facts, answers *out) {
            ASK(ze, DeviceGetModuleProperties, facts->device, &out->module) && ask_parts(ze, facts, out);
 }
 
-/* Subgroups of 32 lanes where there are some, else the widest there are; kernels with them are SPIR-V of version 1.3. */
+/* Subgroups of 32 lanes where there are some, else the widest there are; kernels with them are SPIR-V of version
+ * 1.3. */
 static uint32_t subgroup_of(const answers *a) {
     uint32_t widest = 0;
     for (uint32_t i = 0; i < HDI_MIN(a->compute.numSubGroupSizes, (uint32_t)HDI_COUNT(a->compute.subGroupSizes)); i++)
@@ -72,7 +75,8 @@ static void fill_caps(const hdze_facts *facts, const answers *a, hdi_caps *caps)
         .host_visible = facts->shares,
         .timestamps = facts->ticks_a_second != 0, .dispatch_base = 1,
         .compute_units = (uint64_t)a->device.numSlices * a->device.numSubslicesPerSlice,
-        .gflops = HDI_MAX(lanes * 2 * a->device.coreClockRate / 1000, UINT64_C(100)), .gbytes_s = facts->shares ? 50 : 400,
+        .gflops = HDI_MAX(lanes * 2 * a->device.coreClockRate / 1000, UINT64_C(100)),
+        .gbytes_s = facts->shares ? 50 : 400,
         .software = a->device.type == ZE_DEVICE_TYPE_CPU, .unproven = 1 };
     snprintf(caps->name, sizeof caps->name, "%.127s", a->device.name);
 }
@@ -83,8 +87,11 @@ static void fill_info(const hdze_ze *ze, const hdze_facts *facts, const answers 
     bool integrated = a->device.flags & ZE_DEVICE_PROPERTY_FLAG_INTEGRATED;
     snprintf(info->backend, sizeof info->backend, "levelzero");
     snprintf(info->name, sizeof info->name, "%.127s", a->device.name);
-    snprintf(info->driver, sizeof info->driver, "Level Zero driver %u.%u.%u", version >> 24, version >> 16 & 0xFF, version & 0xFFFF);
-    info->kind = a->device.type == ZE_DEVICE_TYPE_CPU ? HD_DEVICE_SOFTWARE : integrated ? HD_DEVICE_INTEGRATED_GPU : HD_DEVICE_DISCRETE_GPU;
+    snprintf(info->driver, sizeof info->driver, "Level Zero driver %u.%u.%u", version >> 24, version >> 16 & 0xFF,
+             version & 0xFFFF);
+    info->kind = a->device.type == ZE_DEVICE_TYPE_CPU ? HD_DEVICE_SOFTWARE
+                 : integrated                         ? HD_DEVICE_INTEGRATED_GPU
+                                                      : HD_DEVICE_DISCRETE_GPU;
     info->memory_bytes = a->memory_bytes;
     if (ze->DevicePciGetPropertiesExt && ze->DevicePciGetPropertiesExt(facts->device, &pci) == ZE_RESULT_SUCCESS)
         snprintf(info->pci, sizeof info->pci, "%04x:%02x:%02x.%x", pci.address.domain & 0xFFFF, pci.address.bus & 0xFF,
@@ -93,7 +100,8 @@ static void fill_info(const hdze_ze *ze, const hdze_facts *facts, const answers 
 
 static bool describe(const hdze_ze *ze, hdze_facts *facts, hdi_found *out_found) {
     answers a;
-    if (!ask(ze, facts, &a) || (a.device.type != ZE_DEVICE_TYPE_GPU && a.device.type != ZE_DEVICE_TYPE_CPU)) return false;
+    if (!ask(ze, facts, &a) || (a.device.type != ZE_DEVICE_TYPE_GPU && a.device.type != ZE_DEVICE_TYPE_CPU))
+        return false;
     const ze_device_module_flags_t flags = a.module.flags;
     const uint32_t bits = a.device.timestampValidBits;
     facts->offers = (flags & ZE_DEVICE_MODULE_FLAG_FP64 ? (uint32_t)HDI_SPIRV_OFFERS_FP64 : 0) |
@@ -142,6 +150,7 @@ void hdze_probe(const hdi_host *host, hdi_probe *out_probe) {
     const char *reason = hdze_load(&ze, &mend);
     if (!reason) out_probe->found_count = hdze_list(&ze, facts, out_probe->found, HDI_COUNT(facts));
     if (out_probe->found_count) return;
-    snprintf(out_probe->reason, sizeof out_probe->reason, "%s", reason ? reason : "the Level Zero loader finds no driver with a GPU");
+    snprintf(out_probe->reason, sizeof out_probe->reason, "%s",
+             reason ? reason : "the Level Zero loader finds no driver with a GPU");
     snprintf(out_probe->mend, sizeof out_probe->mend, "%s", mend);
 }

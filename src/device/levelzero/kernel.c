@@ -1,10 +1,11 @@
-/* kernel.c: SPIR-V and constants to a module of OpenCL's flavour, compiled by the driver, kept on disk as the device's code. */
+/* kernel.c: SPIR-V and constants to a module of OpenCL's flavour, compiled by the driver, kept on disk as the device's
+ * code. */
 #include "device/levelzero/ze.h"
 #include "device/translate.h"
 #include <stdio.h>
 
-static hd_status translate(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_text *out_module,
-                           hdi_spirv_printed *out_printed, hd_error *error) {
+static hd_status translate(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                           hdi_text *out_module, hdi_spirv_printed *out_printed, hd_error *error) {
     const uint32_t lanes = kernel->subgroup ? kernel->subgroup : (uint32_t)device->found.caps.subgroup;
     const hdi_spirv_print_target target = { .offers = device->facts.offers, .subgroup = lanes };
     return hdi_translate_to_module(&(hdi_translation){ device->host, "levelzero", module, kernel, &target }, out_module,
@@ -24,11 +25,14 @@ static void log_build(hdi_backend_device *device, const char *name, ze_module_bu
 /* Module and kernel of these bytes; false with nothing made. */
 static bool build(hdi_backend_device *device, const char *name, ze_module_format_t format, const void *bytes,
                   size_t count, hdi_loaded_kernel *loaded) {
-    const ze_module_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_MODULE_DESC, .format = format, .inputSize = count, .pInputModule = bytes };
+    const ze_module_desc_t desc = {
+        .stype = ZE_STRUCTURE_TYPE_MODULE_DESC, .format = format, .inputSize = count, .pInputModule = bytes
+    };
     const ze_kernel_desc_t kernel = { .stype = ZE_STRUCTURE_TYPE_KERNEL_DESC, .pKernelName = HDI_SPIRV_PRINTED_ENTRY };
     const uint32_t *size = loaded->printed.info.workgroup;
     ze_module_build_log_handle_t build_log = NULL;
-    bool fine = HDZE_CALL(device, ModuleCreate, device->context, device->facts.device, &desc, &loaded->module, &build_log);
+    bool fine =
+        HDZE_CALL(device, ModuleCreate, device->context, device->facts.device, &desc, &loaded->module, &build_log);
     if (!fine) {
         if (build_log) log_build(device, name, build_log);
         loaded->module = NULL;
@@ -57,9 +61,10 @@ static void keep(hdi_backend_device *device, uint64_t key, const hdi_loaded_kern
     hdi_free(device->host->allocator, code, bytes);
 }
 
-/* From the cache, or compiled; the key is of the translated module, so that a changed translation is never taken for an old one. */
-static hd_status load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_loaded_kernel *loaded,
-                      bool *out_from_cache, hd_error *error) {
+/* From the cache, or compiled; the key is of the translated module, so that a changed translation is never taken for an
+ * old one. */
+static hd_status load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                      hdi_loaded_kernel *loaded, bool *out_from_cache, hd_error *error) {
     hdi_text translated = { .allocator = device->host->allocator };
     size_t bytes = 0;
     hd_status status = translate(device, module, kernel, &translated, &loaded->printed, error);

@@ -20,18 +20,22 @@ static hd_status find_again(hdi_backend_device *device, const hdi_found *found, 
     const char *mend;
     uint32_t count = hdze_load(&device->ze, &mend) ? 0 : hdze_list(&device->ze, facts, now, HDI_COUNT(now));
     if (found->index >= count || strcmp(now[found->index].info.id, found->info.id) != 0)
-        return hdi_fail_native(error, HD_STATUS_NO_DEVICE, "levelzero", 0, "device %s is no longer there", found->info.id);
+        return hdi_fail_native(error, HD_STATUS_NO_DEVICE, "levelzero", 0, "device %s is no longer there",
+                               found->info.id);
     device->facts = facts[found->index];
     return HD_OK;
 }
 
 static bool make_queues(hdi_backend_device *device) {
     const ze_context_desc_t context = { .stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC };
-    const ze_command_queue_desc_t queue = { .stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .ordinal = device->facts.compute_ordinal,
+    const ze_command_queue_desc_t queue = { .stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC,
+                                            .ordinal = device->facts.compute_ordinal,
                                             .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS };
     if (!HDZE_CALL(device, ContextCreate, device->facts.driver, &context, &device->context)) device->context = NULL;
-    else if (!HDZE_CALL(device, CommandQueueCreate, device->context, device->facts.device, &queue, &device->queue)) device->queue = NULL;
-    else if (HDZE_CALL(device, CommandQueueCreate, device->context, device->facts.device, &queue, &device->clear_queue)) return true;
+    else if (!HDZE_CALL(device, CommandQueueCreate, device->context, device->facts.device, &queue, &device->queue))
+        device->queue = NULL;
+    else if (HDZE_CALL(device, CommandQueueCreate, device->context, device->facts.device, &queue, &device->clear_queue))
+        return true;
     else device->clear_queue = NULL;
     return false;
 }
@@ -57,7 +61,8 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
         device_close(device);
         return status;
     }
-    device->cache = (hdi_cache){ host, "levelzero", hdi_hash(HDI_HASH_START, device->facts.identity, strlen(device->facts.identity)) };
+    device->cache = (hdi_cache){ host, "levelzero",
+                                 hdi_hash(HDI_HASH_START, device->facts.identity, strlen(device->facts.identity)) };
     *out_device = device;
     return HD_OK;
 }
@@ -70,8 +75,11 @@ static void *native(hdi_backend_device *device) { return device->facts.device; }
 static void trim(hdi_backend_device *device) { (void)device; }
 
 const hdi_backend hdi_backend_levelzero = {
-    .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "levelzero", .probe = hdze_probe, .open = device_open,
-    .close = device_close, .alloc = hdze_alloc, .free = hdi_inflight_free_memory, .map = map, .kernel_load = hdze_kernel_load,
-    .kernel_free = hdi_inflight_free_kernel, .submit = hdze_submit, .forget = hdi_recording_forget, .poll = hdze_poll, .wait = hdze_wait,
+    .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "levelzero", .probe = hdze_probe,
+    .open = device_open,
+    .close = device_close, .alloc = hdze_alloc, .free = hdi_inflight_free_memory, .map = map,
+    .kernel_load = hdze_kernel_load,
+    .kernel_free = hdi_inflight_free_kernel, .submit = hdze_submit, .forget = hdi_recording_forget, .poll = hdze_poll,
+    .wait = hdze_wait,
     .profile = hdze_profile, .native = native, .trim = trim,
 };

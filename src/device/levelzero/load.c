@@ -1,8 +1,10 @@
-/* load.c: opens the Level Zero loader at run time, so that neither an SDK nor a driver is needed to start; and failures. */
+/* load.c: opens the Level Zero loader at run time, so that neither an SDK nor a driver is needed to start; and
+ * failures. */
 #include "device/levelzero/ze.h"
 
 static const hdi_function functions[] = {
-#define HDZE_FUNCTION(need, name, status, results) { "ze" #name, offsetof(hdze_ze, name), 0, need, HD_STATUS_##status, results },
+#define HDZE_FUNCTION(need, name, status, results)                                                                     \
+    { "ze" #name, offsetof(hdze_ze, name), 0, need, HD_STATUS_##status, results },
 #include "device/levelzero/functions.inc"
 };
 static const hdi_result results[] = {
@@ -21,7 +23,8 @@ ze_result_t hdze_fault(hdze_function function) { return fault_now ? fault_now(fu
 const char *hdze_load(hdze_ze *ze, const char **out_mend) {
     static const char *const names[] = { "libze_loader.so.1", "libze_loader.so", NULL };
     const void *library = hdi_library_open(names);
-    *out_mend = "install the Level Zero loader (Debian: libze1) and Intel's driver (libze-intel-gpu1, or intel-level-zero-gpu)";
+    *out_mend =
+        "install the Level Zero loader (Debian: libze1) and Intel's driver (libze-intel-gpu1, or intel-level-zero-gpu)";
     if (!library) return "there is no Level Zero loader";
     const bool whole = !hdi_functions_load(&api, 0, hdi_library_look_up, library, ze);
     return whole ? NULL : "the Level Zero loader is older than version 1.0";
@@ -31,7 +34,9 @@ const char *hdze_load(hdze_ze *ze, const char **out_mend) {
 
 _Thread_local hdze_outcome hdze_last;
 
-hd_status hdze_lost(const hdi_backend_device *device, hd_error *error) { return hdi_loss_tell(&device->loss, "levelzero", error); }
+hd_status hdze_lost(const hdi_backend_device *device, hd_error *error) {
+    return hdi_loss_tell(&device->loss, "levelzero", error);
+}
 
 hd_status hdze_no_memory(hd_error *error, const char *what) {
     return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, "levelzero", 0, "no host memory for %s", what);

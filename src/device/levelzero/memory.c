@@ -1,5 +1,5 @@
-/* memory.c: memory of the device, and of the host where the device reads or writes it from there; where both have one memory,
- * the host sees all of it. One address holds on both sides. */
+/* memory.c: memory of the device, and of the host where the device reads or writes it from there; where both have one
+ * memory, the host sees all of it. One address holds on both sides. */
 #include "device/levelzero/ze.h"
 
 enum { ALIGN = 256 };
@@ -39,11 +39,14 @@ static bool allocate(hdi_backend_device *device, hdi_memory *memory, hd_buffer_u
     const size_t bytes = (size_t)memory->bytes;
     bool fine;
     memory->visible = device->facts.shares || use != HD_BUFFER_STORAGE;
-    if (use != HD_BUFFER_STORAGE) fine = HDZE_CALL(device, MemAllocHost, device->context, &of_host, bytes, ALIGN, &memory->address);
+    if (use != HD_BUFFER_STORAGE)
+        fine = HDZE_CALL(device, MemAllocHost, device->context, &of_host, bytes, ALIGN, &memory->address);
     else if (device->facts.shares)
         fine = HDZE_CALL(device, MemAllocShared, device->context, &of_device, &of_host, bytes, ALIGN,
                          device->facts.device, &memory->address);
-    else fine = HDZE_CALL(device, MemAllocDevice, device->context, &of_device, bytes, ALIGN, device->facts.device, &memory->address);
+    else
+        fine = HDZE_CALL(device, MemAllocDevice, device->context, &of_device, bytes, ALIGN, device->facts.device,
+                         &memory->address);
     if (!fine) memory->address = NULL;
     return fine;
 }

@@ -14,12 +14,14 @@ hd_status hdze_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
                                (unsigned long long)ticket);
     *out_done = HDZE_CALL(device, FenceQueryStatus, job->fence);
     if (*out_done) hdi_inflight_done(&device->inflight, ticket);
-    else if (hdze_last.result != ZE_RESULT_NOT_READY) return hdze_fail(device, error, "submission %llu", (unsigned long long)ticket);
+    else if (hdze_last.result != ZE_RESULT_NOT_READY)
+        return hdze_fail(device, error, "submission %llu", (unsigned long long)ticket);
     return HD_OK;
 }
 
 hd_status hdze_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
-    return hdi_wait_by_looks(device, &device->found, hdze_poll, ticket, device->jobs[ticket % HDZE_JOBS].begun_ns, timeout_ns, error);
+    return hdi_wait_by_looks(device, &device->found, hdze_poll, ticket, device->jobs[ticket % HDZE_JOBS].begun_ns,
+                             timeout_ns, error);
 }
 
 bool hdze_rest(hdi_backend_device *device) {
@@ -51,21 +53,26 @@ static bool make_ticks(hdi_backend_device *device, hdze_job *job, uint32_t count
     void *ticks = NULL;
     if (count <= job->tick_room) return true;
     end_ticks(device, job);
-    if (!HDZE_CALL(device, MemAllocHost, device->context, &desc, count * sizeof *job->ticks, sizeof *job->ticks, &ticks)) return false;
+    if (!HDZE_CALL(device, MemAllocHost, device->context, &desc, count * sizeof *job->ticks, sizeof *job->ticks,
+                   &ticks))
+        return false;
     job->ticks = ticks;
     job->tick_room = count;
     return true;
 }
 
 /* The place for the next ticket's job; the one that was there is waited for. */
-static hd_status next_job(hdi_backend_device *device, const hdi_submission *submission, hdze_job **out_job, hd_error *error) {
+static hd_status next_job(hdi_backend_device *device, const hdi_submission *submission, hdze_job **out_job,
+                          hd_error *error) {
     const ze_fence_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_FENCE_DESC };
     hdze_job *job = &device->jobs[(device->inflight.submitted + 1) % HDZE_JOBS];
-    hd_status status = job->ticket > device->inflight.done ? hdze_wait(device, job->ticket, device->host->wait_ns, error) : HD_OK;
+    hd_status status =
+        job->ticket > device->inflight.done ? hdze_wait(device, job->ticket, device->host->wait_ns, error) : HD_OK;
     if (status) return status;
     job->ticket = 0;
     job->mark_count = 0;
-    bool fine = job->fence ? HDZE_CALL(device, FenceReset, job->fence) : HDZE_CALL(device, FenceCreate, device->queue, &desc, &job->fence);
+    bool fine = job->fence ? HDZE_CALL(device, FenceReset, job->fence)
+                           : HDZE_CALL(device, FenceCreate, device->queue, &desc, &job->fence);
     fine = fine && (!submission->timestamps || make_ticks(device, job, submission->cmds->cmd_count + 1));
     *out_job = job;
     return fine ? HD_OK : hdze_fail(device, error, "a submission");
@@ -76,7 +83,8 @@ static hd_status next_job(hdi_backend_device *device, const hdi_submission *subm
 /* Commands that are handed over once, in the job's own list. */
 static bool encode_once(hdi_backend_device *device, const hdi_submission *submission, hdze_job *job) {
     bool fine = job->list ? HDZE_CALL(device, CommandListReset, job->list) : hdze_list_new(device, &job->list);
-    return fine && hdze_encode(device, submission, job->list, submission->timestamps ? job->ticks : NULL, &job->mark_count);
+    return fine &&
+           hdze_encode(device, submission, job->list, submission->timestamps ? job->ticks : NULL, &job->mark_count);
 }
 
 hd_status hdze_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
@@ -88,7 +96,8 @@ hd_status hdze_submit(hdi_backend_device *device, hdi_submission *submission, ui
     if (!status && submission->recording && !submission->timestamps)
         status = hdi_recording_get(&device->inflight, submission, &buffer, &encoded, error);
     if (status) return status;
-    if (!buffer && !encode_once(device, submission, job)) return hdze_fail(device, error, "%u commands", submission->cmds->cmd_count);
+    if (!buffer && !encode_once(device, submission, job))
+        return hdze_fail(device, error, "%u commands", submission->cmds->cmd_count);
     job->begun_ns = hdi_now_ns();
     if (!HDZE_CALL(device, CommandQueueExecuteCommandLists, device->queue, 1,
                    buffer ? &HDI_OBJECT(buffer, hdze_command_buffer, base)->list : &job->list, job->fence))
@@ -101,7 +110,8 @@ hd_status hdze_submit(hdi_backend_device *device, hdi_submission *submission, ui
     return HD_OK;
 }
 
-hd_status hdze_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error) {
+hd_status hdze_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room,
+                       uint32_t *out_count, hd_error *error) {
     const hdze_job *job = &device->jobs[ticket % HDZE_JOBS];
     *out_count = 0;
     if (job->ticket != ticket)

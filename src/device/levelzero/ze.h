@@ -1,6 +1,7 @@
-/* ze.h: what the files of the Level Zero back end share. Every driver function is a member of hdze_ze, made from the one list
- * in functions.inc. Kernels are SPIR-V of OpenCL's flavour (spirv.h). Commands are appended to command lists; a list that was
- * closed is a recording and is executed again as it is. Each list begins with a barrier, as lists of one queue may overlap. */
+/* ze.h: what the files of the Level Zero back end share. Every driver function is a member of hdze_ze, made from the
+ * one list in functions.inc. Kernels are SPIR-V of OpenCL's flavour (spirv.h). Commands are appended to command lists;
+ * a list that was closed is a recording and is executed again as it is. Each list begins with a barrier, as lists of
+ * one queue may overlap. */
 #ifndef HDZE_ZE_H
 #define HDZE_ZE_H
 
@@ -44,8 +45,8 @@ typedef struct hdze_ze {
 /* The functions, or NULL with the reason and its mend. The loader stays in the process. */
 const char *hdze_load(hdze_ze *ze, const char **out_mend);
 
-/* For tests: asked before every fallible call; what is not ZE_RESULT_SUCCESS is returned in the driver's place. NULL: nobody is
- * asked. */
+/* For tests: asked before every fallible call; what is not ZE_RESULT_SUCCESS is returned in the driver's place. NULL:
+ * nobody is asked. */
 typedef ze_result_t (*hdze_fault_fn)(hdze_function function);
 void hdze_fault_set(hdze_fault_fn fault);
 ze_result_t hdze_fault(hdze_function function);
@@ -102,7 +103,8 @@ struct hdi_backend_device {
     hdi_found    found;
     hdi_cache    cache;
     ze_context_handle_t context;
-    ze_command_queue_handle_t queue, clear_queue; /* the second one zeroes new memory, so that nothing else is waited for */
+    /* the second one zeroes new memory, so that nothing else is waited for */
+    ze_command_queue_handle_t queue, clear_queue;
     ze_command_list_handle_t  clear_list;
     hdze_job     jobs[HDZE_JOBS]; /* of ticket t: jobs[t % HDZE_JOBS] */
     hdi_loss     loss;
@@ -142,13 +144,15 @@ bool hdze_list_new(hdi_backend_device *device, ze_command_list_handle_t *out_lis
 bool hdze_encode(hdi_backend_device *device, const hdi_submission *submission, ze_command_list_handle_t list,
                  uint64_t *ticks, uint32_t *out_marks);
 /* Makes a closed list, and ends it (recordings.h). */
-hd_status hdze_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer, hd_error *error);
+hd_status hdze_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer,
+                      hd_error *error);
 void hdze_record_end(hdi_backend_device *device, hdi_command_buffer *buffer);
 /* submit.c */
 hd_status hdze_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
 hd_status hdze_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);
 hd_status hdze_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error);
-hd_status hdze_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error);
+hd_status hdze_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room,
+                       uint32_t *out_count, hd_error *error);
 bool hdze_rest(hdi_backend_device *device); /* waits until nothing runs any more, at most wait_ns; true when so */
 void hdze_jobs_end(hdi_backend_device *device);
 #endif

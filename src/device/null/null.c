@@ -37,7 +37,8 @@ static void probe(const hdi_host *host, hdi_probe *out_probe) {
     found->caps = (hdi_caps){
         .memory_bytes = UINT64_C(1) << 40, .host_bytes = UINT64_C(1) << 40, .max_allocation_bytes = UINT64_C(1) << 40,
         .max_binding_bytes = UINT32_MAX, .binding_align = 256, .max_bindings = HDI_MAX_BINDINGS, .max_push_bytes = 128,
-        .max_workgroup = 1024, .max_workgroup_x = 1024, .max_groups_x = INT32_MAX, .max_groups_y = 65535, .max_groups_z = 65535,
+        .max_workgroup = 1024, .max_workgroup_x = 1024, .max_groups_x = INT32_MAX, .max_groups_y = 65535,
+        .max_groups_z = 65535,
         .shared_bytes = 32768, .subgroup = 32, .dispatch_base = 1, .unified_memory = 1, .host_visible = 1 };
     snprintf(found->caps.name, sizeof found->caps.name, "null");
 }
@@ -57,10 +58,12 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
     return HD_OK;
 }
 
-static hd_status device_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error) {
+static hd_status device_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory,
+                              hd_error *error) {
     uint64_t bytes;
     hdi_memory *memory = NULL;
-    if (hdi_add_u64(desc->bytes, sizeof *memory, &bytes) && bytes <= SIZE_MAX) memory = hdi_alloc(device->host->allocator, (size_t)bytes);
+    if (hdi_add_u64(desc->bytes, sizeof *memory, &bytes) && bytes <= SIZE_MAX)
+        memory = hdi_alloc(device->host->allocator, (size_t)bytes);
     if (!memory)
         return hdi_fail_native(error, HD_STATUS_OUT_OF_DEVICE_MEMORY, "null", 0, "the system has no %llu bytes left",
                                (unsigned long long)desc->bytes);
@@ -101,7 +104,8 @@ static void kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
 
 static void device_close(hdi_backend_device *device) {
     while (!hdi_list_empty(&device->memories)) device_free(device, HDI_OBJECT(device->memories.next, hdi_memory, link));
-    while (!hdi_list_empty(&device->kernels)) kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, link));
+    while (!hdi_list_empty(&device->kernels))
+        kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, link));
     hdi_mutex_free(&device->kernels_lock);
     hdi_free(device->host->allocator, device, sizeof *device);
 }
@@ -172,6 +176,7 @@ static void *native(hdi_backend_device *device) {
 static void trim(hdi_backend_device *device) { (void)device; }
 
 const hdi_backend hdi_backend_null = {
-    HDI_BACKEND_VERSION, sizeof(hdi_backend), "null", probe, device_open, device_close, device_alloc, device_free, device_map,
+    HDI_BACKEND_VERSION, sizeof(hdi_backend), "null", probe, device_open, device_close, device_alloc, device_free,
+    device_map,
     kernel_load, kernel_free, submit, forget, poll, wait_done, profile, native, trim, NULL, NULL, NULL, NULL
 };

@@ -1,8 +1,8 @@
-/* cl.h: what the files of the OpenCL back end share. Every driver function is a member of hdcl_cl, made from the one list in
- * functions.inc. OpenCL 1.2 is enough; where host and device share memory by fine-grained SVM, it is used as it is, else
- * memory that the host sees is a copy that is brought up to date around the commands that touch it; where there are command
- * buffers, replays use them (record.c). Kernels are printed from SPIR-V (spirv.h). The queue is in order: barriers need no
- * commands. */
+/* cl.h: what the files of the OpenCL back end share. Every driver function is a member of hdcl_cl, made from the one
+ * list in functions.inc. OpenCL 1.2 is enough; where host and device share memory by fine-grained SVM, it is used as it
+ * is, else memory that the host sees is a copy that is brought up to date around the commands that touch it; where
+ * there are command buffers, replays use them (record.c). Kernels are printed from SPIR-V (spirv.h). The queue is in
+ * order: barriers need no commands. */
 #ifndef HDCL_CL_H
 #define HDCL_CL_H
 
@@ -38,7 +38,8 @@ cl_int hdcl_result_of(hdcl_result_row row);
 
 /* Command buffers as versions 0.9.0 to 0.9.4 of their extension have them; later ones take other arguments. */
 typedef struct hdcl_command_buffer_object *hdcl_command_buffer_khr;
-typedef hdcl_command_buffer_khr (CL_API_CALL *hdcl_create_command_buffer)(cl_uint, const cl_command_queue *, const cl_ulong *, cl_int *);
+typedef hdcl_command_buffer_khr(CL_API_CALL *hdcl_create_command_buffer)(cl_uint, const cl_command_queue *,
+                                                                         const cl_ulong *, cl_int *);
 typedef cl_int (CL_API_CALL *hdcl_end_command_buffer)(hdcl_command_buffer_khr);
 typedef cl_int (CL_API_CALL *hdcl_enqueue_command_buffer)(cl_uint, cl_command_queue *, hdcl_command_buffer_khr,
     cl_uint, const cl_event *, cl_event *);
@@ -50,7 +51,8 @@ typedef cl_int (CL_API_CALL *hdcl_command_copy)(hdcl_command_buffer_khr, cl_comm
 typedef cl_int (CL_API_CALL *hdcl_command_fill)(hdcl_command_buffer_khr, cl_command_queue, cl_mem, const void *,
     size_t, size_t, size_t, cl_uint, const cl_uint *, cl_uint *, void *);
 enum { /* of their header, which may be older */
-    HDCL_DEVICE_COMMAND_BUFFER_CAPABILITIES = 0x12A9, HDCL_DEVICE_COMMAND_BUFFER_QUEUE = 0x12AA, HDCL_COMMAND_BUFFER_FLAGS = 0x1293,
+    HDCL_DEVICE_COMMAND_BUFFER_CAPABILITIES = 0x12A9, HDCL_DEVICE_COMMAND_BUFFER_QUEUE = 0x12AA,
+        HDCL_COMMAND_BUFFER_FLAGS = 0x1293,
     HDCL_COMMAND_BUFFER_SIMULTANEOUS = 1, HDCL_CAPABILITY_SIMULTANEOUS = 4
 };
 
@@ -95,7 +97,8 @@ typedef struct hdcl_facts {
 uint32_t hdcl_list(const hdcl_cl *cl, hdcl_facts *out_facts, hdi_found *out_found, uint32_t room);
 void hdcl_probe(const hdi_host *host, hdi_probe *out_probe);
 
-/* The part of a memory that was carried last between host and device, and in which pass over a submission's commands. */
+/* The part of a memory that was carried last between host and device, and in which pass over a submission's
+ * commands. */
 typedef struct hdcl_carried { uint64_t pass; size_t offset, bytes; } hdcl_carried;
 
 struct hdi_memory {
@@ -154,9 +157,10 @@ typedef struct hdcl_outcome {
 extern _Thread_local hdcl_outcome hdcl_last;
 
 /* Calls a function that gives an error code; true when it succeeded. */
-#define HDCL_CALL(device, name, ...) \
-    (hdcl_last = (hdcl_outcome){ HDCL_FN_##name, hdcl_fault(HDCL_FN_##name) }, \
-     hdcl_last.result = hdcl_last.result != CL_SUCCESS ? hdcl_last.result : (device)->cl.name(__VA_ARGS__), hdcl_last.result == CL_SUCCESS)
+#define HDCL_CALL(device, name, ...)                                                                                   \
+    (hdcl_last = (hdcl_outcome){ HDCL_FN_##name, hdcl_fault(HDCL_FN_##name) },                                         \
+     hdcl_last.result = hdcl_last.result != CL_SUCCESS ? hdcl_last.result : (device)->cl.name(__VA_ARGS__),            \
+     hdcl_last.result == CL_SUCCESS)
 /* Calls a function that makes something, with the place for its error code as last argument; NULL where it failed. */
 #define HDCL_MAKE(device, name, ...) \
     (hdcl_last = (hdcl_outcome){ HDCL_FN_##name, hdcl_fault(HDCL_FN_##name) }, \
@@ -179,7 +183,8 @@ void hdcl_kernel_end(hdi_backend_device *device, hdi_used *kernel);
 void hdcl_load_recording(hdi_backend_device *device);
 bool hdcl_can_record(const hdi_backend_device *device, const hdi_submission *submission);
 /* Records the commands; and ends such a record (recordings.h). */
-hd_status hdcl_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer, hd_error *error);
+hd_status hdcl_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer,
+                      hd_error *error);
 void hdcl_record_end(hdi_backend_device *device, hdi_command_buffer *buffer);
 /* submit.c */
 typedef struct hdcl_range {
@@ -193,7 +198,8 @@ bool hdcl_set_arguments(hdi_backend_device *device, const hdi_submission *submis
 hd_status hdcl_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
 hd_status hdcl_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);
 hd_status hdcl_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error);
-hd_status hdcl_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error);
+hd_status hdcl_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room,
+                       uint32_t *out_count, hd_error *error);
 bool hdcl_rest(hdi_backend_device *device); /* waits until nothing runs any more, at most wait_ns; true when so */
 void hdcl_end_jobs(hdi_backend_device *device);
 #endif

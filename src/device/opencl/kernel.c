@@ -10,19 +10,24 @@ static const char *options_for(const hdi_backend_device *device, const hdi_kerne
     return exact ? "-cl-std=CL1.2 -w -cl-fp32-correctly-rounded-divide-sqrt" : "-cl-std=CL1.2 -w";
 }
 
-static hd_status print(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_text *out_text,
-                       hdi_spirv_printed *out_printed, hd_error *error) {
-    const hdi_spirv_print_target target = { HDI_SPIRV_OPENCL_C, device->facts.offers, kernel->subgroup, true, device->facts.is_pocl };
-    return hdi_translate_to_text(&(hdi_translation){ device->host, "opencl", module, kernel, &target }, out_text, out_printed, error);
+static hd_status print(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                       hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error) {
+    const hdi_spirv_print_target target = { HDI_SPIRV_OPENCL_C, device->facts.offers, kernel->subgroup, true,
+                                            device->facts.is_pocl };
+    return hdi_translate_to_text(&(hdi_translation){ device->host, "opencl", module, kernel, &target }, out_text,
+                                 out_printed, error);
 }
 
 /* The compiler's own words, in the log. */
 static void log_build(hdi_backend_device *device, const hdi_module *module, cl_program program) {
     char words[1024] = "";
     size_t bytes = 0;
-    if (!HDCL_CALL(device, GetProgramBuildInfo, program, device->facts.id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes) || bytes == 0) return;
+    if (!HDCL_CALL(device, GetProgramBuildInfo, program, device->facts.id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes) ||
+        bytes == 0)
+        return;
     char *all = hdi_alloc(device->host->allocator, bytes + 1);
-    if (all && HDCL_CALL(device, GetProgramBuildInfo, program, device->facts.id, CL_PROGRAM_BUILD_LOG, bytes, all, NULL))
+    if (all &&
+        HDCL_CALL(device, GetProgramBuildInfo, program, device->facts.id, CL_PROGRAM_BUILD_LOG, bytes, all, NULL))
         snprintf(words, sizeof words, "%.1000s", all);
     hdi_free(device->host->allocator, all, bytes + 1);
     hdi_log_line(device->host->log, HD_LOG_WARNING, "opencl", "kernel %s: %s", module->name, words);
@@ -40,7 +45,8 @@ static bool build(hdi_backend_device *device, const hdi_module *module, cl_progr
 /* ---- kept on disk ---- */
 
 static hdi_cache cache_of(const hdi_backend_device *device) {
-    return (hdi_cache){ device->host, "opencl", hdi_hash(HDI_HASH_START, device->facts.identity, strlen(device->facts.identity)) };
+    return (hdi_cache){ device->host, "opencl",
+                        hdi_hash(HDI_HASH_START, device->facts.identity, strlen(device->facts.identity)) };
 }
 
 /* Of the text, not of the module: a changed printer is never taken for an old one. */
@@ -68,15 +74,16 @@ static cl_program load_cached(hdi_backend_device *device, const hdi_module *modu
     unsigned char *binary = hdi_cache_read(&cache, key, &bytes);
     if (!binary) return NULL;
     const unsigned char *given = binary;
-    cl_program program = HDCL_MAKE(device, CreateProgramWithBinary, device->context, 1, &device->facts.id, &bytes, &given, &binary_result);
+    cl_program program = HDCL_MAKE(device, CreateProgramWithBinary, device->context, 1, &device->facts.id, &bytes,
+                                   &given, &binary_result);
     hdi_free(device->host->allocator, binary, bytes);
     if (program && binary_result == CL_SUCCESS && build(device, module, program, options)) return program;
     if (program) device->cl.ReleaseProgram(program);
     return NULL;
 }
 
-static hd_status compile(hdi_backend_device *device, const hdi_module *module, const hdi_text *text, const char *options,
-                         cl_program *out_program, hd_error *error) {
+static hd_status compile(hdi_backend_device *device, const hdi_module *module, const hdi_text *text,
+                         const char *options, cl_program *out_program, hd_error *error) {
     const char *source = text->bytes;
     *out_program = HDCL_MAKE(device, CreateProgramWithSource, device->context, 1, &source, &text->count);
     if (*out_program && build(device, module, *out_program, options)) return HD_OK;
@@ -91,8 +98,8 @@ void hdcl_kernel_end(hdi_backend_device *device, hdi_used *used) {
 }
 
 /* Text, then program, then kernel. */
-static hd_status load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_loaded_kernel *loaded,
-                      bool *out_from_cache, hd_error *error) {
+static hd_status load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                      hdi_loaded_kernel *loaded, bool *out_from_cache, hd_error *error) {
     hdi_text text = { .allocator = device->host->allocator };
     const char *options = options_for(device, kernel);
     hd_status status = print(device, module, kernel, &text, &loaded->printed, error);

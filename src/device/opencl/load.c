@@ -1,5 +1,5 @@
-/* load.c: opens the OpenCL loader at run time, so that neither an SDK nor a driver is needed to build or to start; and what
- * a device is asked for: facts, caps, texts of errors. */
+/* load.c: opens the OpenCL loader at run time, so that neither an SDK nor a driver is needed to build or to start; and
+ * what a device is asked for: facts, caps, texts of errors. */
 #include "device/opencl/cl.h"
 #include <stdio.h>
 
@@ -26,11 +26,13 @@ void hdcl_hide_set(uint32_t parts) { hidden_now = parts; }
 cl_int hdcl_fault(hdcl_function function) { return fault_now ? fault_now(function) : CL_SUCCESS; }
 
 const char *hdcl_load(hdcl_cl *cl, const char **out_mend) {
-    static const char *const names[] = { "libOpenCL.so.1", "libOpenCL.so", "/System/Library/Frameworks/OpenCL.framework/OpenCL", NULL };
+    static const char *const names[] = { "libOpenCL.so.1", "libOpenCL.so",
+                                         "/System/Library/Frameworks/OpenCL.framework/OpenCL", NULL };
     const void *library = hdi_library_open(names);
     *out_mend = "install an OpenCL loader (Debian: ocl-icd-libopencl1) and a driver";
     if (!library) return "there is no OpenCL loader";
-    if (hdi_functions_load(&hdcl_api, HDCL_LIBRARY, hdi_library_look_up, library, cl)) return "the OpenCL loader is older than version 1.2";
+    if (hdi_functions_load(&hdcl_api, HDCL_LIBRARY, hdi_library_look_up, library, cl))
+        return "the OpenCL loader is older than version 1.2";
     if (hidden_now & HDCL_HIDE_SHARED) cl->SVMAlloc = NULL;
     return NULL;
 }
@@ -39,7 +41,9 @@ const char *hdcl_load(hdcl_cl *cl, const char **out_mend) {
 
 _Thread_local hdcl_outcome hdcl_last;
 
-hd_status hdcl_lost(const hdi_backend_device *device, hd_error *error) { return hdi_loss_tell(&device->loss, "opencl", error); }
+hd_status hdcl_lost(const hdi_backend_device *device, hd_error *error) {
+    return hdi_loss_tell(&device->loss, "opencl", error);
+}
 
 hd_status hdcl_no_memory(hd_error *error, const char *what) {
     return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, "opencl", 0, "no host memory for %s", what);
@@ -100,7 +104,8 @@ static bool offers_recording(question *q, const char *extensions, uint32_t versi
     if (version < 30 || !has_word(extensions, "cl_khr_command_buffer")) return false;
     ask(q, CL_DEVICE_EXTENSIONS_WITH_VERSION, sizeof list, list);
     for (size_t i = 0; i < HDI_COUNT(list); i++)
-        known |= strncmp(list[i].name, "cl_khr_command_buffer", sizeof list[i].name) == 0 && list[i].version < CL_MAKE_VERSION(0, 9, 5);
+        known |= strncmp(list[i].name, "cl_khr_command_buffer", sizeof list[i].name) == 0 &&
+                 list[i].version < CL_MAKE_VERSION(0, 9, 5);
     return known && number(q, HDCL_DEVICE_COMMAND_BUFFER_CAPABILITIES, 8) & HDCL_CAPABILITY_SIMULTANEOUS &&
            (number(q, HDCL_DEVICE_COMMAND_BUFFER_QUEUE, 8) & ~(uint64_t)CL_QUEUE_PROFILING_ENABLE) == 0;
 }
@@ -111,7 +116,8 @@ static bool offers_recording(question *q, const char *extensions, uint32_t versi
 #define PCI_SLOT_ID_NV    0x4009u
 #define PCI_DOMAIN_ID_NV  0x400Au
 
-/* Where the device is on the PCI bus, by which the same one is known through other APIs; "" where the driver does not say. */
+/* Where the device is on the PCI bus, by which the same one is known through other APIs; "" where the driver does not
+ * say. */
 static void read_pci(question *q, const char *extensions, char *out, size_t room) {
     cl_uint at[4] = { 0 }; /* domain, bus, device, function */
     out[0] = 0;
@@ -135,18 +141,22 @@ static bool read_facts(const hdcl_cl *cl, hdcl_facts *facts) {
     text(&q, CL_DRIVER_VERSION, driver, sizeof driver);
     text(&q, CL_DEVICE_EXTENSIONS, extensions, sizeof extensions);
     bool usable = version_of(version) >= 12 && number(&q, CL_DEVICE_AVAILABLE, sizeof(cl_bool)) &&
-                  number(&q, CL_DEVICE_COMPILER_AVAILABLE, sizeof(cl_bool)) && number(&q, CL_DEVICE_ENDIAN_LITTLE, sizeof(cl_bool));
+                  number(&q, CL_DEVICE_COMPILER_AVAILABLE, sizeof(cl_bool)) &&
+                  number(&q, CL_DEVICE_ENDIAN_LITTLE, sizeof(cl_bool));
     if (!usable) return false;
     uint64_t rounding = number(&q, CL_DEVICE_SINGLE_FP_CONFIG, sizeof(cl_device_fp_config));
-    uint64_t svm = version_of(version) >= 20 ? number(&q, CL_DEVICE_SVM_CAPABILITIES, sizeof(cl_device_svm_capabilities)) : 0;
+    uint64_t svm =
+        version_of(version) >= 20 ? number(&q, CL_DEVICE_SVM_CAPABILITIES, sizeof(cl_device_svm_capabilities)) : 0;
     facts->is_pocl = strstr(version, "PoCL") != NULL || strstr(version, "pocl") != NULL;
     facts->keeps_subnormals = rounding & CL_FP_DENORM;
     facts->rounds_division = rounding & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
     facts->shares = cl->SVMAlloc && cl->SVMFree && svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER;
-    facts->offers = (has_word(extensions, "cl_khr_fp64") ? HDI_SPIRV_OFFERS_FP64 : 0) |
-                    (has_word(extensions, "cl_khr_fp16") ? HDI_SPIRV_OFFERS_FP16 : 0) |
-                    (has_word(extensions, "cl_khr_int64_base_atomics") && has_word(extensions, "cl_khr_int64_extended_atomics")
-                         ? HDI_SPIRV_OFFERS_INT64_ATOMICS : 0);
+    facts->offers =
+        (has_word(extensions, "cl_khr_fp64") ? HDI_SPIRV_OFFERS_FP64 : 0) |
+        (has_word(extensions, "cl_khr_fp16") ? HDI_SPIRV_OFFERS_FP16 : 0) |
+        (has_word(extensions, "cl_khr_int64_base_atomics") && has_word(extensions, "cl_khr_int64_extended_atomics")
+             ? HDI_SPIRV_OFFERS_INT64_ATOMICS
+             : 0);
     facts->records = !(hidden_now & HDCL_HIDE_RECORDING) && offers_recording(&q, extensions, version_of(version));
     read_pci(&q, extensions, facts->pci, sizeof facts->pci);
     snprintf(facts->identity, sizeof facts->identity, "%.100s, %.60s, %.60s", name, version, driver);
@@ -157,7 +167,8 @@ static bool read_facts(const hdcl_cl *cl, hdcl_facts *facts) {
 static bool describe(const hdcl_cl *cl, const hdcl_facts *facts, hdi_found *out_found) {
     question q = { cl, facts->id, false };
     hd_device_info *info = &out_found->info;
-    uint64_t type = number(&q, CL_DEVICE_TYPE, sizeof(cl_device_type)), memory = number(&q, CL_DEVICE_GLOBAL_MEM_SIZE, 8);
+    uint64_t type = number(&q, CL_DEVICE_TYPE, sizeof(cl_device_type)),
+             memory = number(&q, CL_DEVICE_GLOBAL_MEM_SIZE, 8);
     uint64_t units = number(&q, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint)),
              mhz = number(&q, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof(cl_uint));
     bool software = type & CL_DEVICE_TYPE_CPU, unified = number(&q, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof(cl_bool));
@@ -175,8 +186,10 @@ static bool describe(const hdcl_cl *cl, const hdcl_facts *facts, hdi_found *out_
         .memory_bytes = memory, .host_bytes = facts->shares ? memory : 0,
         .max_allocation_bytes = number(&q, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8),
         .binding_align = 64, .max_bindings = HDI_MAX_BINDINGS, .max_push_bytes = HDI_MAX_PUSH_WORDS * 4,
-        .max_workgroup = number(&q, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t)), .max_workgroup_x = sizes[0], .max_groups_x = INT32_MAX,
-        .max_groups_y = UINT16_MAX, .max_groups_z = UINT16_MAX, .shared_bytes = number(&q, CL_DEVICE_LOCAL_MEM_SIZE, 8), .f16_storage = 1,
+        .max_workgroup = number(&q, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t)), .max_workgroup_x = sizes[0],
+        .max_groups_x = INT32_MAX,
+        .max_groups_y = UINT16_MAX, .max_groups_z = UINT16_MAX, .shared_bytes = number(&q, CL_DEVICE_LOCAL_MEM_SIZE, 8),
+        .f16_storage = 1,
         .u8_storage = 1, .i8_arithmetic = 1, .unified_memory = facts->shares, .host_visible = facts->shares,
         .timestamps = 1, .dispatch_base = 1, .compute_units = units,
         .gflops = software ? 8 * units : HDI_MAX(units * mhz * 128 / 1000, UINT64_C(100)),
@@ -196,7 +209,9 @@ uint32_t hdcl_list(const hdcl_cl *cl, hdcl_facts *out_facts, hdi_found *out_foun
     for (cl_uint i = 0; i < platform_count && i < HDI_COUNT(platforms); i++) {
         cl_device_id devices[16];
         if (hdcl_fault(HDCL_FN_GetDeviceIDs) != CL_SUCCESS ||
-            cl->GetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, HDI_COUNT(devices), devices, &device_count) != CL_SUCCESS) continue;
+            cl->GetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, HDI_COUNT(devices), devices, &device_count) !=
+                CL_SUCCESS)
+            continue;
         for (cl_uint k = 0; k < device_count && k < HDI_COUNT(devices) && count < room; k++) {
             hdcl_facts facts = { .platform = platforms[i], .id = devices[k] };
             hdi_found *found = &out_found[count];
@@ -220,6 +235,7 @@ void hdcl_probe(const hdi_host *host, hdi_probe *out_probe) {
     const char *reason = hdcl_load(&cl, &mend);
     if (!reason) out_probe->found_count = hdcl_list(&cl, facts, out_probe->found, HDI_COUNT(facts));
     if (out_probe->found_count) return;
-    snprintf(out_probe->reason, sizeof out_probe->reason, "%s", reason ? reason : "no OpenCL device of version 1.2 or newer");
+    snprintf(out_probe->reason, sizeof out_probe->reason, "%s",
+             reason ? reason : "no OpenCL device of version 1.2 or newer");
     snprintf(out_probe->mend, sizeof out_probe->mend, "%s", mend);
 }

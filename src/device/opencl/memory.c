@@ -1,5 +1,5 @@
-/* memory.c: buffers. By fine-grained SVM a buffer's memory is the host's own; else the host has a copy of what it wants to
- * see, and submit.c carries it over. */
+/* memory.c: buffers. By fine-grained SVM a buffer's memory is the host's own; else the host has a copy of what it wants
+ * to see, and submit.c carries it over. */
 #include "device/opencl/cl.h"
 
 void hdcl_memory_end(hdi_backend_device *device, hdi_used *used) {
@@ -19,7 +19,8 @@ static bool clear(hdi_backend_device *device, hdi_memory *memory) {
         memset(memory->host, 0, (size_t)memory->bytes);
         return true;
     }
-    return HDCL_CALL(device, EnqueueFillBuffer, device->queue, memory->buffer, &zero, 1, 0, (size_t)memory->bytes, 0, NULL, NULL);
+    return HDCL_CALL(device, EnqueueFillBuffer, device->queue, memory->buffer, &zero, 1, 0, (size_t)memory->bytes, 0,
+                     NULL, NULL);
 }
 
 /* Memory that host and device share, or NULL. */
@@ -50,7 +51,8 @@ hd_status hdcl_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
         fits = memory->host != NULL;
     }
     if (fits)
-        memory->buffer = HDCL_MAKE(device, CreateBuffer, device->context, CL_MEM_READ_WRITE | (memory->shared ? CL_MEM_USE_HOST_PTR : 0u),
+        memory->buffer = HDCL_MAKE(device, CreateBuffer, device->context,
+                                   CL_MEM_READ_WRITE | (memory->shared ? CL_MEM_USE_HOST_PTR : 0u),
                                    (size_t)memory->bytes, memory->shared ? memory->host : NULL);
     if (!memory->buffer || !clear(device, memory)) {
         hd_status status = hdcl_fail(device, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);

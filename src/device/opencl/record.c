@@ -1,6 +1,6 @@
-/* record.c: submissions that are made again and again, as command buffers (cl_khr_command_buffer) where the driver has them and
- * host and device share their memory: then a replay is one call. What cannot be recorded is handed over command by command,
- * as ever. */
+/* record.c: submissions that are made again and again, as command buffers (cl_khr_command_buffer) where the driver has
+ * them and host and device share their memory: then a replay is one call. What cannot be recorded is handed over
+ * command by command, as ever. */
 #include "device/opencl/cl.h"
 
 static hdi_any_function look_up(const void *from, const char *name) {
@@ -12,7 +12,8 @@ static hdi_any_function look_up(const void *from, const char *name) {
 }
 
 void hdcl_load_recording(hdi_backend_device *device) {
-    if (device->facts.records) device->facts.records = !hdi_functions_load(&hdcl_api, HDCL_PLATFORM, look_up, device, &device->cl);
+    if (device->facts.records)
+        device->facts.records = !hdi_functions_load(&hdcl_api, HDCL_PLATFORM, look_up, device, &device->cl);
 }
 
 bool hdcl_can_record(const hdi_backend_device *device, const hdi_submission *submission) {
@@ -26,8 +27,8 @@ bool hdcl_can_record(const hdi_backend_device *device, const hdi_submission *sub
 
 enum { NO_POINT = UINT16_MAX }; /* fewer commands are recorded */
 
-/* Each command waits for the one before it, as on the queue; each dispatch has a kernel object of its own, as PoCL 3.1 forgets
- * a recorded kernel's arguments once others are set. */
+/* Each command waits for the one before it, as on the queue; each dispatch has a kernel object of its own, as PoCL 3.1
+ * forgets a recorded kernel's arguments once others are set. */
 static bool record_command(hdi_backend_device *device, const hdi_submission *submission, const hdi_cmd *cmd,
                            hdcl_command_buffer *buffer, cl_uint *point) {
     hdcl_command_buffer_khr commands = buffer->commands;
@@ -45,7 +46,8 @@ static bool record_command(hdi_backend_device *device, const hdi_submission *sub
                          waits ? &before : NULL, point, NULL);
     }
     case HDI_CMD_COPY: {
-        const hdcl_range from = hdcl_range_of(submission, cmd->as.copy.from), to = hdcl_range_of(submission, cmd->as.copy.to);
+        const hdcl_range from = hdcl_range_of(submission, cmd->as.copy.from),
+                         to = hdcl_range_of(submission, cmd->as.copy.to);
         return HDCL_CALL(device, CommandCopyBufferKHR, commands, NULL, from.memory->buffer, to.memory->buffer,
                          from.offset, to.offset, to.bytes, waits, waits ? &before : NULL, point, NULL);
     }
@@ -58,16 +60,19 @@ static bool record_command(hdi_backend_device *device, const hdi_submission *sub
     }
 }
 
-hd_status hdcl_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer, hd_error *error) {
+hd_status hdcl_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer,
+                      hd_error *error) {
     const hdi_cmds *cmds = submission->cmds;
     const cl_ulong properties[] = { HDCL_COMMAND_BUFFER_FLAGS, HDCL_COMMAND_BUFFER_SIMULTANEOUS, 0 };
     hdcl_command_buffer *buffer = HDI_OBJECT(out_buffer, hdcl_command_buffer, base);
-    if (!hdi_grow(device->host->allocator, &buffer->kernels, &buffer->kernel_capacity, cmds->cmd_count, sizeof *buffer->kernels))
+    if (!hdi_grow(device->host->allocator, &buffer->kernels, &buffer->kernel_capacity, cmds->cmd_count,
+                  sizeof *buffer->kernels))
         return hdcl_no_memory(error, "a recording");
     buffer->commands = HDCL_MAKE(device, CreateCommandBufferKHR, 1, &device->queue, properties);
     bool fine = buffer->commands != NULL;
     cl_uint point = NO_POINT;
-    for (uint32_t i = 0; i < cmds->cmd_count && fine; i++) fine = record_command(device, submission, &cmds->cmds[i], buffer, &point);
+    for (uint32_t i = 0; i < cmds->cmd_count && fine; i++)
+        fine = record_command(device, submission, &cmds->cmds[i], buffer, &point);
     fine = fine && HDCL_CALL(device, FinalizeCommandBufferKHR, buffer->commands);
     return fine ? HD_OK : HD_STATUS_UNSUPPORTED; /* no failure of the device's */
 }
@@ -75,6 +80,7 @@ hd_status hdcl_record(hdi_backend_device *device, const hdi_submission *submissi
 void hdcl_record_end(hdi_backend_device *device, hdi_command_buffer *ended) {
     hdcl_command_buffer *buffer = HDI_OBJECT(ended, hdcl_command_buffer, base);
     if (buffer->commands && !device->abandoned) device->cl.ReleaseCommandBufferKHR(buffer->commands);
-    for (uint32_t i = 0; i < buffer->kernel_count && !device->abandoned; i++) device->cl.ReleaseKernel(buffer->kernels[i]);
+    for (uint32_t i = 0; i < buffer->kernel_count && !device->abandoned; i++)
+        device->cl.ReleaseKernel(buffer->kernels[i]);
     hdi_free(device->host->allocator, buffer->kernels, buffer->kernel_capacity * sizeof *buffer->kernels);
 }

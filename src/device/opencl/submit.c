@@ -1,5 +1,5 @@
-/* submit.c: commands become calls on the in-order queue, each time anew where record.c has no recording of them; an event at
- * the end tells when the ticket is done. */
+/* submit.c: commands become calls on the in-order queue, each time anew where record.c has no recording of them; an
+ * event at the end tells when the ticket is done. */
 #include "device/opencl/cl.h"
 #include <stdio.h>
 
@@ -11,21 +11,23 @@ hdcl_range hdcl_range_of(const hdi_submission *submission, hdi_range at) {
 }
 
 /* ---- the host's copies ----
- * Where host and device do not share memory, what the host sees is a copy. It goes to the buffer before the first command and
- * comes back behind the last one: a driver may take the host's bytes as soon as it is asked to, so that carrying them between
- * two commands could put old ones over what the first of them writes. */
+ * Where host and device do not share memory, what the host sees is a copy. It goes to the buffer before the first
+ * command and comes back behind the last one: a driver may take the host's bytes as soon as it is asked to, so that
+ * carrying them between two commands could put old ones over what the first of them writes. */
 
 typedef enum direction { TO_DEVICE, TO_HOST } direction;
 
 /* Is it carried already, in this pass? */
 static bool was_carried(const hdi_backend_device *device, hdi_memory *memory, const hdcl_range *r) {
     const hdcl_carried *last = &memory->carried;
-    if (last->pass == device->passes && last->offset <= r->offset && r->offset + r->bytes <= last->offset + last->bytes) return true;
+    if (last->pass == device->passes && last->offset <= r->offset && r->offset + r->bytes <= last->offset + last->bytes)
+        return true;
     memory->carried = (hdcl_carried){ device->passes, r->offset, r->bytes };
     return false;
 }
 
-static bool carry(hdi_backend_device *device, const hdi_submission *submission, hdi_range at, direction way, uint64_t ticket) {
+static bool carry(hdi_backend_device *device, const hdi_submission *submission, hdi_range at, direction way,
+                  uint64_t ticket) {
     const hdcl_range r = hdcl_range_of(submission, at);
     hdi_memory *memory = r.memory;
     if (!memory->host || memory->shared) return true;
@@ -37,7 +39,8 @@ static bool carry(hdi_backend_device *device, const hdi_submission *submission, 
     if (way == TO_DEVICE)
         return HDCL_CALL(device, EnqueueWriteBuffer, device->queue, memory->buffer, CL_FALSE, r.offset, r.bytes, host,
                          0, NULL, NULL);
-    return HDCL_CALL(device, EnqueueReadBuffer, device->queue, memory->buffer, CL_FALSE, r.offset, r.bytes, host, 0, NULL, NULL);
+    return HDCL_CALL(device, EnqueueReadBuffer, device->queue, memory->buffer, CL_FALSE, r.offset, r.bytes, host, 0,
+                     NULL, NULL);
 }
 
 /* Carries all that the commands read (what they write may be written in part), or all that they wrote. */
@@ -53,7 +56,8 @@ static bool carry_all(hdi_backend_device *device, const hdi_submission *submissi
         if (cmd->kind != HDI_CMD_DISPATCH) continue;
         const hdi_binding *bindings = &cmds->bindings[cmd->as.dispatch.binding_first];
         for (uint32_t k = 0; k < cmd->as.dispatch.binding_count && fine; k++)
-            if (way == TO_DEVICE || bindings[k].access & HDI_WRITE) fine = carry(device, submission, bindings[k].range, way, ticket);
+            if (way == TO_DEVICE || bindings[k].access & HDI_WRITE)
+                fine = carry(device, submission, bindings[k].range, way, ticket);
     }
     return fine;
 }
@@ -78,7 +82,9 @@ bool hdcl_set_arguments(hdi_backend_device *device, const hdi_submission *submis
     uint32_t words[3 + HDI_MAX_PUSH_WORDS + 4 * HDI_SPIRV_MAX_BINDINGS] = { 0 }, at = 3 + printed->push_words;
     const uint32_t given = submission->cmds->kernels[cmd->as.dispatch.kernel].push_bytes / 4;
     memcpy(words, cmd->as.dispatch.first, 3 * sizeof *words);
-    if (given) memcpy(words + 3, submission->cmds->push + cmd->as.dispatch.push_first, HDI_MIN(given, printed->push_words) * sizeof *words);
+    if (given)
+        memcpy(words + 3, submission->cmds->push + cmd->as.dispatch.push_first,
+               HDI_MIN(given, printed->push_words) * sizeof *words);
     for (uint32_t i = 0; i < printed->buffer_count; i++) {
         const hdcl_range r = hdcl_range_of(submission, bindings[printed->buffers[i]].range);
         words[at++] = (uint32_t)r.offset;
@@ -105,7 +111,8 @@ static bool dispatch(hdi_backend_device *device, const hdi_submission *submissio
     size_t global[3], local[3];
     hdcl_grid(cmd, loaded, global, local);
     return hdcl_set_arguments(device, submission, cmd, loaded, loaded->kernel) &&
-           HDCL_CALL(device, EnqueueNDRangeKernel, device->queue, loaded->kernel, 3, NULL, global, local, 0, NULL, NULL);
+           HDCL_CALL(device, EnqueueNDRangeKernel, device->queue, loaded->kernel, 3, NULL, global, local, 0, NULL,
+                     NULL);
 }
 
 /* ---- jobs ---- */
@@ -122,7 +129,8 @@ static void end_job(hdi_backend_device *device, hdcl_job *job) {
 void hdcl_end_jobs(hdi_backend_device *device) {
     for (int i = 0; i < HDCL_JOBS; i++) {
         end_job(device, &device->jobs[i]);
-        hdi_free(device->host->allocator, device->jobs[i].marks, device->jobs[i].mark_capacity * sizeof *device->jobs[i].marks);
+        hdi_free(device->host->allocator, device->jobs[i].marks,
+                 device->jobs[i].mark_capacity * sizeof *device->jobs[i].marks);
     }
 }
 
@@ -143,7 +151,8 @@ static hd_status next_job(hdi_backend_device *device, uint64_t ticket, const hdi
 }
 
 static bool mark(hdi_backend_device *device, hdcl_job *job) {
-    return HDCL_CALL(device, EnqueueMarkerWithWaitList, device->queue, 0, NULL, &job->marks[job->mark_count]) && ++job->mark_count;
+    return HDCL_CALL(device, EnqueueMarkerWithWaitList, device->queue, 0, NULL, &job->marks[job->mark_count]) &&
+           ++job->mark_count;
 }
 
 static bool enqueue(hdi_backend_device *device, const hdi_submission *submission, hdcl_job *job) {
@@ -153,7 +162,8 @@ static bool enqueue(hdi_backend_device *device, const hdi_submission *submission
         switch (cmd->kind) {
         case HDI_CMD_DISPATCH: fine = dispatch(device, submission, cmd); break;
         case HDI_CMD_COPY: {
-            const hdcl_range from = hdcl_range_of(submission, cmd->as.copy.from), to = hdcl_range_of(submission, cmd->as.copy.to);
+            const hdcl_range from = hdcl_range_of(submission, cmd->as.copy.from),
+                             to = hdcl_range_of(submission, cmd->as.copy.to);
             fine = copy(device, &from, &to);
             break;
         }
@@ -174,12 +184,13 @@ static bool enqueue(hdi_backend_device *device, const hdi_submission *submission
            HDCL_CALL(device, Flush, device->queue);
 }
 
-/* A submission failed on the way. What was handed over before may still use the caller's memory: it is waited for; where even
- * that fails the device is given up. */
+/* A submission failed on the way. What was handed over before may still use the caller's memory: it is waited for;
+ * where even that fails the device is given up. */
 static void settle(hdi_backend_device *device, hdcl_job *job) {
     hd_error ignored = { 0 };
     bool marked = job->done || HDCL_CALL(device, EnqueueMarkerWithWaitList, device->queue, 0, NULL, &job->done);
-    if (!marked || !HDCL_CALL(device, Flush, device->queue) || hdcl_wait(device, job->ticket, device->host->wait_ns, &ignored)) {
+    if (!marked || !HDCL_CALL(device, Flush, device->queue) ||
+        hdcl_wait(device, job->ticket, device->host->wait_ns, &ignored)) {
         device->abandoned = true;
         hdi_loss_note(&device->loss, hdcl_last.result, "in %s, when a submission that had failed was waited for",
                       hdcl_function_get(hdcl_last.function)->name);
@@ -206,7 +217,8 @@ hd_status hdcl_submit(hdi_backend_device *device, hdi_submission *submission, ui
     hdi_command_buffer *buffer = NULL;
     if (hdcl_can_record(device, submission)) hdi_recording_get(&device->inflight, submission, &buffer, &recorded, NULL);
     if (buffer) buffer->used.last_ticket = ticket;
-    if (!(buffer ? replay(device, HDI_OBJECT(buffer, hdcl_command_buffer, base), job) : enqueue(device, submission, job))) {
+    if (!(buffer ? replay(device, HDI_OBJECT(buffer, hdcl_command_buffer, base), job)
+                 : enqueue(device, submission, job))) {
         status = hdcl_fail(device, error, "a submission of %u commands", submission->cmds->cmd_count);
         settle(device, job);
         return status;
@@ -227,7 +239,8 @@ hd_status hdcl_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
     if (!HDCL_CALL(device, GetEventInfo, job->done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL))
         return hdcl_fail(device, error, "submission %llu", (unsigned long long)ticket);
     if (state < 0) {
-        hdi_loss_note(&device->loss, state, "in submission %llu, which failed on the device (%d)", (unsigned long long)ticket, (int)state);
+        hdi_loss_note(&device->loss, state, "in submission %llu, which failed on the device (%d)",
+                      (unsigned long long)ticket, (int)state);
         return hdcl_lost(device, error);
     }
     *out_done = state == CL_COMPLETE;
@@ -236,7 +249,8 @@ hd_status hdcl_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
 }
 
 hd_status hdcl_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
-    return hdi_wait_by_looks(device, &device->found, hdcl_poll, ticket, device->jobs[ticket % HDCL_JOBS].begun_ns, timeout_ns, error);
+    return hdi_wait_by_looks(device, &device->found, hdcl_poll, ticket, device->jobs[ticket % HDCL_JOBS].begun_ns,
+                             timeout_ns, error);
 }
 
 bool hdcl_rest(hdi_backend_device *device) {
@@ -255,7 +269,8 @@ bool hdcl_rest(hdi_backend_device *device) {
     }
 }
 
-hd_status hdcl_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error) {
+hd_status hdcl_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room,
+                       uint32_t *out_count, hd_error *error) {
     const hdcl_job *job = &device->jobs[ticket % HDCL_JOBS];
     if (job->ticket != ticket)
         return hdi_fail_native(error, HD_STATUS_WRONG_STATE, "opencl", 0, "the times of submission %llu are gone",

@@ -8,7 +8,8 @@
 hd_status hdvk_commands_get(hdi_backend_device *device, uint32_t queue, hdvk_commands **out_commands, hd_error *error) {
     hdvk_commands *commands = NULL;
     for (hdi_link *at = device->spare.previous; at != &device->spare && !commands; at = at->previous)
-        if (HDI_OBJECT(at, hdvk_commands, used.link)->queue == queue) commands = HDI_OBJECT(at, hdvk_commands, used.link);
+        if (HDI_OBJECT(at, hdvk_commands, used.link)->queue == queue)
+            commands = HDI_OBJECT(at, hdvk_commands, used.link);
     if (commands) {
         hdi_list_remove(&commands->used.link);
         device->spare_count--;
@@ -98,27 +99,32 @@ static hd_status need_buffers(hdi_backend_device *device, hdvk_commands *command
 }
 
 /* A pool that is large enough is emptied; another is made with room to grow, since spare ones serve other commands. */
-static hd_status need_sets(hdi_backend_device *device, hdvk_commands *commands, uint32_t sets, uint32_t bindings, hd_error *error) {
+static hd_status need_sets(hdi_backend_device *device, hdvk_commands *commands, uint32_t sets, uint32_t bindings,
+                           hd_error *error) {
     hdvk_vk *vk = &device->vk;
     if (!sets) return HD_OK;
     if (commands->pool && sets <= commands->pool_sets && bindings <= commands->pool_bindings) {
-        if (HDVK_CALL(vk, ResetDescriptorPool, vk->device, commands->pool, 0)) return hdvk_fail(vk, error, "emptying a descriptor pool");
+        if (HDVK_CALL(vk, ResetDescriptorPool, vk->device, commands->pool, 0))
+            return hdvk_fail(vk, error, "emptying a descriptor pool");
         return HD_OK;
     }
     HDVK_END(vk, DestroyDescriptorPool, commands->pool);
     commands->pool = VK_NULL_HANDLE;
     commands->pool_sets = sets + sets / 2;
     commands->pool_bindings = bindings + bindings / 2;
-    const VkDescriptorPoolSize size = { .type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, .descriptorCount = commands->pool_bindings };
+    const VkDescriptorPoolSize size = { .type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                        .descriptorCount = commands->pool_bindings };
     const VkDescriptorPoolCreateInfo info = {
-        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = commands->pool_sets, .poolSizeCount = 1, .pPoolSizes = &size,
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = commands->pool_sets, .poolSizeCount = 1,
+        .pPoolSizes = &size,
     };
     if (HDVK_CALL(vk, CreateDescriptorPool, vk->device, &info, NULL, &commands->pool) == VK_SUCCESS) return HD_OK;
     commands->pool = VK_NULL_HANDLE;
     return hdvk_fail(vk, error, "a pool of %u descriptor sets", commands->pool_sets);
 }
 
-static hd_status need_queries(hdi_backend_device *device, hdvk_timestamps *timestamps, uint32_t count, hd_error *error) {
+static hd_status need_queries(hdi_backend_device *device, hdvk_timestamps *timestamps, uint32_t count,
+                              hd_error *error) {
     hdvk_vk *vk = &device->vk;
     if (count <= timestamps->capacity) return HD_OK;
     HDVK_END(vk, DestroyQueryPool, timestamps->queries);
@@ -162,7 +168,8 @@ static void barrier(const encoder *e, bool host) {
         .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER, .srcAccessMask = writes,
         .dstAccessMask = host ? (VkAccessFlags)(VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT) : reads | writes,
     };
-    e->device->vk.CmdPipelineBarrier(e->buffer, stages, host ? VK_PIPELINE_STAGE_HOST_BIT : stages, 0, 1, &memory, 0, NULL, 0, NULL);
+    e->device->vk.CmdPipelineBarrier(e->buffer, stages, host ? VK_PIPELINE_STAGE_HOST_BIT : stages, 0, 1, &memory, 0,
+                                     NULL, 0, NULL);
 }
 
 /* A barrier among dispatches only. It names storage buffers alone where the driver can tell them from other reads, so
@@ -172,11 +179,14 @@ static void compute_barrier(const encoder *e) {
     if (e->device->facts.features.sync2.synchronization2 && vk->CmdPipelineBarrier2) {
         const VkMemoryBarrier2 memory = {
             .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
-            .srcStageMask = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, .srcAccessMask = VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT,
+            .srcStageMask = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT,
+            .srcAccessMask = VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT,
             .dstStageMask = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT,
             .dstAccessMask = VK_ACCESS_2_SHADER_STORAGE_READ_BIT | VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT,
         };
-        const VkDependencyInfo info = { .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO, .memoryBarrierCount = 1, .pMemoryBarriers = &memory };
+        const VkDependencyInfo info = { .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
+                                        .memoryBarrierCount = 1,
+                                        .pMemoryBarriers = &memory };
         vk->CmdPipelineBarrier2(e->buffer, &info);
         return;
     }
@@ -207,9 +217,11 @@ static hd_status begin_piece(encoder *e, hd_error *error) {
     e->buffer = e->commands->buffers[e->piece++];
     e->bound = VK_NULL_HANDLE;
     e->pushed = NULL;
-    if (HDVK_CALL(vk, BeginCommandBuffer, e->buffer, &info)) return hdvk_fail(vk, error, "beginning piece %u", e->piece);
+    if (HDVK_CALL(vk, BeginCommandBuffer, e->buffer, &info))
+        return hdvk_fail(vk, error, "beginning piece %u", e->piece);
     barrier(e, false);
-    if (e->piece == 1 && e->timestamps) vk->CmdResetQueryPool(e->buffer, e->timestamps->queries, 0, e->timestamps->mark_count + 1);
+    if (e->piece == 1 && e->timestamps)
+        vk->CmdResetQueryPool(e->buffer, e->timestamps->queries, 0, e->timestamps->mark_count + 1);
     open_label(e);
     return HD_OK;
 }
@@ -218,7 +230,8 @@ static hd_status end_piece(encoder *e, bool last, hd_error *error) {
     hdvk_vk *vk = &e->device->vk;
     close_label(e);
     if (last) {
-        if (e->timestamps) vk->CmdWriteTimestamp(e->buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, e->timestamps->queries, e->mark);
+        if (e->timestamps)
+            vk->CmdWriteTimestamp(e->buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, e->timestamps->queries, e->mark);
         barrier(e, true);
     }
     if (HDVK_CALL(vk, EndCommandBuffer, e->buffer)) return hdvk_fail(vk, error, "ending piece %u", e->piece);
@@ -239,7 +252,8 @@ static hd_status bind_buffers(const encoder *e, const hdi_cmd *cmd, VkPipelineLa
         .descriptorSetCount = 1, .pSetLayouts = &e->device->set_layouts[count],
     };
     VkDescriptorSet set;
-    if (HDVK_CALL(vk, AllocateDescriptorSets, vk->device, &info, &set)) return hdvk_fail(vk, error, "a set of %u buffers", count);
+    if (HDVK_CALL(vk, AllocateDescriptorSets, vk->device, &info, &set))
+        return hdvk_fail(vk, error, "a set of %u buffers", count);
     VkDescriptorBufferInfo buffers[HDI_MAX_BINDINGS];
     for (uint32_t i = 0; i < count; i++) {
         const hdi_range *range = &e->submission->cmds->bindings[cmd->as.dispatch.binding_first + i].range;
@@ -265,14 +279,16 @@ static hd_status encode_dispatch(encoder *e, const hdi_cmd *cmd, hd_error *error
     if (e->bound != kernel->pipeline) vk->CmdBindPipeline(e->buffer, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
     e->bound = kernel->pipeline;
     const uint32_t *push = e->submission->cmds->push + cmd->as.dispatch.push_first;
-    const bool pushed = e->pushed && e->pushed_layout == kernel->layout && memcmp(e->pushed, push, kernel->push_bytes) == 0;
+    const bool pushed =
+        e->pushed && e->pushed_layout == kernel->layout && memcmp(e->pushed, push, kernel->push_bytes) == 0;
     if (kernel->push_bytes && !pushed)
         vk->CmdPushConstants(e->buffer, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel->push_bytes,
                              push);
     e->pushed = push;
     e->pushed_layout = kernel->layout;
     const uint32_t *first = cmd->as.dispatch.first, *groups = cmd->as.dispatch.groups;
-    if (first[0] | first[1] | first[2]) vk->CmdDispatchBase(e->buffer, first[0], first[1], first[2], groups[0], groups[1], groups[2]);
+    if (first[0] | first[1] | first[2])
+        vk->CmdDispatchBase(e->buffer, first[0], first[1], first[2], groups[0], groups[1], groups[2]);
     else vk->CmdDispatch(e->buffer, groups[0], groups[1], groups[2]);
     return HD_OK;
 }
@@ -295,7 +311,8 @@ static void encode_mark(encoder *e, const hdi_cmd *cmd) {
     e->label = e->submission->cmds->labels[cmd->as.mark.label];
     open_label(e);
     if (e->timestamps)
-        e->device->vk.CmdWriteTimestamp(e->buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, e->timestamps->queries, e->mark);
+        e->device->vk.CmdWriteTimestamp(e->buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, e->timestamps->queries,
+                                        e->mark);
     e->mark++;
 }
 
@@ -359,7 +376,8 @@ hd_status hdvk_encode_zeroing(hdi_backend_device *device, hdvk_commands *command
     return status;
 }
 
-hd_status hdvk_encode_ends(hdi_backend_device *device, hdvk_commands *commands, hdvk_timestamps *timestamps, hd_error *error) {
+hd_status hdvk_encode_ends(hdi_backend_device *device, hdvk_commands *commands, hdvk_timestamps *timestamps,
+                           hd_error *error) {
     hdvk_vk *vk = &device->vk;
     hd_status status = need_buffers(device, commands, 2, error);
     if (status == HD_OK) status = need_queries(device, timestamps, 2, error);
@@ -384,8 +402,10 @@ hd_status hdvk_record(hdi_backend_device *device, const hdi_submission *submissi
     hdvk_command_buffer *buffer = HDI_OBJECT(out_buffer, hdvk_command_buffer, base);
     const hd_status status = hdvk_commands_get(device, submission->queue, &buffer->commands, error);
     if (status != HD_OK) return status;
-    hdvk_timestamps *timestamps = submission->timestamps && device->facts.found.caps.timestamps ? &buffer->timestamps : NULL;
-    return encode(device, submission, VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT, buffer->commands, timestamps, error);
+    hdvk_timestamps *timestamps =
+        submission->timestamps && device->facts.found.caps.timestamps ? &buffer->timestamps : NULL;
+    return encode(device, submission, VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT, buffer->commands, timestamps,
+                  error);
 }
 
 void hdvk_record_end(hdi_backend_device *device, hdi_command_buffer *ended) {

@@ -43,19 +43,25 @@ void hdvk_features_link(const hdvk_facts *facts, hdvk_features *features) {
     features->core.pNext = NULL;
     VkBaseOutStructure *tail = (VkBaseOutStructure *)(void *)&features->core;
     chain(&tail, &features->storage16, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES);
-    if (HDVK_HAS(facts, STORAGE8)) chain(&tail, &features->storage8, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES);
+    if (HDVK_HAS(facts, STORAGE8))
+        chain(&tail, &features->storage8, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES);
     if (HDVK_HAS(facts, FLOAT16_INT8))
         chain(&tail, &features->float16_int8, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES);
-    if (HDVK_HAS(facts, TIMELINE)) chain(&tail, &features->timeline, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES);
+    if (HDVK_HAS(facts, TIMELINE))
+        chain(&tail, &features->timeline, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES);
     if (HDVK_HAS(facts, MEMORY_MODEL))
         chain(&tail, &features->memory_model, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES);
     if (HDVK_HAS(facts, SUBGROUP_TYPES))
-        chain(&tail, &features->subgroup_types, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES);
-    if (HDVK_HAS(facts, DOT)) chain(&tail, &features->dot, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES);
+        chain(&tail, &features->subgroup_types,
+              VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES);
+    if (HDVK_HAS(facts, DOT))
+        chain(&tail, &features->dot, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES);
     if (HDVK_HAS(facts, SUBGROUP_SIZE))
         chain(&tail, &features->subgroup_size, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES);
-    if (HDVK_HAS(facts, SYNC2)) chain(&tail, &features->sync2, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SYNCHRONIZATION_2_FEATURES);
-    if (HDVK_HAS(facts, MAINTENANCE4)) chain(&tail, &features->maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES);
+    if (HDVK_HAS(facts, SYNC2))
+        chain(&tail, &features->sync2, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SYNCHRONIZATION_2_FEATURES);
+    if (HDVK_HAS(facts, MAINTENANCE4))
+        chain(&tail, &features->maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES);
     if (HDVK_HAS(facts, MATRIX)) chain(&tail, &features->matrix, HDVK_MATRIX_FEATURES_TYPE);
     if (HDVK_HAS(facts, MATRIX2)) chain(&tail, &features->matrix2, HDVK_MATRIX2_FEATURES_TYPE);
     if (HDVK_HAS(facts, FAULT)) chain(&tail, &features->fault, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT);
@@ -65,7 +71,8 @@ void hdvk_features_link(const hdvk_facts *facts, hdvk_features *features) {
 static void keep_features(hdvk_features *f) {
     const VkPhysicalDeviceFeatures all = f->core.features;
     f->core.features = (VkPhysicalDeviceFeatures){ .shaderInt16 = all.shaderInt16, .shaderInt64 = all.shaderInt64 };
-    f->storage16.uniformAndStorageBuffer16BitAccess = f->storage16.storagePushConstant16 = f->storage16.storageInputOutput16 = VK_FALSE;
+    f->storage16.uniformAndStorageBuffer16BitAccess = f->storage16.storagePushConstant16 =
+        f->storage16.storageInputOutput16 = VK_FALSE;
     f->storage8.uniformAndStorageBuffer8BitAccess = f->storage8.storagePushConstant8 = VK_FALSE;
     f->memory_model.vulkanMemoryModelAvailabilityVisibilityChains = VK_FALSE;
     f->matrix.cooperativeMatrixRobustBufferAccess = VK_FALSE;
@@ -82,15 +89,21 @@ static void link_properties(const hdvk_facts *facts, properties *p) {
     if (HDVK_HAS(facts, DRIVER)) chain(&tail, &p->driver, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES);
     if (HDVK_HAS(facts, SUBGROUP_SIZE))
         chain(&tail, &p->subgroup_size, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
-    if (HDVK_HAS(facts, DOT)) chain(&tail, &p->dot, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES);
-    if (HDVK_HAS(facts, MAINTENANCE4)) chain(&tail, &p->maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES);
-    if (HDVK_HAS(facts, FLOAT_CONTROLS)) chain(&tail, &p->floats, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES);
+    if (HDVK_HAS(facts, DOT))
+        chain(&tail, &p->dot, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES);
+    if (HDVK_HAS(facts, MAINTENANCE4))
+        chain(&tail, &p->maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES);
+    if (HDVK_HAS(facts, FLOAT_CONTROLS))
+        chain(&tail, &p->floats, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES);
     if (HDVK_HAS(facts, PCI)) chain(&tail, &p->pci, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT);
-    if (HDVK_HAS(facts, SM_COUNT)) chain(&tail, &p->sm, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV);
-    if (HDVK_HAS(facts, CORE_COUNT)) chain(&tail, &p->cores, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD);
+    if (HDVK_HAS(facts, SM_COUNT))
+        chain(&tail, &p->sm, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV);
+    if (HDVK_HAS(facts, CORE_COUNT))
+        chain(&tail, &p->cores, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD);
 }
 
-static hd_status read_extensions(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *facts, hd_error *error) {
+static hd_status read_extensions(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *facts,
+                                 hd_error *error) {
     uint32_t count = 0, capacity = 0;
     VkExtensionProperties *list = NULL;
     hd_status status = HD_OK;
@@ -115,8 +128,8 @@ static hd_status read_extensions(const hdi_host *host, hdvk_vk *vk, VkPhysicalDe
     return status;
 }
 
-/* The first family that computes, and queues beside it that move data: two of a family that does only that, else further ones of
- * the computing family. Where such a family has one queue only, it takes both ways. */
+/* The first family that computes, and queues beside it that move data: two of a family that does only that, else
+ * further ones of the computing family. Where such a family has one queue only, it takes both ways. */
 static void read_families(hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *facts) {
     VkQueueFamilyProperties families[32];
     uint32_t count = HDI_COUNT(families), compute = HDI_NO_INDEX, transfer = HDI_NO_INDEX;
@@ -130,7 +143,8 @@ static void read_families(hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *fa
         if (moves == VK_QUEUE_TRANSFER_BIT && transfer == HDI_NO_INDEX) transfer = i;
     }
     const bool feigned = (hdvk_hidden() & HDVK_FEIGN_QUEUES) != 0;
-    if (transfer == HDI_NO_INDEX && compute != HDI_NO_INDEX && (feigned || families[compute].queueCount > 1)) transfer = compute;
+    if (transfer == HDI_NO_INDEX && compute != HDI_NO_INDEX && (feigned || families[compute].queueCount > 1))
+        transfer = compute;
     for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++) {
         const uint32_t family = i == HDI_QUEUE_COMPUTE ? compute : transfer,
                        before = i == HDI_QUEUE_COMPUTE ? 0 : i - (transfer != compute);
@@ -141,7 +155,8 @@ static void read_families(hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *fa
     }
 }
 
-static hd_status read_matrix(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *facts, hd_error *error) {
+static hd_status read_matrix(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *facts,
+                             hd_error *error) {
     uint32_t count = 0, capacity = 0;
     hdvk_matrix_properties *list = NULL;
     hd_status status = HD_OK;
@@ -167,12 +182,14 @@ static hd_status read_matrix(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice
 static bool divides(uint32_t granularity, uint32_t length) { return granularity > 0 && length % granularity == 0; }
 
 /* Matrices of a whole workgroup, in the steps that matmul_tensor's tiles have. */
-static hd_status read_workgroup_matrix(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *facts, hd_error *error) {
+static hd_status read_workgroup_matrix(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *facts,
+                                       hd_error *error) {
     const hdvk_matrix2_features *f = &facts->features.matrix2;
     uint32_t count = 0, capacity = 0;
     hdvk_matrix2_properties *list = NULL;
     hd_status status = HD_OK;
-    const bool offered = facts->found.caps.matrix_f16 && f->workgroupScope && f->flexibleDimensions && f->tensorAddressing;
+    const bool offered =
+        facts->found.caps.matrix_f16 && f->workgroupScope && f->flexibleDimensions && f->tensorAddressing;
     if (!offered || !vk->GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV) return HD_OK;
     if (HDVK_CALL(vk, GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV, physical, &count, NULL) < 0)
         return hdvk_fail(vk, error, "counting matrix granularities");
@@ -193,7 +210,8 @@ static hd_status read_workgroup_matrix(const hdi_host *host, hdvk_vk *vk, VkPhys
     return status;
 }
 
-/* A window on a GPU's memory that is smaller is used up by a few programs; 256 MiB were common before it could be resized. */
+/* A window on a GPU's memory that is smaller is used up by a few programs; 256 MiB were common before it could be
+ * resized. */
 #define SLIVER_BYTES (UINT64_C(128) << 20)
 
 /* No more types and heaps than the struct holds, and no type in a heap that is not there. */
@@ -223,7 +241,8 @@ static void fill_memory(const hdvk_facts *facts, hdi_caps *caps) {
         if ((row->propertyFlags & both) == both && !(hdvk_hidden() & HDVK_HIDE_UNIFIED) &&
             (type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || type == VK_PHYSICAL_DEVICE_TYPE_CPU))
             caps->unified_memory = 1;
-        if ((row->propertyFlags & both) == both && memory->memoryHeaps[row->heapIndex].size >= SLIVER_BYTES) caps->host_visible = 1;
+        if ((row->propertyFlags & both) == both && memory->memoryHeaps[row->heapIndex].size >= SLIVER_BYTES)
+            caps->host_visible = 1;
     }
     caps->host_visible |= caps->unified_memory;
 }
@@ -231,7 +250,8 @@ static void fill_memory(const hdvk_facts *facts, hdi_caps *caps) {
 static void fill_limits(const hdvk_facts *facts, const properties *p, hdi_caps *caps) {
     const VkPhysicalDeviceLimits *limits = &facts->properties.limits;
     caps->max_allocation_bytes = p->maintenance3.maxMemoryAllocationSize;
-    if (HDVK_HAS(facts, MAINTENANCE4)) caps->max_allocation_bytes = HDI_MIN(caps->max_allocation_bytes, p->maintenance4.maxBufferSize);
+    if (HDVK_HAS(facts, MAINTENANCE4))
+        caps->max_allocation_bytes = HDI_MIN(caps->max_allocation_bytes, p->maintenance4.maxBufferSize);
     caps->max_binding_bytes = limits->maxStorageBufferRange;
     caps->binding_align = HDI_MAX(limits->minStorageBufferOffsetAlignment, 4u);
     caps->max_bindings = HDI_MIN(limits->maxPerStageDescriptorStorageBuffers, limits->maxDescriptorSetStorageBuffers);
@@ -266,7 +286,8 @@ static void fill_units(const hdvk_facts *facts, const properties *p, hdi_caps *c
     }
 }
 
-/* NVIDIA's vkCmdCopyBuffer reaches a quarter of what a kernel does, which is the faster one from here on (docs/performance). */
+/* NVIDIA's vkCmdCopyBuffer reaches a quarter of what a kernel does, which is the faster one from here on
+ * (docs/performance). */
 #define SLOW_COPY_BYTES (UINT64_C(2) << 20)
 
 static void fill_caps(hdvk_facts *facts, const properties *p) {
@@ -291,7 +312,8 @@ static void fill_caps(hdvk_facts *facts, const properties *p) {
     caps->integer_dot = f->dot.shaderIntegerDotProduct && p->dot.integerDotProduct4x8BitPackedSignedAccelerated;
     caps->memory_model = f->memory_model.vulkanMemoryModel && f->memory_model.vulkanMemoryModelDeviceScope;
     caps->software = facts->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-    if (HDVK_HAS(facts, DRIVER) && p->driver.driverID == VK_DRIVER_ID_NVIDIA_PROPRIETARY) caps->copy_kernel_bytes = SLOW_COPY_BYTES;
+    if (HDVK_HAS(facts, DRIVER) && p->driver.driverID == VK_DRIVER_ID_NVIDIA_PROPRIETARY)
+        caps->copy_kernel_bytes = SLOW_COPY_BYTES;
 }
 
 void hdvk_one_queue(hdvk_facts *facts) {
@@ -303,10 +325,12 @@ static void fill_info(hdvk_facts *facts, const properties *p) {
     const VkPhysicalDeviceProperties *core = &facts->properties;
     /* The whole UUID goes into the id's last part: some drivers keep its first bytes the same for all devices. */
     const uint64_t hash = hdi_hash(HDI_HASH_START, p->id.deviceUUID, VK_UUID_SIZE);
-    snprintf(info->id, sizeof info->id, "vulkan:%04x-%04x-%08x", core->vendorID, core->deviceID, (uint32_t)(hash ^ hash >> 32));
+    snprintf(info->id, sizeof info->id, "vulkan:%04x-%04x-%08x", core->vendorID, core->deviceID,
+             (uint32_t)(hash ^ hash >> 32));
     snprintf(info->name, sizeof info->name, "%.127s", core->deviceName);
     snprintf(info->backend, sizeof info->backend, "vulkan");
-    if (HDVK_HAS(facts, DRIVER)) snprintf(info->driver, sizeof info->driver, "%.60s %.60s", p->driver.driverName, p->driver.driverInfo);
+    if (HDVK_HAS(facts, DRIVER))
+        snprintf(info->driver, sizeof info->driver, "%.60s %.60s", p->driver.driverName, p->driver.driverInfo);
     else snprintf(info->driver, sizeof info->driver, "version 0x%08x", core->driverVersion);
     if (HDVK_HAS(facts, PCI))
         snprintf(info->pci, sizeof info->pci, "%04x:%02x:%02x.%x", p->pci.pciDomain & 0xffffu, p->pci.pciBus & 0xffu,
@@ -323,14 +347,15 @@ static void fill_info(hdvk_facts *facts, const properties *p) {
     info->queues = facts->places[HDI_QUEUE_UPLOAD].family == HDI_NO_INDEX ? 1 : HDI_QUEUE_COUNT;
 }
 
-hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *out_facts, hd_error *error) {
+hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *out_facts,
+                          hd_error *error) {
     hdvk_facts *facts = out_facts;
     *facts = (hdvk_facts){ 0 };
     /* A device of version 1.0 knows none of the later questions. */
     vk->GetPhysicalDeviceProperties(physical, &facts->properties);
     if (facts->properties.apiVersion < VK_API_VERSION_1_1)
-        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED_VERSION, "vulkan", 0, "%.100s has Vulkan 1.0; 1.1 is needed",
-                               facts->properties.deviceName);
+        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED_VERSION, "vulkan", 0,
+                               "%.100s has Vulkan 1.0; 1.1 is needed", facts->properties.deviceName);
     hd_status status = read_extensions(host, vk, physical, facts, error);
     if (status != HD_OK) return status;
     properties p = { 0 };
@@ -344,7 +369,8 @@ hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice ph
     if (facts->places[HDI_QUEUE_COMPUTE].family == HDI_NO_INDEX)
         return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0, "%.100s has no queue that computes",
                                facts->properties.deviceName);
-    /* NVIDIA's driver keeps them when told to, and flushes them when not, though it offers neither (seen with 580.159). */
+    /* NVIDIA's driver keeps them when told to, and flushes them when not, though it offers neither (seen with
+     * 580.159). */
     facts->keeps_subnormals = HDVK_HAS(facts, FLOAT_CONTROLS) &&
                               (p.floats.shaderDenormPreserveFloat32 || facts->properties.vendorID == 0x10DE);
     fill_caps(facts, &p);

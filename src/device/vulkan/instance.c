@@ -39,7 +39,8 @@ static void list_free(const hdi_host *host, extension_list *list) {
     *list = (extension_list){ 0 };
 }
 
-static hd_status list_read(const hdi_host *host, hdvk_vk *vk, const char *layer, extension_list *out_list, hd_error *error) {
+static hd_status list_read(const hdi_host *host, hdvk_vk *vk, const char *layer, extension_list *out_list,
+                           hd_error *error) {
     uint32_t count = 0;
     if (HDVK_CALL(vk, EnumerateInstanceExtensionProperties, layer, &count, NULL) < 0)
         return hdvk_fail(vk, error, "counting instance extensions");
@@ -48,7 +49,8 @@ static hd_status list_read(const hdi_host *host, hdvk_vk *vk, const char *layer,
         return hdvk_no_memory(error);
     if (HDVK_CALL(vk, EnumerateInstanceExtensionProperties, layer, &count, out_list->items) < 0)
         return hdvk_fail(vk, error, "listing instance extensions");
-    out_list->count = HDI_MIN(count, out_list->capacity); /* with no room the call counts, and the list may have grown */
+    /* with no room the call counts, and the list may have grown */
+    out_list->count = HDI_MIN(count, out_list->capacity);
     return HD_OK;
 }
 
@@ -57,10 +59,12 @@ static hd_status find_layer(const hdi_host *host, hdvk_vk *vk, bool *out_found, 
     VkLayerProperties *layers = NULL;
     hd_status status = HD_OK;
     *out_found = false;
-    if (HDVK_CALL(vk, EnumerateInstanceLayerProperties, &count, NULL) < 0) return hdvk_fail(vk, error, "counting layers");
+    if (HDVK_CALL(vk, EnumerateInstanceLayerProperties, &count, NULL) < 0)
+        return hdvk_fail(vk, error, "counting layers");
     count = HDI_MIN(count, (uint32_t)HDVK_MOST_LISTED);
     if (!hdi_grow(host->allocator, &layers, &capacity, count, sizeof *layers)) return hdvk_no_memory(error);
-    if (HDVK_CALL(vk, EnumerateInstanceLayerProperties, &count, layers) < 0) status = hdvk_fail(vk, error, "listing layers");
+    if (HDVK_CALL(vk, EnumerateInstanceLayerProperties, &count, layers) < 0)
+        status = hdvk_fail(vk, error, "listing layers");
     for (uint32_t i = 0; i < HDI_MIN(count, capacity) && status == HD_OK; i++)
         if (strncmp(layers[i].layerName, VALIDATION_LAYER, sizeof layers[i].layerName) == 0) *out_found = true;
     hdi_free(host->allocator, layers, (size_t)capacity * sizeof *layers);
@@ -74,7 +78,9 @@ typedef struct instance_parts {
     bool        layer, validation_features, portability;
 } instance_parts;
 
-static void add_extension(instance_parts *parts, const char *name) { parts->extensions[parts->extension_count++] = name; }
+static void add_extension(instance_parts *parts, const char *name) {
+    parts->extensions[parts->extension_count++] = name;
+}
 
 static hd_status choose_parts(const hdi_host *host, hdvk_vk *vk, instance_parts *out_parts, hd_error *error) {
     extension_list own = { 0 }, layers = { 0 };
@@ -83,7 +89,8 @@ static hd_status choose_parts(const hdi_host *host, hdvk_vk *vk, instance_parts 
         status = find_layer(host, vk, &out_parts->layer, error);
         if (status == HD_OK && out_parts->layer) status = list_read(host, vk, VALIDATION_LAYER, &layers, error);
         if (status == HD_OK && !out_parts->layer)
-            hdi_log_line(host->log, HD_LOG_WARNING, "vulkan", "validation was asked for and %s is not installed", VALIDATION_LAYER);
+            hdi_log_line(host->log, HD_LOG_WARNING, "vulkan", "validation was asked for and %s is not installed",
+                         VALIDATION_LAYER);
     }
     if (status == HD_OK) {
         vk->debug_utils = list_has(&own, "VK_EXT_debug_utils") || list_has(&layers, "VK_EXT_debug_utils");
@@ -102,7 +109,8 @@ static VkDebugUtilsMessengerCreateInfoEXT messenger_info(const hdi_host *host) {
     union { const hdi_log *log; void *user; } pass = { .log = host->log }; /* read only; the API has no const here */
     return (VkDebugUtilsMessengerCreateInfoEXT){
         .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
-        .messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
+        .messageSeverity =
+            VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
         .messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
         .pfnUserCallback = receive_message,
         .pUserData = pass.user,
@@ -111,7 +119,9 @@ static VkDebugUtilsMessengerCreateInfoEXT messenger_info(const hdi_host *host) {
 
 static hd_status create(const hdi_host *host, hdvk_vk *vk, const instance_parts *parts, hd_error *error) {
     static const char *const layer_names[] = { VALIDATION_LAYER };
-    static const VkValidationFeatureEnableEXT enabled[] = { VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT };
+    static const VkValidationFeatureEnableEXT enabled[] = {
+        VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
+    };
     const VkValidationFeaturesEXT features = {
         .sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
         .enabledValidationFeatureCount = HDI_COUNT(enabled), .pEnabledValidationFeatures = enabled,
@@ -133,7 +143,8 @@ static hd_status create(const hdi_host *host, hdvk_vk *vk, const instance_parts 
         return hdvk_fail(vk, error, "starting the Vulkan driver");
     }
     const char *missing = hdvk_load_level(vk, HDVK_INSTANCE);
-    if (missing) return hdi_fail_native(error, HD_STATUS_UNSUPPORTED_VERSION, "vulkan", 0, "the loader has no %s", missing);
+    if (missing)
+        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED_VERSION, "vulkan", 0, "the loader has no %s", missing);
     if (!parts->layer || !vk->debug_utils || !vk->CreateDebugUtilsMessengerEXT) return HD_OK;
     const VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(host);
     if (HDVK_CALL(vk, CreateDebugUtilsMessengerEXT, vk->instance, &messenger, NULL, &vk->messenger)) {
@@ -147,12 +158,15 @@ static hd_status open_loader(const hdi_host *host, hdvk_vk *vk, hd_error *error)
     if (!hdvk_load_library(vk))
         return hdi_fail_native(error, HD_STATUS_RUNTIME_NOT_FOUND, "vulkan", 0, "libvulkan.so.1 not found");
     if (hdvk_load_level(vk, HDVK_GLOBAL))
-        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED_VERSION, "vulkan", 0, "the Vulkan loader is of version 1.0; 1.1 is needed");
+        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED_VERSION, "vulkan", 0,
+                               "the Vulkan loader is of version 1.0; 1.1 is needed");
     uint32_t version = 0;
-    if (HDVK_CALL(vk, EnumerateInstanceVersion, &version)) return hdvk_fail(vk, error, "asking the loader for its version");
+    if (HDVK_CALL(vk, EnumerateInstanceVersion, &version))
+        return hdvk_fail(vk, error, "asking the loader for its version");
     if (version < VK_API_VERSION_1_1)
-        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED_VERSION, "vulkan", 0, "the Vulkan loader is of version %u.%u; 1.1 is needed",
-                               VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
+        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED_VERSION, "vulkan", 0,
+                               "the Vulkan loader is of version %u.%u; 1.1 is needed", VK_API_VERSION_MAJOR(version),
+                               VK_API_VERSION_MINOR(version));
     vk->api_version = HDI_MIN(version, VK_API_VERSION_1_3);
     instance_parts parts = { 0 };
     hd_status status = choose_parts(host, vk, &parts, error);

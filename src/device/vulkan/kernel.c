@@ -6,7 +6,8 @@
 #include "spirv/spirv.h"
 
 /* Called with the lock held. */
-static hd_status set_layout(hdi_backend_device *device, uint32_t binding_count, VkDescriptorSetLayout *out_layout, hd_error *error) {
+static hd_status set_layout(hdi_backend_device *device, uint32_t binding_count, VkDescriptorSetLayout *out_layout,
+                            hd_error *error) {
     hdvk_vk *vk = &device->vk;
     VkDescriptorSetLayout *kept = &device->set_layouts[binding_count];
     if (!*kept) {
@@ -17,7 +18,9 @@ static hd_status set_layout(hdi_backend_device *device, uint32_t binding_count, 
                 .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
             };
         const VkDescriptorSetLayoutCreateInfo info = {
-            .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, .bindingCount = binding_count, .pBindings = bindings,
+            .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
+            .bindingCount = binding_count,
+            .pBindings = bindings,
         };
         if (HDVK_CALL(vk, CreateDescriptorSetLayout, vk->device, &info, NULL, kept)) {
             *kept = VK_NULL_HANDLE;
@@ -37,7 +40,8 @@ static hd_status pipeline_layout(hdi_backend_device *device, hdi_loaded_kernel *
     if (status != HD_OK) return status;
     /* heddle's kernels declare the most words that every device has, and use as many as they are given. */
     const uint32_t room = HDI_MAX(loaded->push_bytes, (uint32_t)(HDI_MAX_PUSH_WORDS * 4));
-    const VkPushConstantRange range = { .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = loaded->push_bytes ? room : 0 };
+    const VkPushConstantRange range = { .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
+                                        .size = loaded->push_bytes ? room : 0 };
     const VkPipelineLayoutCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, .setLayoutCount = 1, .pSetLayouts = &set,
         .pushConstantRangeCount = range.size ? 1 : 0, .pPushConstantRanges = &range,
@@ -48,10 +52,13 @@ static hd_status pipeline_layout(hdi_backend_device *device, hdi_loaded_kernel *
 }
 
 /* What can be told without the driver, which may crash on it. */
-static hd_status check(const hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hd_error *error) {
+static hd_status check(const hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                       hd_error *error) {
     enum { HEADER_WORDS = 5, MAGIC = 0x07230203 };
     const hdi_blob *blob = module->spirv;
-    if (!blob) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "vulkan", 0, "kernel %s has no form for a GPU", module->name);
+    if (!blob)
+        return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "vulkan", 0, "kernel %s has no form for a GPU",
+                               module->name);
     if (blob->word_count < HEADER_WORDS || blob->words[0] != MAGIC)
         return hdi_fail_native(error, HD_STATUS_MODULE, "vulkan", 0, "kernel %s is not SPIR-V", module->name);
     const uint32_t api = HDI_MIN(device->facts.properties.apiVersion, device->vk.api_version);
@@ -62,7 +69,8 @@ static hd_status check(const hdi_backend_device *device, const hdi_module *modul
                                blob->words[1] >> 16 & 0xff, blob->words[1] >> 8 & 0xff, most >> 16, most >> 8 & 0xff);
     const bool any = !kernel->subgroup || kernel->subgroup == device->facts.subgroup_least;
     const bool fixed = device->facts.subgroup_least == device->facts.subgroup_most;
-    const bool inside = kernel->subgroup >= device->facts.subgroup_least && kernel->subgroup <= device->facts.subgroup_most &&
+    const bool inside = kernel->subgroup >= device->facts.subgroup_least &&
+                        kernel->subgroup <= device->facts.subgroup_most &&
                         (kernel->subgroup & (kernel->subgroup - 1)) == 0;
     if ((any && (fixed || !kernel->subgroup)) || (inside && device->facts.found.caps.subgroup_control)) return HD_OK;
     return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0,
@@ -71,7 +79,8 @@ static hd_status check(const hdi_backend_device *device, const hdi_module *modul
 }
 
 static hd_status create_pipeline(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
-                                 VkShaderModule shader, VkPipelineCache cache, hdi_loaded_kernel *loaded, hd_error *error) {
+                                 VkShaderModule shader, VkPipelineCache cache, hdi_loaded_kernel *loaded,
+                                 hd_error *error) {
     hdvk_vk *vk = &device->vk;
     VkSpecializationMapEntry entries[HDI_MAX_SPEC];
     const uint32_t spec_count = HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC);
@@ -94,7 +103,8 @@ static hd_status create_pipeline(hdi_backend_device *device, const hdi_module *m
         },
         .layout = loaded->layout,
     };
-    if (HDVK_CALL(vk, CreateComputePipelines, vk->device, cache, 1, &info, NULL, &loaded->pipeline) == VK_SUCCESS) return HD_OK;
+    if (HDVK_CALL(vk, CreateComputePipelines, vk->device, cache, 1, &info, NULL, &loaded->pipeline) == VK_SUCCESS)
+        return HD_OK;
     loaded->pipeline = VK_NULL_HANDLE;
     return hdvk_fail(vk, error, "compiling kernel %s", module->name);
 }
@@ -105,7 +115,8 @@ static hd_status create_pipeline(hdi_backend_device *device, const hdi_module *m
 static uint64_t cache_key(const hdi_blob *blob, const hdi_kernel *kernel) {
     const char *entry = blob->entry ? blob->entry : "main";
     uint64_t key = hdi_hash(HDI_HASH_START, &blob->hash, sizeof blob->hash);
-    key = hdi_hash(key, blob->words, blob->word_count * 4); /* the digest names the sources; the words are what counts */
+    /* the digest names the sources; the words are what counts */
+    key = hdi_hash(key, blob->words, blob->word_count * 4);
     key = hdi_hash(key, entry, strlen(entry));
     key = hdi_hash(key, kernel->spec, HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC) * sizeof *kernel->spec);
     key = hdi_hash(key, &kernel->spec_count, sizeof kernel->spec_count);
@@ -138,8 +149,8 @@ static void keep(hdi_backend_device *device, const hdi_cache *files, uint64_t ke
     hdi_free(device->host->allocator, data, bytes);
 }
 
-static hd_status compile(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, VkShaderModule shader,
-                         hdi_loaded_kernel *loaded, bool *out_from_cache, hd_error *error) {
+static hd_status compile(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                         VkShaderModule shader, hdi_loaded_kernel *loaded, bool *out_from_cache, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     if (!device->host->cache_dir) return create_pipeline(device, module, kernel, shader, VK_NULL_HANDLE, loaded, error);
     size_t bytes = 0;
@@ -163,7 +174,8 @@ static hd_status compile(hdi_backend_device *device, const hdi_module *module, c
     return status;
 }
 
-/* The driver's module. Where the kernel keeps subnormals and the device flushes unless told, a changed copy is handed in. */
+/* The driver's module. Where the kernel keeps subnormals and the device flushes unless told, a changed copy is handed
+ * in. */
 static hd_status create_module(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                                VkShaderModule *out_shader, hd_error *error) {
     hdvk_vk *vk = &device->vk;

@@ -1,7 +1,7 @@
 /* load.c: opens the Vulkan loader at run time and looks up the functions of functions.inc, so that neither an SDK nor a
- * driver is needed to build or to start. Also the doors for tests: faults, hidden parts. The loader, and the drivers that
- * it brings, stay in the process once they were opened: some cannot be loaded a second time, since what they took of the
- * threads' static storage does not come back. */
+ * driver is needed to build or to start. Also the doors for tests: faults, hidden parts. The loader, and the drivers
+ * that it brings, stay in the process once they were opened: some cannot be loaded a second time, since what they took
+ * of the threads' static storage does not come back. */
 #define _GNU_SOURCE
 #include "device/vulkan/vk.h"
 #include <dlfcn.h>
@@ -75,7 +75,8 @@ typedef struct library_search {
 static int visit_library(struct dl_phdr_info *info, size_t bytes, void *user) {
     library_search *search = user;
     (void)bytes;
-    if (search->count++ == search->index) snprintf(search->path, sizeof search->path, "%s", info->dlpi_name ? info->dlpi_name : "");
+    if (search->count++ == search->index)
+        snprintf(search->path, sizeof search->path, "%s", info->dlpi_name ? info->dlpi_name : "");
     return 0;
 }
 

@@ -1,6 +1,7 @@
-/* memory.c: buffers. Small ones share a block, large ones have their own; memory of a submission under way is given back
- * when it is done. All host-visible memory used here is coherent, so that no call has to flush. Memory that the host
- * does not see is cleared on the device, ahead of the next submission, which is the first that could look at it. */
+/* memory.c: buffers. Small ones share a block, large ones have their own; memory of a submission under way is given
+ * back when it is done. All host-visible memory used here is coherent, so that no call has to flush. Memory that the
+ * host does not see is cleared on the device, ahead of the next submission, which is the first that could look at
+ * it. */
 #include "device/vulkan/vk.h"
 
 #define SMALL_BYTES  (UINT64_C(1) << 20) /* up to here memory comes out of a block */
@@ -15,7 +16,8 @@
  * that kernels read again and again: near the device, where the host can write there. Large ones are staging. What the
  * host reads must be cached, or it reads at a snail's pace. */
 static uint32_t score(VkMemoryPropertyFlags flags, hd_buffer_use use, bool small, bool unified) {
-    if (flags & ~(VkMemoryPropertyFlags)(LOCAL | VISIBLE | CACHED)) return 0; /* protected, lazy, uncached: special rules */
+    /* protected, lazy, uncached: special rules */
+    if (flags & ~(VkMemoryPropertyFlags)(LOCAL | VISIBLE | CACHED)) return 0;
     const bool local = (flags & LOCAL) != 0, visible = (flags & VISIBLE) == VISIBLE, cached = (flags & CACHED) != 0;
     switch (use) {
     case HD_BUFFER_UPLOAD:   return visible ? 1u + (local == small ? 2u : 0u) + (cached ? 0u : 1u) : 0;
@@ -41,7 +43,8 @@ static uint32_t best_type(const hdi_backend_device *device, hd_buffer_use use, b
         }
     }
     /* Storage never slips out of the device's own memory unseen. */
-    if (best != HDI_NO_INDEX && use == HD_BUFFER_STORAGE && local_there && !(memory->memoryTypes[best].propertyFlags & LOCAL))
+    if (best != HDI_NO_INDEX && use == HD_BUFFER_STORAGE && local_there &&
+        !(memory->memoryTypes[best].propertyFlags & LOCAL))
         return HDI_NO_INDEX;
     return best;
 }
@@ -57,7 +60,8 @@ static hd_status create_buffer(hdi_backend_device *device, uint64_t bytes, VkBuf
     }
     const VkBufferCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = bytes,
-        .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT,
+        .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+        VK_BUFFER_USAGE_TRANSFER_DST_BIT,
         .sharingMode = count > 1 ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE,
         .queueFamilyIndexCount = count > 1 ? count : 0, .pQueueFamilyIndices = families,
     };
@@ -73,7 +77,8 @@ hd_status hdvk_memory_open(hdi_backend_device *device, hd_error *error) {
     device->unified = device->facts.found.caps.unified_memory != 0;
     hd_status status = create_buffer(device, MEMORY_ALIGN, &buffer, error);
     if (status != HD_OK) return status;
-    vk->GetBufferMemoryRequirements(vk->device, buffer, &needs); /* the types are the same for all buffers of one usage */
+    /* the types are the same for all buffers of one usage */
+    vk->GetBufferMemoryRequirements(vk->device, buffer, &needs);
     device->memory_types = needs.memoryTypeBits;
     HDVK_END(vk, DestroyBuffer, buffer);
     return HD_OK;
@@ -96,8 +101,11 @@ static void end_block(hdi_backend_device *device, hdvk_block *block) {
 
 /* What is used of each heap, and how much may be. */
 static void ask_budget(hdi_backend_device *device, VkPhysicalDeviceMemoryBudgetPropertiesEXT *out_budget) {
-    *out_budget = (VkPhysicalDeviceMemoryBudgetPropertiesEXT){ .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT };
-    VkPhysicalDeviceMemoryProperties2 memory = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, .pNext = out_budget };
+    *out_budget = (VkPhysicalDeviceMemoryBudgetPropertiesEXT){
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT
+    };
+    VkPhysicalDeviceMemoryProperties2 memory = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2,
+                                                 .pNext = out_budget };
     device->vk.GetPhysicalDeviceMemoryProperties2(device->vk.physical, &memory);
 }
 
@@ -126,8 +134,8 @@ static hd_status check_budget(hdi_backend_device *device, uint32_t type, uint64_
     if (!(device->facts.memory.memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) || allowed == 0) return HD_OK;
     if (used <= allowed && bytes <= allowed - used) return HD_OK;
     return hdi_fail_native(error, HD_STATUS_OUT_OF_DEVICE_MEMORY, "vulkan", 0,
-                           "%llu bytes wanted, and %llu of the heap's budget of %llu are in use", (unsigned long long)bytes,
-                           (unsigned long long)used, (unsigned long long)allowed);
+                           "%llu bytes wanted, and %llu of the heap's budget of %llu are in use",
+                           (unsigned long long)bytes, (unsigned long long)used, (unsigned long long)allowed);
 }
 
 static hd_status fill_block(hdi_backend_device *device, hdvk_block *block, bool map, hd_error *error) {
@@ -181,7 +189,8 @@ static bool take_span(hdi_backend_device *device, hdvk_block *block, uint64_t by
     for (uint32_t i = 0; i < block->free_count; i++) {
         hdvk_span *span = &block->free[i];
         if (span->bytes < bytes) continue;
-        if (!hdi_grow(device->host->allocator, &block->free, &block->free_capacity, (size_t)block->live + 2, sizeof *block->free))
+        if (!hdi_grow(device->host->allocator, &block->free, &block->free_capacity, (size_t)block->live + 2,
+                      sizeof *block->free))
             return false;
         span = &block->free[i];
         *out_offset = span->offset;
@@ -220,7 +229,8 @@ static void give_span(hdvk_block *block, uint64_t offset, uint64_t bytes) {
 
 /* ---- memories ---- */
 
-static hd_status place_in(hdi_backend_device *device, hdi_memory *memory, uint32_t type, bool map, bool small, hd_error *error) {
+static hd_status place_in(hdi_backend_device *device, hdi_memory *memory, uint32_t type, bool map, bool small,
+                          hd_error *error) {
     if (small) {
         for (hdvk_block *block = device->blocks; block; block = block->next) {
             if (block->dedicated || block->type != type || (block->mapped != NULL) != map) continue;
@@ -236,7 +246,8 @@ static hd_status place_in(hdi_backend_device *device, hdi_memory *memory, uint32
     hd_status status = new_block(device, small ? block_bytes : memory->bytes, type, map, !small, &block, error);
     if (status != HD_OK) return status;
     memory->block = block;
-    if (small) take_span(device, block, memory->bytes, &memory->offset); /* a new block has the room and the list's room */
+    /* a new block has the room and the list's room */
+    if (small) take_span(device, block, memory->bytes, &memory->offset);
     return HD_OK;
 }
 
@@ -256,7 +267,8 @@ static hd_status place(hdi_backend_device *device, hdi_memory *memory, hd_buffer
         tried |= 1u << type;
     }
     if (why.status == HD_OK)
-        return hdi_fail_native(error, HD_STATUS_MEMORY_TYPE_NOT_FOUND, "vulkan", 0, "no type of memory fits use %d", (int)use);
+        return hdi_fail_native(error, HD_STATUS_MEMORY_TYPE_NOT_FOUND, "vulkan", 0, "no type of memory fits use %d",
+                               (int)use);
     return hdi_fail_native(error, why.status, "vulkan", why.native_code, "%s", why.text);
 }
 
@@ -278,8 +290,9 @@ hd_status hdvk_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
     uint64_t bytes;
     if (hdi_loss_known(&device->vk.loss)) return hdvk_lost(&device->vk, error);
     if (!hdi_pad_u64(desc->bytes, MEMORY_ALIGN, &bytes) || bytes > device->facts.found.caps.max_allocation_bytes)
-        return hdi_fail_native(error, HD_STATUS_LIMIT, "vulkan", 0, "%llu bytes wanted, one allocation has at most %llu",
-                               (unsigned long long)desc->bytes, (unsigned long long)device->facts.found.caps.max_allocation_bytes);
+        return hdi_fail_native(error, HD_STATUS_LIMIT, "vulkan", 0,
+                               "%llu bytes wanted, one allocation has at most %llu", (unsigned long long)desc->bytes,
+                               (unsigned long long)device->facts.found.caps.max_allocation_bytes);
     hdi_memory *memory = hdi_alloc(allocator, sizeof *memory);
     if (!memory) return hdvk_no_memory(error);
     memory->bytes = bytes;
@@ -301,7 +314,8 @@ hd_status hdvk_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
 /* Of empty blocks one of each kind is kept: the next small memory will want it. */
 static bool has_empty_twin(const hdi_backend_device *device, const hdvk_block *block) {
     for (const hdvk_block *other = device->blocks; other; other = other->next)
-        if (other != block && !other->dedicated && !other->live && other->type == block->type && !other->mapped == !block->mapped)
+        if (other != block && !other->dedicated && !other->live && other->type == block->type &&
+            !other->mapped == !block->mapped)
             return true;
     return false;
 }

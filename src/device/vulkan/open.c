@@ -1,7 +1,7 @@
-/* open.c: makes a device with its queues, or joins the caller's, and ends it. Of the features only those are switched on
- * that are there and of use. Of a caller's device nothing is assumed beyond Vulkan 1.1, because nobody can ask what was
- * switched on. Closing waits at most host->wait_ns; work that does not end by then keeps its driver objects for ever,
- * since ending them under it could crash the process. */
+/* open.c: makes a device with its queues, or joins the caller's, and ends it. Of the features only those are switched
+ * on that are there and of use. Of a caller's device nothing is assumed beyond Vulkan 1.1, because nobody can ask what
+ * was switched on. Closing waits at most host->wait_ns; work that does not end by then keeps its driver objects for
+ * ever, since ending them under it could crash the process. */
 #include "device/vulkan/vk.h"
 
 static const char *const extension_names[HDVK_HAS_COUNT] = {
@@ -12,7 +12,8 @@ static const char *const extension_names[HDVK_HAS_COUNT] = {
 
 static hd_status load_device(hdvk_vk *vk, hd_error *error) {
     const char *missing = hdvk_load_level(vk, HDVK_DEVICE);
-    return missing ? hdi_fail_native(error, HD_STATUS_UNSUPPORTED_VERSION, "vulkan", 0, "the driver has no %s", missing) : HD_OK;
+    return missing ? hdi_fail_native(error, HD_STATUS_UNSUPPORTED_VERSION, "vulkan", 0, "the driver has no %s", missing)
+                   : HD_OK;
 }
 
 static hd_status create_device(hdi_backend_device *device, hd_error *error) {
@@ -30,7 +31,9 @@ static hd_status create_device(hdi_backend_device *device, hd_error *error) {
         if (place->family == HDI_NO_INDEX) continue;
         if (at == queue_count)
             queues[queue_count++] = (VkDeviceQueueCreateInfo){
-                .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueFamilyIndex = place->family, .pQueuePriorities = priorities,
+                .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                .queueFamilyIndex = place->family,
+                .pQueuePriorities = priorities,
             };
         queues[at].queueCount = HDI_MAX(queues[at].queueCount, place->number + 1);
     }
@@ -67,8 +70,8 @@ static hd_status open_own(hdi_backend_device *device, const hdi_found *found, hd
     status = hdvk_facts_read(device->host, vk, vk->physical, &device->facts, error);
     if (status != HD_OK) return status;
     if (strcmp(device->facts.found.info.id, found->info.id) != 0)
-        return hdi_fail_native(error, HD_STATUS_NO_DEVICE, "vulkan", 0, "%s is no longer there; %s took its place", found->info.id,
-                               device->facts.found.info.id);
+        return hdi_fail_native(error, HD_STATUS_NO_DEVICE, "vulkan", 0, "%s is no longer there; %s took its place",
+                               found->info.id, device->facts.found.info.id);
     return create_device(device, error);
 }
 
@@ -83,7 +86,9 @@ static hd_status open_foreign(hdi_backend_device *device, const hdi_foreign *for
         return hdi_fail_native(error, HD_STATUS_RUNTIME_NOT_FOUND, "vulkan", 0,
                                "libvulkan.so.1 not found, and no vulkan_get_instance_proc_addr given");
     const char *missing = hdvk_load_level(vk, HDVK_INSTANCE);
-    if (missing) return hdi_fail_native(error, HD_STATUS_UNSUPPORTED_VERSION, "vulkan", 0, "the caller's instance has no %s", missing);
+    if (missing)
+        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED_VERSION, "vulkan", 0, "the caller's instance has no %s",
+                               missing);
     vk->physical = foreign->physical_device;
     hd_status status = hdvk_facts_read(device->host, vk, vk->physical, &device->facts, error);
     if (status != HD_OK) return status;
@@ -98,12 +103,14 @@ static hd_status open_foreign(hdi_backend_device *device, const hdi_foreign *for
     return load_device(vk, error);
 }
 
-static hd_status open_queue(hdi_backend_device *device, uint32_t index, const hdvk_queue_place *place, hd_error *error) {
+static hd_status open_queue(hdi_backend_device *device, uint32_t index, const hdvk_queue_place *place,
+                            hd_error *error) {
     hdvk_vk *vk = &device->vk;
     hdvk_queue *queue = &device->queues[index];
     const uint32_t family = place->family;
     queue->family = family;
-    queue->stages = VK_PIPELINE_STAGE_TRANSFER_BIT | (index == HDI_QUEUE_COMPUTE ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0u);
+    queue->stages =
+        VK_PIPELINE_STAGE_TRANSFER_BIT | (index == HDI_QUEUE_COMPUTE ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0u);
     vk->GetDeviceQueue(vk->device, family, place->number, &queue->handle);
     const VkCommandPoolCreateInfo pool = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, .queueFamilyIndex = family,
@@ -131,7 +138,8 @@ static void end_device(hdi_backend_device *device) {
     hdi_inflight_end(&device->inflight);
     if (vk->device) {
         hdvk_submit_close(device);
-        for (size_t i = 0; i < HDI_COUNT(device->set_layouts); i++) HDVK_END(vk, DestroyDescriptorSetLayout, device->set_layouts[i]);
+        for (size_t i = 0; i < HDI_COUNT(device->set_layouts); i++)
+            HDVK_END(vk, DestroyDescriptorSetLayout, device->set_layouts[i]);
         hdvk_memory_trim(device);
         for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++) {
             HDVK_END(vk, DestroySemaphore, device->queues[i].timeline);
@@ -162,7 +170,8 @@ hd_status hdvk_open(const hdi_host *host, const hdi_found *found, const hdi_fore
     const bool joins = foreign && foreign->device;
     hd_status status = joins ? open_foreign(device, foreign, error) : open_own(device, found, error);
     for (uint32_t i = 0; i < HDI_QUEUE_COUNT && status == HD_OK; i++)
-        if (device->facts.places[i].family != HDI_NO_INDEX) status = open_queue(device, i, &device->facts.places[i], error);
+        if (device->facts.places[i].family != HDI_NO_INDEX)
+            status = open_queue(device, i, &device->facts.places[i], error);
     if (status == HD_OK) status = hdvk_memory_open(device, error);
     if (status != HD_OK) {
         end_device(device);
@@ -197,7 +206,8 @@ const hdi_backend hdi_backend_vulkan = {
     .probe = hdvk_probe, .open = hdvk_open, .close = hdvk_close,
     .alloc = hdvk_alloc, .free = hdvk_free, .map = hdvk_map,
     .kernel_load = hdvk_kernel_load, .kernel_free = hdi_inflight_free_kernel,
-    .submit = hdvk_submit, .forget = hdi_recording_forget, .poll = hdvk_poll, .wait = hdvk_wait, .profile = hdvk_profile,
+    .submit = hdvk_submit, .forget = hdi_recording_forget, .poll = hdvk_poll, .wait = hdvk_wait,
+    .profile = hdvk_profile,
     .native = native, .trim = hdvk_trim, .span = hdvk_times, .reads_slowly = hdvk_reads_slowly,
     .available = hdvk_available,
 };

@@ -3,7 +3,8 @@
 #include "device/vulkan/vk.h"
 #include <stdio.h>
 
-hd_status hdvk_physical_devices(hdvk_vk *vk, VkPhysicalDevice out_physical[HDI_MAX_FOUND], uint32_t *out_count, hd_error *error) {
+hd_status hdvk_physical_devices(hdvk_vk *vk, VkPhysicalDevice out_physical[HDI_MAX_FOUND], uint32_t *out_count,
+                                hd_error *error) {
     uint32_t count = HDI_MAX_FOUND, kept = 0;
     memset(out_physical, 0, HDI_MAX_FOUND * sizeof *out_physical);
     /* VK_INCOMPLETE: more devices than we list; the first ones will do. */
@@ -19,10 +20,11 @@ static const char *mend_of(hd_status status) {
     switch (status) {
     case HD_STATUS_RUNTIME_NOT_FOUND:   return "apt install libvulkan1 mesa-vulkan-drivers, or the GPU vendor's driver";
     case HD_STATUS_UNSUPPORTED_VERSION: return "update libvulkan1 and the GPU's driver";
-    case HD_STATUS_NO_DEVICE:           return "apt install mesa-vulkan-drivers or the GPU vendor's driver; may this user open /dev/dri?";
+    case HD_STATUS_NO_DEVICE:           return
+        "apt install mesa-vulkan-drivers or the GPU vendor's driver; may this user open /dev/dri?";
     case HD_STATUS_OUT_OF_HOST_MEMORY:
     case HD_STATUS_OUT_OF_DEVICE_MEMORY: return "free memory";
-    default:                            return "apt install mesa-vulkan-drivers or the GPU vendor's driver; see VK_LOADER_DEBUG=all";
+    default: return "apt install mesa-vulkan-drivers or the GPU vendor's driver; see VK_LOADER_DEBUG=all";
     }
 }
 

@@ -26,18 +26,23 @@ static const result_row *find(VkResult result) {
     return &other;
 }
 
-/* The driver's own account of what happened, where it gives one. Memory for its lists is not taken: the first entries say enough. */
+/* The driver's own account of what happened, where it gives one. Memory for its lists is not taken: the first entries
+ * say enough. */
 static void ask_driver(hdvk_vk *vk, char *out, size_t room) {
     out[0] = 0;
     if (!vk->device_fault) return;
     VkDeviceFaultAddressInfoEXT address = { 0 };
     VkDeviceFaultVendorInfoEXT  vendor = { 0 };
-    VkDeviceFaultCountsEXT counts = { .sType = VK_STRUCTURE_TYPE_DEVICE_FAULT_COUNTS_EXT, .addressInfoCount = 1, .vendorInfoCount = 1 };
-    VkDeviceFaultInfoEXT info = { .sType = VK_STRUCTURE_TYPE_DEVICE_FAULT_INFO_EXT, .pAddressInfos = &address, .pVendorInfos = &vendor };
+    VkDeviceFaultCountsEXT counts = { .sType = VK_STRUCTURE_TYPE_DEVICE_FAULT_COUNTS_EXT,
+                                      .addressInfoCount = 1,
+                                      .vendorInfoCount = 1 };
+    VkDeviceFaultInfoEXT info = { .sType = VK_STRUCTURE_TYPE_DEVICE_FAULT_INFO_EXT,
+                                  .pAddressInfos = &address,
+                                  .pVendorInfos = &vendor };
     VkResult result = HDVK_CALL(vk, GetDeviceFaultInfoEXT, vk->device, &counts, &info);
     if (result < 0) return; /* VK_INCOMPLETE: there is more, these are the first */
-    snprintf(out, room, "; the driver says: %.80s, address 0x%llx, %.60s", info.description, (unsigned long long)address.reportedAddress,
-             vendor.description);
+    snprintf(out, room, "; the driver says: %.80s, address 0x%llx, %.60s", info.description,
+             (unsigned long long)address.reportedAddress, vendor.description);
 }
 
 hd_status hdvk_fail(hdvk_vk *vk, hd_error *error, const char *format, ...) {
@@ -58,12 +63,13 @@ hd_status hdvk_fail(hdvk_vk *vk, hd_error *error, const char *format, ...) {
     const result_row *row = find(result);
     const hdi_function *facts = hdvk_function_get(function);
     const hd_status status = row->status == HD_STATUS_API ? facts->status : row->status;
-    return hdi_fail_native(error, status, "vulkan", result, "%s gave %s (%d, %s): %s", facts->name, row->name, (int)result,
-                           row->text, doing);
+    return hdi_fail_native(error, status, "vulkan", result, "%s gave %s (%d, %s): %s", facts->name, row->name,
+                           (int)result, row->text, doing);
 }
 
 hd_status hdvk_lost(hdvk_vk *vk, hd_error *error) { return hdi_loss_tell(&vk->loss, "vulkan", error); }
 
 hd_status hdvk_no_memory(hd_error *error) {
-    return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, "vulkan", 0, "no host memory for the Vulkan back end's own lists");
+    return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, "vulkan", 0,
+                           "no host memory for the Vulkan back end's own lists");
 }

@@ -1,6 +1,6 @@
-/* submit.c: handing work over, tickets, waiting. Commands of a recording are handed over again as they are (recordings.h);
- * others are encoded each time. Tickets count over all queues. A queue waits for another only where their memory meets.
- * Every wait has a deadline. */
+/* submit.c: handing work over, tickets, waiting. Commands of a recording are handed over again as they are
+ * (recordings.h); others are encoded each time. Tickets count over all queues. A queue waits for another only where
+ * their memory meets. Every wait has a deadline. */
 #include "device/vulkan/vk.h"
 
 #define LONGEST_WAIT_NS (UINT64_C(24) * 3600 * 1000000000)
@@ -74,14 +74,16 @@ static VkResult wait_for(hdi_backend_device *device, uint64_t ticket, uint64_t t
     VkSemaphore semaphores[HDI_QUEUE_COUNT];
     uint64_t values[HDI_QUEUE_COUNT];
     uint32_t count = 0;
-    if (!device->timeline) return HDVK_CALL(vk, WaitForFences, vk->device, 1, &job_of(device, ticket)->fence, VK_TRUE, timeout_ns);
+    if (!device->timeline)
+        return HDVK_CALL(vk, WaitForFences, vk->device, 1, &job_of(device, ticket)->fence, VK_TRUE, timeout_ns);
     for (uint32_t queue = 0; queue < HDI_QUEUE_COUNT; queue++) {
         values[count] = last_on(device, queue, ticket);
         semaphores[count] = device->queues[queue].timeline;
         count += values[count] != 0;
     }
     const VkSemaphoreWaitInfo info = {
-        .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, .semaphoreCount = count, .pSemaphores = semaphores, .pValues = values,
+        .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, .semaphoreCount = count, .pSemaphores = semaphores,
+        .pValues = values,
     };
     return HDVK_CALL(vk, WaitSemaphores, vk->device, &info, timeout_ns);
 }
@@ -108,7 +110,8 @@ void hdvk_drain(hdi_backend_device *device, uint64_t timeout_ns) {
         };
         if (queue->timeline && queue->submitted) vk->WaitSemaphores(vk->device, &info, timeout_ns);
     }
-    for (uint64_t ticket = device->inflight.done + 1; ticket <= device->inflight.submitted && !device->timeline; ticket++)
+    for (uint64_t ticket = device->inflight.done + 1; ticket <= device->inflight.submitted && !device->timeline;
+         ticket++)
         vk->WaitForFences(vk->device, 1, &job_of(device, ticket)->fence, VK_TRUE, timeout_ns);
 }
 
@@ -117,7 +120,8 @@ hd_status hdvk_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeou
     if (ticket <= device->inflight.done) return HD_OK;
     if (hdi_loss_known(&vk->loss)) return hdvk_lost(vk, error);
     if (ticket > device->inflight.submitted)
-        return hdi_fail_native(error, HD_STATUS_INTERNAL, "vulkan", 0, "ticket %llu was never given out", (unsigned long long)ticket);
+        return hdi_fail_native(error, HD_STATUS_INTERNAL, "vulkan", 0, "ticket %llu was never given out",
+                               (unsigned long long)ticket);
     hd_error watched = { 0 };
     const uint64_t asked_ns = hdi_now_ns();
     const hd_status status = watch(device, ticket, timeout_ns, &watched);
@@ -126,7 +130,8 @@ hd_status hdvk_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeou
     const uint64_t spent_ns = hdi_now_ns() - asked_ns;
     timeout_ns = timeout_ns > spent_ns ? timeout_ns - spent_ns : 0;
     if (wait_for(device, ticket, HDI_MIN(timeout_ns, LONGEST_WAIT_NS)))
-        return hdvk_fail(vk, error, "waiting %llu us for ticket %llu", (unsigned long long)(timeout_ns / 1000), (unsigned long long)ticket);
+        return hdvk_fail(vk, error, "waiting %llu us for ticket %llu", (unsigned long long)(timeout_ns / 1000),
+                         (unsigned long long)ticket);
     uint64_t value;
     for (uint32_t i = 0; i < HDI_QUEUE_COUNT && device->timeline; i++) /* an end that a loss feigned? Else it is one. */
         if (device->queues[i].submitted > device->inflight.done &&
@@ -158,7 +163,8 @@ static hd_status next_job(hdi_backend_device *device, hdvk_job **out_job, hd_err
 }
 
 /* A place for times; the submission whose times were there is waited for. */
-static hd_status next_timestamps(hdi_backend_device *device, bool ends, hdvk_timestamps **out_timestamps, hd_error *error) {
+static hd_status next_timestamps(hdi_backend_device *device, bool ends, hdvk_timestamps **out_timestamps,
+                                 hd_error *error) {
     hdvk_timestamps *timestamps = &device->timestamps[device->timestamps_next++ % HDVK_TIMESTAMPS];
     const hd_status status = hdvk_wait(device, timestamps->ticket, device->host->wait_ns, error);
     if (status != HD_OK) return status;
@@ -172,8 +178,9 @@ static hd_status next_timestamps(hdi_backend_device *device, bool ends, hdvk_tim
 typedef struct parcel {
     hdi_command_buffer *recorded;   /* of a recording, or NULL */
     hdvk_commands      *commands;
-    hdvk_commands      *once, *zeroing, *ends; /* of no recording, or NULL: the commands; the clearing of new memory, that
-                                                  goes first; what notes the begin and the end */
+    /* of no recording, or NULL: the commands; the clearing of new memory, that goes first; what notes the begin and the
+       end */
+    hdvk_commands      *once, *zeroing, *ends;
     hdvk_timestamps    *mark_times, *end_times;
 } parcel;
 
@@ -207,7 +214,8 @@ static hd_status find_recorded(hdi_backend_device *device, hdi_submission *submi
 /* Finds or encodes everything. What was made on the way to a failure is in the parcel too. */
 static hd_status pack(hdi_backend_device *device, hdi_submission *submission, parcel *p, hd_error *error) {
     const uint32_t queue = submission->queue;
-    hd_status status = submission->recording ? find_recorded(device, submission, p, error) : encode_once(device, submission, p, error);
+    hd_status status =
+        submission->recording ? find_recorded(device, submission, p, error) : encode_once(device, submission, p, error);
     if (status == HD_OK && !hdi_list_empty(&device->unzeroed)) {
         status = hdvk_commands_get(device, queue, &p->zeroing, error);
         if (status == HD_OK) status = hdvk_encode_zeroing(device, p->zeroing, error);
@@ -276,9 +284,10 @@ static uint32_t buffers_of(const parcel *p, uint32_t i, VkCommandBuffer out_buff
 }
 
 /* Hands the pieces over one by one. Where this breaks off in the middle, an empty hand-over still marks the end of what
- * is under way; a device that refuses even that is given up, objects and all, since nobody could say when its work ends. */
-static hd_status hand_over(hdi_backend_device *device, const hdi_submission *submission, const parcel *p, const hdvk_job *job,
-                           uint32_t *out_pieces, hd_error *error) {
+ * is under way; a device that refuses even that is given up, objects and all, since nobody could say when its work
+ * ends. */
+static hd_status hand_over(hdi_backend_device *device, const hdi_submission *submission, const parcel *p,
+                           const hdvk_job *job, uint32_t *out_pieces, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     const waits after = find_waits(device, submission);
     const uint32_t pieces = p->commands->piece_count;
@@ -303,7 +312,8 @@ static hd_status hand_over(hdi_backend_device *device, const hdi_submission *sub
 }
 
 /* Notes the job as under way, and everything that it uses. */
-static void note_submitted(hdi_backend_device *device, const hdi_submission *submission, const parcel *p, const hdvk_job *job) {
+static void note_submitted(hdi_backend_device *device, const hdi_submission *submission, const parcel *p,
+                           const hdvk_job *job) {
     device->inflight.submitted = device->queues[job->queue].submitted = job->ticket;
     hdi_used_note(submission, job->ticket);
     while (!hdi_list_empty(&device->unzeroed)) {
@@ -350,7 +360,8 @@ static const hdvk_timestamps *find_timestamps(const hdi_backend_device *device, 
     for (uint32_t i = 0; i < HDVK_TIMESTAMPS && ticket <= device->inflight.done; i++)
         if (device->timestamps[i].ticket == ticket && device->timestamps[i].ends == ends) return &device->timestamps[i];
     const hdi_link *recordings = &device->inflight.recordings;
-    for (const hdi_link *at = recordings->next; at != recordings && !ends && ticket <= device->inflight.done; at = at->next) {
+    for (const hdi_link *at = recordings->next; at != recordings && !ends && ticket <= device->inflight.done;
+         at = at->next) {
         const hdi_link *buffers = &HDI_OBJECT(at, hdi_recording, link)->buffers;
         for (const hdi_link *of = buffers->next; of != buffers; of = of->next) {
             const hdvk_command_buffer *buffer = HDI_OBJECT(of, hdvk_command_buffer, base.used.link);
@@ -360,8 +371,8 @@ static const hdvk_timestamps *find_timestamps(const hdi_backend_device *device, 
     return NULL;
 }
 
-hd_status hdvk_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count,
-                       hd_error *error) {
+hd_status hdvk_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room,
+                       uint32_t *out_count, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     *out_count = 0;
     if (hdi_loss_known(&vk->loss)) return hdvk_lost(vk, error);
@@ -382,7 +393,8 @@ hd_status hdvk_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *ou
         if (HDVK_CALL(vk, GetQueryPoolResults, vk->device, timestamps->queries, *out_count, marks + 1, sizeof stamps,
                       stamps, sizeof *stamps, VK_QUERY_RESULT_64_BIT))
             return hdvk_fail(vk, error, "reading the times of ticket %llu", (unsigned long long)ticket);
-        for (uint32_t i = 0; i < marks; i++) out_ns[(*out_count)++] = (uint64_t)((double)((stamps[i + 1] - stamps[i]) & mask) * period);
+        for (uint32_t i = 0; i < marks; i++)
+            out_ns[(*out_count)++] = (uint64_t)((double)((stamps[i + 1] - stamps[i]) & mask) * period);
     }
     return HD_OK;
 }
@@ -391,11 +403,13 @@ hd_status hdvk_times(hdi_backend_device *device, uint64_t ticket, uint64_t out_n
     hdvk_vk *vk = &device->vk;
     const hdvk_timestamps *ends = find_timestamps(device, ticket, true);
     if (!ends)
-        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0, "ticket %llu has no times", (unsigned long long)ticket);
+        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0, "ticket %llu has no times",
+                               (unsigned long long)ticket);
     if (HDVK_CALL(vk, GetQueryPoolResults, vk->device, ends->queries, 0, 2, 2 * sizeof *out_ns, out_ns, sizeof *out_ns,
                   VK_QUERY_RESULT_64_BIT))
         return hdvk_fail(vk, error, "reading the times of ticket %llu", (unsigned long long)ticket);
-    for (int i = 0; i < 2; i++) out_ns[i] = (uint64_t)((double)out_ns[i] * (double)device->facts.properties.limits.timestampPeriod);
+    for (int i = 0; i < 2; i++)
+        out_ns[i] = (uint64_t)((double)out_ns[i] * (double)device->facts.properties.limits.timestampPeriod);
     return HD_OK;
 }
 
@@ -403,7 +417,8 @@ hd_status hdvk_times(hdi_backend_device *device, uint64_t ticket, uint64_t out_n
 
 void hdvk_trim(hdi_backend_device *device) {
     hd_error ignored = { 0 }; /* a loss stays noted on the device; anything else costs only the chance to give back */
-    if (collect(device, &ignored) != HD_OK) hdi_log_line(device->vk.log, HD_LOG_DEBUG, "vulkan", "trim: %s", ignored.text);
+    if (collect(device, &ignored) != HD_OK)
+        hdi_log_line(device->vk.log, HD_LOG_DEBUG, "vulkan", "trim: %s", ignored.text);
     hdvk_commands_trim(device);
     hdvk_memory_trim(device);
 }
@@ -412,5 +427,6 @@ void hdvk_submit_close(hdi_backend_device *device) {
     hdi_used_collect(device, &device->busy, HDI_ALL_DONE, hdvk_commands_put);
     hdvk_commands_trim(device);
     for (uint32_t i = 0; i < HDVK_JOBS; i++) HDVK_END(&device->vk, DestroyFence, device->jobs[i].fence);
-    for (uint32_t i = 0; i < HDVK_TIMESTAMPS; i++) HDVK_END(&device->vk, DestroyQueryPool, device->timestamps[i].queries);
+    for (uint32_t i = 0; i < HDVK_TIMESTAMPS; i++)
+        HDVK_END(&device->vk, DestroyQueryPool, device->timestamps[i].queries);
 }

@@ -35,7 +35,8 @@ typedef struct hdvk_matrix_properties {
 typedef struct hdvk_matrix2_features {
     VkStructureType sType;
     void           *pNext;
-    VkBool32        workgroupScope, flexibleDimensions, reductions, conversions, perElementOperations, tensorAddressing, blockLoads;
+    VkBool32 workgroupScope, flexibleDimensions, reductions, conversions, perElementOperations, tensorAddressing,
+        blockLoads;
 } hdvk_matrix2_features;
 typedef struct hdvk_matrix2_properties {
     VkStructureType sType;
@@ -115,7 +116,8 @@ extern _Thread_local hdvk_outcome hdvk_last;
 #define HDVK_CALL(vk, name, ...) \
     (hdvk_last = (hdvk_outcome){ HDVK_FN_##name, hdvk_fault(HDVK_FN_##name) }, \
      hdvk_last.result = hdvk_last.result != VK_SUCCESS ? hdvk_last.result : (vk)->name(__VA_ARGS__))
-/* Ends an object of the device, if there is one; `handle` is read twice. What running work may still use is never ended under it. */
+/* Ends an object of the device, if there is one; `handle` is read twice. What running work may still use is never ended
+ * under it. */
 #define HDVK_END(vk, name, handle) \
     do { if ((handle) && !(vk)->abandoned) (vk)->name((vk)->device, (handle), NULL); } while (0)
 /* Turns the last HDVK_CALL's failure into a status; `format` says what was being done. A loss stays. */
@@ -131,8 +133,8 @@ void hdvk_fault_set(hdvk_fault_fn fault);
 VkResult hdvk_fault(hdvk_function function);
 /* Validation messages (warnings and errors) since the process began. */
 uint64_t hdvk_validation_messages(void);
-/* Parts that later probes and opens take for absent: bits of HDVK_HAS_..., and HDVK_HIDE_UNIFIED. HDVK_FEIGN_QUEUES makes three
- * queues of one, each with its own order. */
+/* Parts that later probes and opens take for absent: bits of HDVK_HAS_..., and HDVK_HIDE_UNIFIED. HDVK_FEIGN_QUEUES
+ * makes three queues of one, each with its own order. */
 #define HDVK_HIDE_UNIFIED (1u << 31)
 #define HDVK_FEIGN_QUEUES (1u << 30)
 void hdvk_hide_set(uint32_t parts);
@@ -214,7 +216,8 @@ typedef struct hdvk_facts {
     hdi_found     found;
 } hdvk_facts;
 /* Reads everything. UNSUPPORTED_VERSION or UNSUPPORTED where the device cannot be used at all. */
-hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *out_facts, hd_error *error);
+hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *out_facts,
+                          hd_error *error);
 /* Leaves the computing queue alone. */
 void hdvk_one_queue(hdvk_facts *facts);
 /* Chains the feature structs that the device knows behind features->core. */
@@ -222,7 +225,8 @@ void hdvk_features_link(const hdvk_facts *facts, hdvk_features *features);
 /* probe.c */
 void hdvk_probe(const hdi_host *host, hdi_probe *out_probe);
 /* The devices of an instance, at most HDI_MAX_FOUND. */
-hd_status hdvk_physical_devices(hdvk_vk *vk, VkPhysicalDevice out_physical[HDI_MAX_FOUND], uint32_t *out_count, hd_error *error);
+hd_status hdvk_physical_devices(hdvk_vk *vk, VkPhysicalDevice out_physical[HDI_MAX_FOUND], uint32_t *out_count,
+                                hd_error *error);
 
 /* ---- the device ---- */
 typedef struct hdvk_queue {
@@ -263,8 +267,8 @@ struct hdi_loaded_kernel {
     uint32_t         binding_count, push_bytes;
 };
 
-/* Encoded commands: a VkCommandBuffer for each piece, with the descriptors that they need. Those that are no longer used
- * serve for other commands (device->spare). */
+/* Encoded commands: a VkCommandBuffer for each piece, with the descriptors that they need. Those that are no longer
+ * used serve for other commands (device->spare). */
 typedef struct hdvk_commands {
     hdi_used         used;
     uint32_t         queue;
@@ -349,7 +353,8 @@ hd_status hdvk_encode(hdi_backend_device *device, const hdi_submission *submissi
 /* Encodes the clearing of all unzeroed memories, as one piece. */
 hd_status hdvk_encode_zeroing(hdi_backend_device *device, hdvk_commands *commands, hd_error *error);
 /* Two pieces, to be handed over before and behind others, that note the time. */
-hd_status hdvk_encode_ends(hdi_backend_device *device, hdvk_commands *commands, hdvk_timestamps *timestamps, hd_error *error);
+hd_status hdvk_encode_ends(hdi_backend_device *device, hdvk_commands *commands, hdvk_timestamps *timestamps,
+                           hd_error *error);
 /* Encodes the commands for many submissions; and ends them (recordings.h). */
 hd_status hdvk_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer,
                       hd_error *error);
@@ -360,7 +365,8 @@ hd_status hdvk_submit(hdi_backend_device *device, hdi_submission *submission, ui
 hd_status hdvk_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);
 void hdvk_drain(hdi_backend_device *device, uint64_t timeout_ns);
 hd_status hdvk_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error);
-hd_status hdvk_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error);
+hd_status hdvk_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room,
+                       uint32_t *out_count, hd_error *error);
 hd_status hdvk_times(hdi_backend_device *device, uint64_t ticket, uint64_t out_ns[2], hd_error *error);
 void hdvk_trim(hdi_backend_device *device);
 /* Ends what submissions leave. The device must be idle or lost. */

@@ -1,4 +1,5 @@
-/* api.h: what heddle uses of webgpu.h as wgpu-native 29 has it: types, numbers and layouts, which no Debian package declares. */
+/* api.h: what heddle uses of webgpu.h as wgpu-native 29 has it: types, numbers and layouts, which no Debian package
+ * declares. */
 #ifndef HDWG_API_H
 #define HDWG_API_H
 
@@ -27,7 +28,8 @@ enum {
     WGPU_FEATURE_TIMESTAMP_QUERY = 9, WGPU_FEATURE_TIMESTAMPS_IN_ENCODERS = 0x30024,
     WGPU_CHAINED_WGSL = 2, WGPU_CHAINED_INSTANCE = 0x30004, WGPU_BINDING_UNIFORM = 2, WGPU_BINDING_STORAGE = 3,
     WGPU_QUERY_TIMESTAMP = 2, WGPU_STAGE_COMPUTE = 4, WGPU_MAP_READ = 1,
-    WGPU_USAGE_MAP_READ = 1, WGPU_USAGE_COPY_FROM = 4, WGPU_USAGE_COPY_TO = 8, WGPU_USAGE_UNIFORM = 0x40, WGPU_USAGE_STORAGE = 0x80,
+    WGPU_USAGE_MAP_READ = 1, WGPU_USAGE_COPY_FROM = 4, WGPU_USAGE_COPY_TO = 8, WGPU_USAGE_UNIFORM = 0x40,
+    WGPU_USAGE_STORAGE = 0x80,
     WGPU_USAGE_QUERY_RESOLVE = 0x200,
     WGPU_OVER_VULKAN = 1, WGPU_OVER_METAL = 4, WGPU_OVER_DX12 = 8,
     WGPU_OVER_ALL = WGPU_OVER_VULKAN | WGPU_OVER_METAL | WGPU_OVER_DX12 /* but GL */
@@ -58,21 +60,27 @@ typedef struct {
     uint64_t uniform_binding_bytes, storage_binding_bytes;
     uint32_t uniform_align, storage_align, vertex_buffers;
     uint64_t buffer_bytes;
-    uint32_t vertex_attributes, vertex_stride, inter_stage, color_attachments, color_bytes, workgroup_bytes, workgroup_invocations,
-             workgroup_x, workgroup_y, workgroup_z, groups, immediate_bytes;
+    uint32_t vertex_attributes, vertex_stride, inter_stage, color_attachments, color_bytes, workgroup_bytes,
+        workgroup_invocations, workgroup_x, workgroup_y, workgroup_z, groups, immediate_bytes;
 } WGPULimits;
 
-typedef void (*WGPURequestDeviceCallback)(uint32_t status, WGPUDevice device, WGPUStringView message, void *user, void *user2);
+typedef void (*WGPURequestDeviceCallback)(uint32_t status, WGPUDevice device, WGPUStringView message, void *user,
+                                          void *user2);
 typedef struct { WGPUChainedStruct *next; uint32_t mode; WGPURequestDeviceCallback callback; void *user, *user2;
     } WGPURequestDeviceCallbackInfo;
-typedef void (*WGPUDeviceLostCallback)(const WGPUDevice *device, uint32_t reason, WGPUStringView message, void *user, void *user2);
-typedef struct { WGPUChainedStruct *next; uint32_t mode; WGPUDeviceLostCallback callback; void *user, *user2; } WGPUDeviceLostCallbackInfo;
-typedef void (*WGPUErrorCallback)(const WGPUDevice *device, uint32_t type, WGPUStringView message, void *user, void *user2);
+typedef void (*WGPUDeviceLostCallback)(const WGPUDevice *device, uint32_t reason, WGPUStringView message, void *user,
+                                       void *user2);
+typedef struct { WGPUChainedStruct *next; uint32_t mode; WGPUDeviceLostCallback callback; void *user, *user2;
+                 } WGPUDeviceLostCallbackInfo;
+typedef void (*WGPUErrorCallback)(const WGPUDevice *device, uint32_t type, WGPUStringView message, void *user,
+                                  void *user2);
 typedef struct { WGPUChainedStruct *next; WGPUErrorCallback callback; void *user, *user2; } WGPUErrorCallbackInfo;
 typedef void (*WGPUBufferMapCallback)(uint32_t status, WGPUStringView message, void *user, void *user2);
-typedef struct { WGPUChainedStruct *next; uint32_t mode; WGPUBufferMapCallback callback; void *user, *user2; } WGPUBufferMapCallbackInfo;
+typedef struct { WGPUChainedStruct *next; uint32_t mode; WGPUBufferMapCallback callback; void *user, *user2;
+                 } WGPUBufferMapCallbackInfo;
 typedef WGPUBufferMapCallback WGPUWorkDoneCallback; /* since webgpu.h gives that one a message too */
-typedef struct { WGPUChainedStruct *next; uint32_t mode; WGPUWorkDoneCallback callback; void *user, *user2; } WGPUQueueWorkDoneCallbackInfo;
+typedef struct { WGPUChainedStruct *next; uint32_t mode; WGPUWorkDoneCallback callback; void *user, *user2;
+                 } WGPUQueueWorkDoneCallbackInfo;
 
 typedef struct { WGPUChainedStruct *next; WGPUStringView label; } WGPUQueueDescriptor;
 typedef struct {
@@ -85,9 +93,11 @@ typedef struct {
     WGPUDeviceLostCallbackInfo lost;
     WGPUErrorCallbackInfo error;
 } WGPUDeviceDescriptor;
-typedef struct { WGPUChainedStruct *next; WGPUStringView label; uint64_t usage, size; WGPUBool mapped; } WGPUBufferDescriptor;
+typedef struct { WGPUChainedStruct *next; WGPUStringView label; uint64_t usage, size; WGPUBool mapped;
+                 } WGPUBufferDescriptor;
 
-typedef struct { WGPUChainedStruct *next; uint32_t type; WGPUBool dynamic_offset; uint64_t least_bytes; } WGPUBufferBindingLayout;
+typedef struct { WGPUChainedStruct *next; uint32_t type; WGPUBool dynamic_offset; uint64_t least_bytes;
+                 } WGPUBufferBindingLayout;
 typedef struct { WGPUChainedStruct *next; uint32_t facts[3]; } WGPUTextureBindingLayout; /* of textures too: not used */
 typedef struct {
     WGPUChainedStruct *next;
@@ -126,6 +136,7 @@ typedef struct {
         const void *constants; } compute;
 } WGPUComputePipelineDescriptor;
 typedef struct { WGPUChainedStruct *next; WGPUStringView label; uint32_t type, count; } WGPUQuerySetDescriptor;
-typedef struct { WGPUChainedStruct *next; WGPUStringView label; } WGPUCommandEncoderDescriptor, WGPUCommandBufferDescriptor;
+typedef struct { WGPUChainedStruct *next; WGPUStringView label; } WGPUCommandEncoderDescriptor,
+    WGPUCommandBufferDescriptor;
 typedef struct { WGPUChainedStruct *next; WGPUStringView label; const void *timestamps; } WGPUComputePassDescriptor;
 #endif

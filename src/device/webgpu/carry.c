@@ -1,5 +1,6 @@
-/* carry.c: between memory and its copy in the host's sight. What commands touch goes up before they run; what they write comes
- * back behind them, by way of a buffer of the job that is mapped when all is done; times come the same way. */
+/* carry.c: between memory and its copy in the host's sight. What commands touch goes up before they run; what they
+ * write comes back behind them, by way of a buffer of the job that is mapped when all is done; times come the same
+ * way. */
 #include "device/webgpu/wg.h"
 
 typedef struct stretch {
@@ -9,12 +10,14 @@ typedef struct stretch {
 
 static stretch stretch_of(const hdi_submission *submission, const hdi_range *range) {
     const hdi_slot *slot = &submission->slots[range->slot];
-    const uint64_t begin = (slot->offset + range->offset) / 4 * 4, end = (slot->offset + range->offset + range->bytes + 3) / 4 * 4;
+    const uint64_t begin = (slot->offset + range->offset) / 4 * 4,
+                   end = (slot->offset + range->offset + range->bytes + 3) / 4 * 4;
     return (stretch){ slot->memory, begin, end - begin };
 }
 
 /* The ranges of a command, one by one; `*out_written`: it writes there. */
-static bool next_range(const hdi_submission *submission, const hdi_cmd *cmd, uint32_t n, const hdi_range **out_range, bool *out_written) {
+static bool next_range(const hdi_submission *submission, const hdi_cmd *cmd, uint32_t n, const hdi_range **out_range,
+                       bool *out_written) {
     const hdi_binding *binding;
     switch (cmd->kind) {
     case HDI_CMD_DISPATCH:
@@ -60,8 +63,12 @@ bool hdwg_carry_up(hdi_backend_device *device, const hdi_submission *submission)
 
 static bool add_carry(hdi_backend_device *device, hdwg_job *job, stretch s) {
     for (uint32_t i = 0; i < job->carry_count; i++) /* the same again */
-        if (job->carries[i].memory == s.memory && job->carries[i].offset == s.offset && job->carries[i].bytes == s.bytes) return true;
-    if (!hdi_grow(device->host->allocator, &job->carries, &job->carry_capacity, job->carry_count + 1, sizeof *job->carries)) return false;
+        if (job->carries[i].memory == s.memory && job->carries[i].offset == s.offset &&
+            job->carries[i].bytes == s.bytes)
+            return true;
+    if (!hdi_grow(device->host->allocator, &job->carries, &job->carry_capacity, job->carry_count + 1,
+                  sizeof *job->carries))
+        return false;
     job->carries[job->carry_count++] = (hdwg_carry){ s.memory, s.offset, s.bytes, job->read_bytes };
     job->read_bytes += (s.bytes + 7) / 8 * 8;
     return true;
@@ -97,7 +104,8 @@ bool hdwg_carry_encode(hdi_backend_device *device, const hdwg_job *job, WGPUComm
                                                    job->reader, 0, tick_bytes));
     for (uint32_t i = 0; i < job->carry_count && fine; i++) {
         const hdwg_carry *c = &job->carries[i];
-        fine = HDWG_CALL(device, CommandEncoderCopyBufferToBuffer, encoder, c->memory->buffer, c->offset, job->reader, c->at, c->bytes);
+        fine = HDWG_CALL(device, CommandEncoderCopyBufferToBuffer, encoder, c->memory->buffer, c->offset, job->reader,
+                         c->at, c->bytes);
     }
     return fine;
 }

@@ -1,5 +1,5 @@
-/* encode.c: commands to a command buffer. Dispatches share a compute pass up to the next command that is none; WebGPU makes one
- * wait for another by itself, so barriers are nothing here. */
+/* encode.c: commands to a command buffer. Dispatches share a compute pass up to the next command that is none; WebGPU
+ * makes one wait for another by itself, so barriers are nothing here. */
 #include "device/webgpu/wg.h"
 
 typedef struct encoder {
@@ -62,7 +62,8 @@ static bool fill(encoder *e, const hdi_cmd *cmd) {
 
 static bool mark(encoder *e) {
     if (!e->submission->timestamps || e->job->mark_count == e->job->tick_room) return true;
-    return end_pass(e) && HDWG_CALL(e->device, CommandEncoderWriteTimestamp, e->commands, e->job->queries, e->job->mark_count++);
+    return end_pass(e) &&
+           HDWG_CALL(e->device, CommandEncoderWriteTimestamp, e->commands, e->job->queries, e->job->mark_count++);
 }
 
 static bool encode_all(encoder *e) {
@@ -71,7 +72,8 @@ static bool encode_all(encoder *e) {
         const hdi_cmd *cmd = &e->submission->cmds->cmds[i];
         const uint32_t *groups = cmd->as.dispatch.groups;
         switch (cmd->kind) {
-        case HDI_CMD_DISPATCH: fine = launch(e, e->submission->kernels[cmd->as.dispatch.kernel], groups[0], groups[1], groups[2]); break;
+        case HDI_CMD_DISPATCH:
+            fine = launch(e, e->submission->kernels[cmd->as.dispatch.kernel], groups[0], groups[1], groups[2]); break;
         case HDI_CMD_COPY:     fine = copy(e, cmd); break;
         case HDI_CMD_FILL:     fine = fill(e, cmd); break;
         case HDI_CMD_BARRIER:  break;

@@ -1,9 +1,11 @@
-/* facts.c: what adapters are asked for: facts and caps. WebGPU tells limits, but neither how much memory there is nor where a
- * GPU sits. */
+/* facts.c: what adapters are asked for: facts and caps. WebGPU tells limits, but neither how much memory there is nor
+ * where a GPU sits. */
 #include "device/webgpu/wg.h"
 #include <stdio.h>
 
-static bool is_there(const hdwg_wg *wg, WGPUAdapter adapter, uint32_t feature) { return wg->AdapterHasFeature(adapter, feature) != 0; }
+static bool is_there(const hdwg_wg *wg, WGPUAdapter adapter, uint32_t feature) {
+    return wg->AdapterHasFeature(adapter, feature) != 0;
+}
 
 static void fill_caps(const hdwg_facts *facts, const WGPUAdapterInfo *info, hdi_caps *caps) {
     const WGPULimits *l = &facts->limits;
@@ -11,10 +13,14 @@ static void fill_caps(const hdwg_facts *facts, const WGPUAdapterInfo *info, hdi_
     *caps = (hdi_caps){
         .memory_bytes = l->buffer_bytes, .max_allocation_bytes = l->buffer_bytes,
         .max_binding_bytes = HDI_MIN(l->storage_binding_bytes, UINT64_C(0xFFFFFF00)),
-        .binding_align = HDI_MAX(l->storage_align, 256u), .max_bindings = HDI_MIN(l->storage_buffers, (uint32_t)HDI_MAX_BINDINGS),
-        .max_push_bytes = HDI_MAX_PUSH_WORDS * 4, .max_workgroup = l->workgroup_invocations, .max_workgroup_x = l->workgroup_x,
-        .max_groups_x = l->groups, .max_groups_y = l->groups, .max_groups_z = l->groups, .shared_bytes = l->workgroup_bytes,
-        .timestamps = facts->has_timestamps, .dispatch_base = 1, .gflops = software ? 100 : 2000, .gbytes_s = software ? 10 : 100,
+        .binding_align = HDI_MAX(l->storage_align, 256u),
+        .max_bindings = HDI_MIN(l->storage_buffers, (uint32_t)HDI_MAX_BINDINGS),
+        .max_push_bytes = HDI_MAX_PUSH_WORDS * 4, .max_workgroup = l->workgroup_invocations,
+        .max_workgroup_x = l->workgroup_x,
+        .max_groups_x = l->groups, .max_groups_y = l->groups, .max_groups_z = l->groups,
+        .shared_bytes = l->workgroup_bytes,
+        .timestamps = facts->has_timestamps, .dispatch_base = 1, .gflops = software ? 100 : 2000,
+        .gbytes_s = software ? 10 : 100,
         .software = software, .unproven = 1 };
         /* known answers tell whether subnormals are kept and f32 is rounded to nearest: WGSL does not */
 }
@@ -30,7 +36,8 @@ static bool describe(const hdwg_wg *wg, WGPUAdapter adapter, uint32_t number, hd
     memset(&info, 0, sizeof info);
     memset(facts, 0, sizeof *facts);
     memset(out_found, 0, sizeof *out_found);
-    if (!hdwg_before(HDWG_FN_AdapterGetLimits) || wg->AdapterGetLimits(adapter, &facts->limits) != WGPU_SUCCESS) return false;
+    if (!hdwg_before(HDWG_FN_AdapterGetLimits) || wg->AdapterGetLimits(adapter, &facts->limits) != WGPU_SUCCESS)
+        return false;
     if (!hdwg_before(HDWG_FN_AdapterGetInfo) || wg->AdapterGetInfo(adapter, &info) != WGPU_SUCCESS) return false;
     facts->limits.next = NULL;
     facts->has_timestamps = is_there(wg, adapter, WGPU_FEATURE_TIMESTAMP_QUERY) &&
@@ -41,7 +48,8 @@ static bool describe(const hdwg_wg *wg, WGPUAdapter adapter, uint32_t number, hd
     put_text(out_found->caps.name, sizeof out_found->caps.name, info.device);
     const uint32_t version = wg->GetVersion();
     snprintf(out->backend, sizeof out->backend, "webgpu");
-    snprintf(out->driver, sizeof out->driver, "wgpu-native %u.%u.%u, %s", version >> 24, version >> 16 & 0xFF, version >> 8 & 0xFF, driver);
+    snprintf(out->driver, sizeof out->driver, "wgpu-native %u.%u.%u, %s", version >> 24, version >> 16 & 0xFF,
+             version >> 8 & 0xFF, driver);
     snprintf(out->id, sizeof out->id, "webgpu:%04x-%04x-%u", info.vendor_id & 0xFFFF, info.device_id & 0xFFFF, number);
     out->kind = info.adapter_type == WGPU_ADAPTER_CPU          ? HD_DEVICE_SOFTWARE
                 : info.adapter_type == WGPU_ADAPTER_INTEGRATED ? HD_DEVICE_INTEGRATED_GPU
@@ -96,6 +104,7 @@ void hdwg_probe(const hdi_host *host, hdi_probe *out_probe) {
         mend = "install a driver of Vulkan for your GPU (Debian: mesa-vulkan-drivers)";
     }
     if (out_probe->found_count) return;
-    snprintf(out_probe->reason, sizeof out_probe->reason, "%s", reason ? reason : "wgpu-native finds no adapter that heddle can use");
+    snprintf(out_probe->reason, sizeof out_probe->reason, "%s",
+             reason ? reason : "wgpu-native finds no adapter that heddle can use");
     snprintf(out_probe->mend, sizeof out_probe->mend, "%s", mend);
 }

@@ -1,13 +1,14 @@
-/* kernel.c: SPIR-V and constants to a pipeline: printed as WGSL, compiled by the driver. WebGPU gives no compiled code, so
- * nothing is kept on disk. */
+/* kernel.c: SPIR-V and constants to a pipeline: printed as WGSL, compiled by the driver. WebGPU gives no compiled code,
+ * so nothing is kept on disk. */
 #include "device/webgpu/wg.h"
 #include "device/translate.h"
 #include <stdio.h>
 
-static hd_status print(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_text *out_text,
-                       hdi_spirv_printed *out_printed, hd_error *error) {
+static hd_status print(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                       hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error) {
     const hdi_spirv_print_target target = { .dialect = HDI_SPIRV_WGSL };
-    return hdi_translate_to_text(&(hdi_translation){ device->host, "webgpu", module, kernel, &target }, out_text, out_printed, error);
+    return hdi_translate_to_text(&(hdi_translation){ device->host, "webgpu", module, kernel, &target }, out_text,
+                                 out_printed, error);
 }
 
 static bool make_layout(hdi_backend_device *device, hdi_loaded_kernel *loaded) {
@@ -30,7 +31,8 @@ bool hdwg_kernel_build(hdi_backend_device *device, const char *text, size_t text
     const WGPUShaderModuleDescriptor module_desc = { .next = &source.chain };
     WGPUShaderModule module = NULL;
     WGPUPipelineLayout layout = NULL;
-    bool fine = HDWG_MAKE(device, &module, DeviceCreateShaderModule, device->device, &module_desc) && make_layout(device, loaded);
+    bool fine = HDWG_MAKE(device, &module, DeviceCreateShaderModule, device->device, &module_desc) &&
+                make_layout(device, loaded);
     if (fine) {
         const WGPUPipelineLayoutDescriptor layout_desc = { .count = 1, .layouts = &loaded->layout };
         fine = HDWG_MAKE(device, &layout, DeviceCreatePipelineLayout, device->device, &layout_desc);
@@ -68,7 +70,8 @@ hd_status hdwg_kernel_load(hdi_backend_device *device, const hdi_module *module,
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
     if (!loaded) return hdwg_no_memory(error, "a kernel");
     hd_status status = print(device, module, kernel, &text, &loaded->printed, error);
-    if (!status && !hdwg_kernel_build(device, text.bytes, text.count, loaded)) status = hdwg_fail(device, error, "kernel %s", module->name);
+    if (!status && !hdwg_kernel_build(device, text.bytes, text.count, loaded))
+        status = hdwg_fail(device, error, "kernel %s", module->name);
     hdi_text_free(&text);
     if (status) {
         hdwg_kernel_end(device, &loaded->used);

@@ -23,11 +23,13 @@ void hdwg_fault_set(hdwg_fault_fn fault) { fault_now = fault; }
 enum { LEAST_VERSION = 29 };
 
 const char *hdwg_load(hdwg_wg *wg, const char **out_mend) {
-    static const char *const names[] = { "libwgpu_native.so", "libwgpu_native-release.so", NULL }; /* the second: in wgpu-py's wheel */
+    /* the second: in wgpu-py's wheel */
+    static const char *const names[] = { "libwgpu_native.so", "libwgpu_native-release.so", NULL };
     const void *library = hdi_library_open(names);
     *out_mend = "put libwgpu_native.so of wgpu-native 29 or newer where the loader finds it (LD_LIBRARY_PATH)";
     if (!library) return "there is no wgpu-native library";
-    if (hdi_functions_load(&api, 0, hdi_library_look_up, library, wg)) return "the wgpu-native library lacks functions that are needed";
+    if (hdi_functions_load(&api, 0, hdi_library_look_up, library, wg))
+        return "the wgpu-native library lacks functions that are needed";
     return wg->GetVersion() >> 24 < LEAST_VERSION ? "the wgpu-native library is older than version 29" : NULL;
 }
 
@@ -67,7 +69,9 @@ void hdwg_on_loss(const WGPUDevice *of, uint32_t reason, WGPUStringView message,
                   message.data ? message.data : "");
 }
 
-hd_status hdwg_lost(const hdi_backend_device *device, hd_error *error) { return hdi_loss_tell(&device->loss, "webgpu", error); }
+hd_status hdwg_lost(const hdi_backend_device *device, hd_error *error) {
+    return hdi_loss_tell(&device->loss, "webgpu", error);
+}
 
 hd_status hdwg_no_memory(hd_error *error, const char *what) {
     return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, "webgpu", 0, "no host memory for %s", what);

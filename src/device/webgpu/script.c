@@ -1,5 +1,5 @@
-/* script.c: bind groups and launch words of a list of commands. WebGPU copies between two buffers, by words; and fills with zeros.
- * All else a small kernel does, a word of the target in each invocation. */
+/* script.c: bind groups and launch words of a list of commands. WebGPU copies between two buffers, by words; and fills
+ * with zeros. All else a small kernel does, a word of the target in each invocation. */
 #include "device/webgpu/wg.h"
 #include <stdio.h>
 
@@ -35,7 +35,8 @@ bool hdwg_bytes_kernel_make(hdi_backend_device *device) {
 }
 
 uint32_t hdwg_piece_count(const hdi_submission *submission, const hdi_cmd *cmd) {
-    if (cmd->kind == HDI_CMD_FILL) return cmd->as.fill.value ? (uint32_t)hdi_divide_up(cmd->as.fill.to.bytes, HDWG_PIECE_BYTES) : 0;
+    if (cmd->kind == HDI_CMD_FILL)
+        return cmd->as.fill.value ? (uint32_t)hdi_divide_up(cmd->as.fill.to.bytes, HDWG_PIECE_BYTES) : 0;
     const hdi_range *from = &cmd->as.copy.from, *to = &cmd->as.copy.to;
     const hdi_slot *a = &submission->slots[from->slot], *b = &submission->slots[to->slot];
     const bool by_words = ((a->offset + from->offset) | (b->offset + to->offset) | to->bytes) % 4 == 0;
@@ -43,7 +44,8 @@ uint32_t hdwg_piece_count(const hdi_submission *submission, const hdi_cmd *cmd) 
 }
 
 void hdwg_piece_groups(uint64_t bytes, uint32_t out_groups[2]) {
-    const uint32_t groups = (uint32_t)hdi_divide_up(bytes / 4 + 2, LANES); /* a word more where neither end lies at one */
+    /* a word more where neither end lies at one */
+    const uint32_t groups = (uint32_t)hdi_divide_up(bytes / 4 + 2, LANES);
     out_groups[0] = HDI_MIN(groups, (uint32_t)ROW_GROUPS);
     out_groups[1] = (uint32_t)hdi_divide_up(groups, ROW_GROUPS);
 }
@@ -59,12 +61,16 @@ typedef struct maker {
 
 /* The binding's entry; what is bound begins at `offset`, which the device's alignment divides. */
 static WGPUBindGroupEntry entry_of(uint32_t binding, const hdi_memory *memory, uint64_t offset, uint64_t bytes) {
-    return (WGPUBindGroupEntry){ .binding = binding, .buffer = memory->buffer, .offset = offset, .size = (bytes + 3) / 4 * 4 };
+    return (WGPUBindGroupEntry){
+        .binding = binding, .buffer = memory->buffer, .offset = offset, .size = (bytes + 3) / 4 * 4
+    };
 }
 
 static bool add_group(maker *m, const hdi_loaded_kernel *kernel, WGPUBindGroupEntry *entries) {
     const uint32_t count = kernel->printed.buffer_count;
-    entries[count] = (WGPUBindGroupEntry){ .binding = HDI_SPIRV_WGSL_LAUNCH, .buffer = m->script->launches, .size = HDWG_LAUNCH_BYTES };
+    entries[count] = (WGPUBindGroupEntry){ .binding = HDI_SPIRV_WGSL_LAUNCH,
+                                           .buffer = m->script->launches,
+                                           .size = HDWG_LAUNCH_BYTES };
     const WGPUBindGroupDescriptor desc = { .layout = kernel->layout, .count = count + 1, .entries = entries };
     WGPUBindGroup *group = &m->script->groups[m->script->group_count++];
     return HDWG_MAKE(m->device, group, DeviceCreateBindGroup, m->device->device, &desc);
@@ -99,7 +105,8 @@ static bool add_pieces(maker *m, const hdi_cmd *cmd) {
     for (uint32_t i = 0; i < count; i++) {
         const uint64_t done = i * HDWG_PIECE_BYTES, bytes = HDI_MIN(to->bytes - done, HDWG_PIECE_BYTES);
         const uint64_t to_at = to_slot->offset + to->offset + done, from_at = from_slot->offset + from->offset + done;
-        WGPUBindGroupEntry entries[3] = { entry_of(0, from_slot->memory, from_at / align * align, from_at % align + bytes),
+        WGPUBindGroupEntry entries[3] = { entry_of(0, from_slot->memory, from_at / align * align,
+                                                   from_at % align + bytes),
                                           entry_of(1, to_slot->memory, to_at / align * align, to_at % align + bytes) };
         uint32_t *words = next_words(m);
         words[0] = (uint32_t)(from_at % align);
@@ -136,15 +143,18 @@ static bool fill_script(maker *m, uint32_t count) {
                              (size_t)count * HDWG_LAUNCH_BYTES);
 }
 
-hd_status hdwg_script_make(hdi_backend_device *device, const hdi_submission *submission, hdwg_script *script, hd_error *error) {
+hd_status hdwg_script_make(hdi_backend_device *device, const hdi_submission *submission, hdwg_script *script,
+                           hd_error *error) {
     const hd_allocator *allocator = device->host->allocator;
     const uint32_t count = count_groups(submission);
     maker m = { device, submission, script, NULL };
     if (count == 0) return HD_OK;
     m.words = hdi_alloc(allocator, (size_t)count * HDWG_LAUNCH_BYTES);
-    const bool room = m.words && hdi_grow(allocator, &script->groups, &script->group_capacity, count, sizeof *script->groups);
+    const bool room =
+        m.words && hdi_grow(allocator, &script->groups, &script->group_capacity, count, sizeof *script->groups);
     hd_status status = room ? HD_OK : hdwg_no_memory(error, "a recording");
-    if (!status && !fill_script(&m, count)) status = hdwg_fail(device, error, "recording %u commands", submission->cmds->cmd_count);
+    if (!status && !fill_script(&m, count))
+        status = hdwg_fail(device, error, "recording %u commands", submission->cmds->cmd_count);
     hdi_free(allocator, m.words, (size_t)count * HDWG_LAUNCH_BYTES);
     return status;
 }

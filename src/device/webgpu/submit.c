@@ -1,5 +1,5 @@
-/* submit.c: handing work over, tickets, waiting. A callback tells when a submission is done; it is called from within looks at the
- * device. Every wait has a deadline. */
+/* submit.c: handing work over, tickets, waiting. A callback tells when a submission is done; it is called from within
+ * looks at the device. Every wait has a deadline. */
 #include "device/webgpu/wg.h"
 
 /* ---- what is done ---- */
@@ -29,7 +29,8 @@ static bool advance(hdi_backend_device *device) {
         const int state = atomic_load(&job->state);
         if (state == HDWG_JOB_RUNS) break;
         if (state == HDWG_JOB_FAILED) {
-            hdi_loss_note(&device->loss, state, "in submission %llu, which the driver gave up", (unsigned long long)job->ticket);
+            hdi_loss_note(&device->loss, state, "in submission %llu, which the driver gave up",
+                          (unsigned long long)job->ticket);
             job->read_bytes = 0;
         }
         if (!hdwg_carry_down(device, job)) return false;
@@ -54,7 +55,8 @@ hd_status hdwg_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
 }
 
 hd_status hdwg_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
-    return hdi_wait_by_looks(device, &device->found, hdwg_poll, ticket, device->jobs[ticket % HDWG_JOBS].begun_ns, timeout_ns, error);
+    return hdi_wait_by_looks(device, &device->found, hdwg_poll, ticket, device->jobs[ticket % HDWG_JOBS].begun_ns,
+                             timeout_ns, error);
 }
 
 bool hdwg_rest(hdi_backend_device *device) {
@@ -66,7 +68,8 @@ bool hdwg_rest(hdi_backend_device *device) {
         if (!advance(device) && hdi_loss_known(&device->loss)) return true;
         const uint64_t spent = hdi_now_ns() - begun;
         if (device->inflight.done < device->inflight.submitted && spent >= device->host->wait_ns) return false;
-        if (device->inflight.done < device->inflight.submitted) hdi_nap(&device->found, spent, device->host->wait_ns - spent);
+        if (device->inflight.done < device->inflight.submitted)
+            hdi_nap(&device->found, spent, device->host->wait_ns - spent);
     }
     return true;
 }
@@ -99,7 +102,8 @@ static hd_status make_times(hdi_backend_device *device, hdwg_job *job, uint32_t 
     if (!job->ticks) return hdwg_no_memory(error, "a submission's times");
     job->tick_room = count;
     const bool fine = HDWG_MAKE(device, &job->queries, DeviceCreateQuerySet, device->device, &desc) &&
-                      hdwg_buffer_new(device, count * sizeof *job->ticks, WGPU_USAGE_QUERY_RESOLVE | WGPU_USAGE_COPY_FROM, &job->resolved);
+                      hdwg_buffer_new(device, count * sizeof *job->ticks,
+                                      WGPU_USAGE_QUERY_RESOLVE | WGPU_USAGE_COPY_FROM, &job->resolved);
     if (fine) return HD_OK;
     hd_status status = hdwg_fail(device, error, "a submission's times");
     end_times(device, job);
@@ -107,9 +111,11 @@ static hd_status make_times(hdi_backend_device *device, hdwg_job *job, uint32_t 
 }
 
 /* The place for the next ticket's job; the one that was there is waited for. */
-static hd_status next_job(hdi_backend_device *device, const hdi_submission *submission, hdwg_job **out_job, hd_error *error) {
+static hd_status next_job(hdi_backend_device *device, const hdi_submission *submission, hdwg_job **out_job,
+                          hd_error *error) {
     hdwg_job *job = &device->jobs[(device->inflight.submitted + 1) % HDWG_JOBS];
-    hd_status status = job->ticket > device->inflight.done ? hdwg_wait(device, job->ticket, device->host->wait_ns, error) : HD_OK;
+    hd_status status =
+        job->ticket > device->inflight.done ? hdwg_wait(device, job->ticket, device->host->wait_ns, error) : HD_OK;
     if (status) return status;
     job->ticket = 0;
     job->mark_count = 0;
@@ -164,7 +170,8 @@ hd_status hdwg_submit(hdi_backend_device *device, hdi_submission *submission, ui
                : hdwg_fail(device, error, "%u commands", submission->cmds->cmd_count);
 }
 
-hd_status hdwg_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error) {
+hd_status hdwg_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room,
+                       uint32_t *out_count, hd_error *error) {
     const hdwg_job *job = &device->jobs[ticket % HDWG_JOBS];
     *out_count = 0;
     if (job->ticket != ticket)

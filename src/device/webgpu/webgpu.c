@@ -20,14 +20,16 @@ static hd_status find_again(hdi_backend_device *device, const hdi_found *found, 
     hdwg_facts facts[HDI_MAX_FOUND];
     WGPUAdapter adapters[HDI_MAX_FOUND];
     const char *mend;
-    if (hdwg_load(&device->wg, &mend)) return hdi_fail_native(error, HD_STATUS_NO_DEVICE, "webgpu", 0, "the library is no longer there");
+    if (hdwg_load(&device->wg, &mend))
+        return hdi_fail_native(error, HD_STATUS_NO_DEVICE, "webgpu", 0, "the library is no longer there");
     device->instance = hdwg_instance_new(&device->wg);
     if (!device->instance) return hdwg_fail(device, error, "opening %s", found->info.id);
     const uint32_t count = hdwg_list(&device->wg, device->instance, facts, adapters, now, HDI_COUNT(now));
     const bool there = found->index < count && strcmp(now[found->index].info.id, found->info.id) == 0;
     for (uint32_t i = 0; i < count; i++)
         if (!there || i != found->index) device->wg.AdapterRelease(adapters[i]);
-    if (!there) return hdi_fail_native(error, HD_STATUS_NO_DEVICE, "webgpu", 0, "device %s is no longer there", found->info.id);
+    if (!there)
+        return hdi_fail_native(error, HD_STATUS_NO_DEVICE, "webgpu", 0, "device %s is no longer there", found->info.id);
     device->adapter = adapters[found->index];
     device->facts = facts[found->index];
     return HD_OK;
@@ -49,10 +51,13 @@ static bool request_device(hdi_backend_device *device) {
     static const uint32_t features[] = { WGPU_FEATURE_TIMESTAMP_QUERY, WGPU_FEATURE_TIMESTAMPS_IN_ENCODERS };
     answer given = { NULL, false };
     const WGPUDeviceDescriptor desc = {
-        .feature_count = device->facts.has_timestamps ? HDI_COUNT(features) : 0, .features = features, .limits = &device->facts.limits,
+        .feature_count = device->facts.has_timestamps ? HDI_COUNT(features) : 0, .features = features,
+        .limits = &device->facts.limits,
         .lost = { .mode = WGPU_CALLBACK_SPONTANEOUS, .callback = hdwg_on_loss, .user = device },
         .error = { .callback = hdwg_on_error, .user = device } };
-    const WGPURequestDeviceCallbackInfo info = { .mode = WGPU_CALLBACK_SPONTANEOUS, .callback = on_device, .user = &given };
+    const WGPURequestDeviceCallbackInfo info = { .mode = WGPU_CALLBACK_SPONTANEOUS,
+                                                 .callback = on_device,
+                                                 .user = &given };
     const bool asked = HDWG_CALL(device, AdapterRequestDevice, device->adapter, &desc, info);
     if (asked && !given.came) device->wg.InstanceProcessEvents(device->instance);
     device->device = given.device;
@@ -90,8 +95,11 @@ static void *native(hdi_backend_device *device) { return device->device; }
 static void trim(hdi_backend_device *device) { (void)device; }
 
 const hdi_backend hdi_backend_webgpu = {
-    .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "webgpu", .probe = hdwg_probe, .open = device_open,
-    .close = device_close, .alloc = hdwg_alloc, .free = hdi_inflight_free_memory, .map = map, .kernel_load = hdwg_kernel_load,
-    .kernel_free = hdi_inflight_free_kernel, .submit = hdwg_submit, .forget = hdi_recording_forget, .poll = hdwg_poll, .wait = hdwg_wait,
+    .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "webgpu", .probe = hdwg_probe,
+    .open = device_open,
+    .close = device_close, .alloc = hdwg_alloc, .free = hdi_inflight_free_memory, .map = map,
+    .kernel_load = hdwg_kernel_load,
+    .kernel_free = hdi_inflight_free_kernel, .submit = hdwg_submit, .forget = hdi_recording_forget, .poll = hdwg_poll,
+    .wait = hdwg_wait,
     .profile = hdwg_profile, .native = native, .trim = trim,
 };

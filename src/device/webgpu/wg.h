@@ -1,8 +1,8 @@
 /* wg.h: what the files of the WebGPU back end share. Every function is a member of hdwg_wg, made from the one list in
- * functions.inc. WebGPU says of an error in a callback, on the thread whose call it is: HDWG_CALL looks there behind each call.
- * Kernels are WGSL (spirv.h). Command buffers are used once, so commands are encoded for each submission; what can be kept of a
- * recording is its script: bind groups, and launch words in one uniform buffer. Nothing of a device is in the host's sight:
- * memory that the host is to see has a copy there, and submissions carry it over. */
+ * functions.inc. WebGPU says of an error in a callback, on the thread whose call it is: HDWG_CALL looks there behind
+ * each call. Kernels are WGSL (spirv.h). Command buffers are used once, so commands are encoded for each submission;
+ * what can be kept of a recording is its script: bind groups, and launch words in one uniform buffer. Nothing of a
+ * device is in the host's sight: memory that the host is to see has a copy there, and submissions carry it over. */
 #ifndef HDWG_WG_H
 #define HDWG_WG_H
 
@@ -43,8 +43,8 @@ typedef struct hdwg_wg {
 /* The functions, or NULL with the reason and its mend. The library stays in the process. */
 const char *hdwg_load(hdwg_wg *wg, const char **out_mend);
 
-/* For tests: asked before every fallible call; what is not HDWG_ROW_FINE is what the call comes to, without being made. NULL:
- * nobody is asked. */
+/* For tests: asked before every fallible call; what is not HDWG_ROW_FINE is what the call comes to, without being made.
+ * NULL: nobody is asked. */
 typedef hdwg_row (*hdwg_fault_fn)(hdwg_function function);
 void hdwg_fault_set(hdwg_fault_fn fault);
 
@@ -77,7 +77,8 @@ typedef struct hdwg_facts {
     bool       has_timestamps;
 } hdwg_facts;
 WGPUInstance hdwg_instance_new(const hdwg_wg *wg); /* NULL: hdwg_fail can explain */
-/* Adapters that can be used, at most `room`; those with an entry in `out_adapters` (NULL: none is wanted) are to be released. */
+/* Adapters that can be used, at most `room`; those with an entry in `out_adapters` (NULL: none is wanted) are to be
+ * released. */
 uint32_t hdwg_list(const hdwg_wg *wg, WGPUInstance instance, hdwg_facts *out_facts, WGPUAdapter *out_adapters,
                    hdi_found *out_found, uint32_t room);
 void hdwg_probe(const hdi_host *host, hdi_probe *out_probe);
@@ -97,8 +98,8 @@ struct hdi_loaded_kernel {
     hdi_spirv_printed   printed;
 };
 
-/* What commands need besides themselves, one after the other: each dispatch, and each copy or fill that a kernel makes, a bind group and
- * its launch words at a multiple of HDWG_LAUNCH_BYTES. */
+/* What commands need besides themselves, one after the other: each dispatch, and each copy or fill that a kernel makes,
+ * a bind group and its launch words at a multiple of HDWG_LAUNCH_BYTES. */
 enum { HDWG_LAUNCH_BYTES = 256, HDWG_LAUNCH_WORDS = HDWG_LAUNCH_BYTES / 4 };
 typedef struct hdwg_script {
     WGPUBuffer     launches;
@@ -170,7 +171,8 @@ bool hdwg_kernel_build(hdi_backend_device *device, const char *text, size_t text
                        hdi_loaded_kernel *loaded);                            /* of what was printed */
 void hdwg_kernel_drop(hdi_backend_device *device, hdi_loaded_kernel *kernel); /* its objects */
 /* script.c */
-hd_status hdwg_script_make(hdi_backend_device *device, const hdi_submission *submission, hdwg_script *script, hd_error *error);
+hd_status hdwg_script_make(hdi_backend_device *device, const hdi_submission *submission, hdwg_script *script,
+                           hd_error *error);
 void hdwg_script_end(hdi_backend_device *device, hdwg_script *script);
 hd_status hdwg_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer,
                       hd_error *error);
@@ -193,7 +195,8 @@ bool hdwg_carry_down(hdi_backend_device *device, hdwg_job *job); /* out of the m
 hd_status hdwg_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
 hd_status hdwg_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);
 hd_status hdwg_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error);
-hd_status hdwg_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error);
+hd_status hdwg_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room,
+                       uint32_t *out_count, hd_error *error);
 bool hdwg_rest(hdi_backend_device *device); /* waits until nothing runs any more, at most wait_ns; true when so */
 void hdwg_jobs_end(hdi_backend_device *device);
 #endif

@@ -1,6 +1,6 @@
-/* attention.c: glsl/attention.comp for a CPU. A group has ROWS query rows that share a key head, so each tile of 32 keys
- * and values is read and converted once for all of them. The keys of a tile lie side by side in vectors, so that each
- * key's products are added in order. Fast mode takes several query rows at once, and fuses products and sums. */
+/* attention.c: glsl/attention.comp for a CPU. A group has ROWS query rows that share a key head, so each tile of 32
+ * keys and values is read and converted once for all of them. The keys of a tile lie side by side in vectors, so that
+ * each key's products are added in order. Fast mode takes several query rows at once, and fuses products and sums. */
 #include "kernels/cpu/bf16_tiles.h"
 
 #define TILE HDI_ATTENTION_TILE
@@ -62,7 +62,8 @@ static void add_values(const state *s, const float *weights, seen keys, float re
 }
 
 static void cap_scores(const state *s, float *scores, uint32_t count) {
-    for (uint32_t key = 0; key < count && s->cap > 0; key++) scores[key] = s->cap * exact_tanh(scores[key] * s->inverse_cap);
+    for (uint32_t key = 0; key < count && s->cap > 0; key++)
+        scores[key] = s->cap * exact_tanh(scores[key] * s->inverse_cap);
 }
 
 /* Scores of `count` keys become weights; how the row's result so far is to be scaled. */
@@ -101,9 +102,9 @@ enum { VECTORS = 32 / VECTOR };
 typedef float vector __attribute__((vector_size(4 * VECTOR)));
 
 /* out = out * scales[row] + a x b, 32 columns wide, for `rows` rows, known when this is compiled. */
-static inline __attribute__((always_inline)) void multiply(const uint32_t rows, uint32_t depth, const float *a, size_t a_stride,
-                                                           const float *b, size_t b_stride, const float *scales,
-                                                           float *out, size_t out_stride) {
+static inline __attribute__((always_inline)) void multiply(const uint32_t rows, uint32_t depth, const float *a,
+                                                           size_t a_stride, const float *b, size_t b_stride,
+                                                           const float *scales, float *out, size_t out_stride) {
     vector sums[AT_ONCE][VECTORS];
     for (uint32_t r = 0; r < rows; r++)
         for (uint32_t v = 0; v < VECTORS; v++) {
@@ -116,9 +117,11 @@ static inline __attribute__((always_inline)) void multiply(const uint32_t rows, 
             memcpy(&line, b + v * VECTOR, sizeof line);
             for (uint32_t r = 0; r < rows; r++)
 #if HDCPU_LEVEL >= 2
-                sums[r][v] = (vector)_mm512_fmadd_ps(_mm512_set1_ps(a[r * a_stride + i]), (__m512)line, (__m512)sums[r][v]);
+                sums[r][v] =
+                    (vector)_mm512_fmadd_ps(_mm512_set1_ps(a[r * a_stride + i]), (__m512)line, (__m512)sums[r][v]);
 #elif HDCPU_LEVEL == 1
-                sums[r][v] = (vector)_mm256_fmadd_ps(_mm256_set1_ps(a[r * a_stride + i]), (__m256)line, (__m256)sums[r][v]);
+                sums[r][v] =
+                    (vector)_mm256_fmadd_ps(_mm256_set1_ps(a[r * a_stride + i]), (__m256)line, (__m256)sums[r][v]);
 #else
                 sums[r][v] += a[r * a_stride + i] * line;
 #endif
@@ -128,7 +131,8 @@ static inline __attribute__((always_inline)) void multiply(const uint32_t rows, 
 }
 
 /* Up to AT_ONCE query rows over one tile, of which they all see `keys`. */
-static inline __attribute__((always_inline)) void add_rows(const state *s, const uint32_t rows, uint32_t row, seen keys) {
+static inline __attribute__((always_inline)) void add_rows(const state *s, const uint32_t rows, uint32_t row,
+                                                           seen keys) {
     static const float none[AT_ONCE] = { 0 };
     const size_t width = s->width;
     float *weights = s->weights, rescale[AT_ONCE];
@@ -141,7 +145,8 @@ static inline __attribute__((always_inline)) void add_rows(const state *s, const
     }
     const float *values = s->values + keys.first * width;
     for (size_t begin = 0; begin < width; begin += 32)
-        multiply(rows, keys.count, weights, TILE, values + begin, width, rescale, s->result + row * width + begin, width);
+        multiply(rows, keys.count, weights, TILE, values + begin, width, rescale, s->result + row * width + begin,
+                 width);
 }
 
 /* The same for any number of rows. */
@@ -188,7 +193,8 @@ static state begin(const hdi_cpu_call *call) {
     s.largest = (int32_t *)(void *)(s.running_sum + s.rows);
     s.from = (uint32_t *)(void *)(s.largest + s.rows);
     s.to = s.from + s.rows;
-    memset(s.result, 0, sizeof(float) * s.rows * s.width); /* what lies between D and WIDTH elsewhere reaches no result */
+    /* what lies between D and WIDTH elsewhere reaches no result */
+    memset(s.result, 0, sizeof(float) * s.rows * s.width);
     return s;
 }
 
@@ -203,7 +209,8 @@ static uint64_t row_of(const hdi_cpu_call *call, uint32_t batch, uint32_t key) {
 
 HDCPU_KERNEL(attention) {
     (void)group_z;
-    const uint32_t B = call->push[0], T = call->push[1], S = call->push[2], Hq = call->push[3], Hkv = call->push[4], D = call->push[5];
+    const uint32_t B = call->push[0], T = call->push[1], S = call->push[2], Hq = call->push[3], Hkv = call->push[4],
+                   D = call->push[5];
     const uint32_t heads = Hq / Hkv, row_count = T * heads, most_rows = call->spec[HDI_ATTENTION_ROWS];
     const uint32_t parts = row_count / most_rows + (row_count % most_rows != 0), group = group_number(group_x, group_y);
     const uint32_t batch = group / parts / Hkv, head = group / parts % Hkv;
@@ -217,7 +224,8 @@ HDCPU_KERNEL(attention) {
     uint32_t least = S, most = 0;
     for (uint32_t r = 0; r < rows; r++) {
         const uint32_t token = (row_first + r) / heads, h = head * heads + (row_first + r) % heads;
-        const int64_t next = before + (int64_t)token + 1, to = call->spec[HDI_ATTENTION_CAUSAL] == 1 ? next : before + (int64_t)T;
+        const int64_t next = before + (int64_t)token + 1,
+                      to = call->spec[HDI_ATTENTION_CAUSAL] == 1 ? next : before + (int64_t)T;
         const int64_t from = form & HDI_ATTENTION_WINDOWED ? next - (int64_t)call->push[8] : 0;
         const uint32_t sink = form & HDI_ATTENTION_SINKS ? ((const uint32_t *)call->bindings[5])[h] : 0xFF800000u;
         q_first[r] = (((uint64_t)batch * T + token) * Hq + h) * D;
@@ -225,7 +233,8 @@ HDCPU_KERNEL(attention) {
         s.to[r] = (uint32_t)HDI_MIN(HDI_MAX(to, 0), (int64_t)S);
         s.largest[r] = key_of(sink);
         s.running_sum[r] = sink == 0xFF800000u ? 0.0f : 1.0f;
-        hdcpu_load_floats(call->spec[HDI_ATTENTION_TYPE], call->bindings[0], q_first[r], D, s.query + (size_t)r * s.width);
+        hdcpu_load_floats(call->spec[HDI_ATTENTION_TYPE], call->bindings[0], q_first[r], D,
+                          s.query + (size_t)r * s.width);
         least = HDI_MIN(least, s.from[r]);
         most = HDI_MAX(most, s.to[r]);
     }

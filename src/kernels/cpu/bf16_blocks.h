@@ -1,6 +1,6 @@
-/* bf16_blocks.h: blocks of quantised weights as bf16, for tiles (bf16_tiles.h): 32 values along K are a line of 16 words,
- * and a column's next line lies a pair of tiles further. Codes of up to 5 bits are looked up in a table of 32 values that their
- * scale makes: one instruction for 32 weights. */
+/* bf16_blocks.h: blocks of quantised weights as bf16, for tiles (bf16_tiles.h): 32 values along K are a line of 16
+ * words, and a column's next line lies a pair of tiles further. Codes of up to 5 bits are looked up in a table of 32
+ * values that their scale makes: one instruction for 32 weights. */
 #ifndef HDCPU_BF16_BLOCKS_H
 #define HDCPU_BF16_BLOCKS_H
 
@@ -57,11 +57,13 @@ static inline void bf16_q4_1(const uint8_t *block, uint32_t *out) {
 }
 static inline void bf16_q5_0(const uint8_t *block, uint32_t *out) {
     const __m512 d = bf16_f16_at(block);
-    bf16_look_up(bf16_codes_of_five(block + 2), _mm512_mul_ps(d, bf16_counted(-16)), _mm512_mul_ps(d, bf16_counted(0)), out);
+    bf16_look_up(bf16_codes_of_five(block + 2), _mm512_mul_ps(d, bf16_counted(-16)), _mm512_mul_ps(d, bf16_counted(0)),
+                 out);
 }
 static inline void bf16_q5_1(const uint8_t *block, uint32_t *out) {
     const __m512 d = bf16_f16_at(block), m = bf16_f16_at(block + 2);
-    bf16_look_up(bf16_codes_of_five(block + 4), _mm512_fmadd_ps(d, bf16_counted(0), m), _mm512_fmadd_ps(d, bf16_counted(16), m), out);
+    bf16_look_up(bf16_codes_of_five(block + 4), _mm512_fmadd_ps(d, bf16_counted(0), m),
+                 _mm512_fmadd_ps(d, bf16_counted(16), m), out);
 }
 static inline void bf16_q8_0(const uint8_t *block, uint32_t *out) {
     const __m512 d = bf16_f16_at(block);
@@ -78,7 +80,8 @@ static inline void bf16_q4_k(const uint8_t *block, uint32_t *out) {
     float scales[8], mins[8];
     bf16_q4_k_parts(block, scales, mins);
     for (uint32_t line = 0; line < 8; line++, out += PAIR_WORDS) {
-        const __m512 values = _mm512_fmsub_ps(_mm512_set1_ps(scales[line]), bf16_counted(0), _mm512_set1_ps(mins[line]));
+        const __m512 values =
+            _mm512_fmsub_ps(_mm512_set1_ps(scales[line]), bf16_counted(0), _mm512_set1_ps(mins[line]));
         bf16_look_up(bf16_bits(block + 16 + 32 * (line / 2), 4 * (line & 1), 15), values, values, out);
     }
 }
@@ -103,7 +106,9 @@ static inline void bf16_q6_k(const uint8_t *block, uint32_t *out) {
     }
 }
 /* Codes whose two halves have scales of their own: the upper half's look in the table's upper half. */
-static inline __m256i bf16_halves(__m256i codes) { return _mm256_or_si256(codes, _mm256_maskz_set1_epi8(0xFFFF0000u, 16)); }
+static inline __m256i bf16_halves(__m256i codes) {
+    return _mm256_or_si256(codes, _mm256_maskz_set1_epi8(0xFFFF0000u, 16));
+}
 static inline void bf16_q2_k(const uint8_t *block, uint32_t *out) {
     for (uint32_t line = 0; line < 8; line++, out += PAIR_WORDS) {
         __m512 values[2];
@@ -112,15 +117,18 @@ static inline void bf16_q2_k(const uint8_t *block, uint32_t *out) {
             hdcpu_q2_k_part(block, 2 * line + half, &scale, &min);
             values[half] = _mm512_fmsub_ps(_mm512_set1_ps(scale), bf16_counted(0), _mm512_set1_ps(min));
         }
-        bf16_look_up(bf16_halves(bf16_bits(block + 16 + 32 * (line / 4), 2 * (line & 3), 3)), values[0], values[1], out);
+        bf16_look_up(bf16_halves(bf16_bits(block + 16 + 32 * (line / 4), 2 * (line & 3), 3)), values[0], values[1],
+                     out);
     }
 }
 static inline void bf16_q3_k(const uint8_t *block, uint32_t *out) {
     for (uint32_t line = 0; line < 8; line++, out += PAIR_WORDS) {
-        const __m512 low = _mm512_set1_ps(hdcpu_q3_k_part(block, 2 * line)), high = _mm512_set1_ps(hdcpu_q3_k_part(block, 2 * line + 1));
+        const __m512 low = _mm512_set1_ps(hdcpu_q3_k_part(block, 2 * line)),
+                     high = _mm512_set1_ps(hdcpu_q3_k_part(block, 2 * line + 1));
         const __m256i third = _mm256_slli_epi16(bf16_bits(block, line, 1), 2);
         const __m256i codes = _mm256_or_si256(bf16_bits(block + 32 + 32 * (line / 4), 2 * (line & 3), 3), third);
-        bf16_look_up(bf16_halves(codes), _mm512_mul_ps(low, bf16_counted(-4)), _mm512_mul_ps(high, bf16_counted(-4)), out);
+        bf16_look_up(bf16_halves(codes), _mm512_mul_ps(low, bf16_counted(-4)), _mm512_mul_ps(high, bf16_counted(-4)),
+                     out);
     }
 }
 static inline void bf16_tq2_0(const uint8_t *block, uint32_t *out) {
@@ -135,14 +143,16 @@ static inline void bf16_f16(const uint8_t *values, uint32_t *out) {
 static inline void bf16_bf16(const uint8_t *values, uint32_t *out) { memcpy(out, values, 64); }
 #endif
 
-/* The first `count` values of a column, whole blocks of them, as lines of a pair of tiles; zeros fill up the last one. */
+/* The first `count` values of a column, whole blocks of them, as lines of a pair of tiles; zeros fill up the last
+ * one. */
 static inline void bf16_column(uint32_t type, const uint8_t *column, uint32_t count, uint32_t *out) {
     enum { LONGEST = 256 };
     uint32_t done = 0;
 #if HDCPU_LEVEL >= 3
 #define BF16_BLOCKS(code, name, elements, bytes) \
     case code: \
-        for (; done + (elements) <= count; done += (elements), column += (bytes), out += (elements) / TILE_DEPTH * PAIR_WORDS) \
+        for (; done + (elements) <= count; done += (elements), column += (bytes), \
+             out += (elements) / TILE_DEPTH * PAIR_WORDS) \
             bf16_##name(column, out); \
         break;
     switch (type) {

@@ -1,5 +1,6 @@
-/* bf16_tiles.h: tiles of 16 x 32 bf16 values, the shape that AMX multiplies. One holds 16 columns of B, each a row of 32
- * values along K, or 16 rows of A with pairs of neighbours along K side by side: pair p of row m is word 16 p + m. */
+/* bf16_tiles.h: tiles of 16 x 32 bf16 values, the shape that AMX multiplies. One holds 16 columns of B, each a row of
+ * 32 values along K, or 16 rows of A with pairs of neighbours along K side by side: pair p of row m is word 16 p +
+ * m. */
 #ifndef HDCPU_BF16_TILES_H
 #define HDCPU_BF16_TILES_H
 
@@ -14,7 +15,8 @@ static inline void bf16_words(const float *from, uint32_t *out) {
 #if HDCPU_LEVEL >= 3
     _mm512_storeu_si512(out, (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + 16), _mm512_loadu_ps(from)));
 #else
-    for (uint32_t i = 0; i < TILE_LINES; i++) out[i] = exact_f32_to_bf16(from[2 * i]) | exact_f32_to_bf16(from[2 * i + 1]) << 16;
+    for (uint32_t i = 0; i < TILE_LINES; i++)
+        out[i] = exact_f32_to_bf16(from[2 * i]) | exact_f32_to_bf16(from[2 * i + 1]) << 16;
 #endif
 }
 #endif

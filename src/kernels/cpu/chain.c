@@ -1,6 +1,6 @@
-/* chain.c: element-wise chains on rows: one tight loop for each step, chosen outside of the loop, over rows that stay in
- * the first cache. Every loop is meant to become vector code: no branch and no call in it. The arithmetic is steps.inc's,
- * so the bits are those of the GPU form in exact mode. */
+/* chain.c: element-wise chains on rows: one tight loop for each step, chosen outside of the loop, over rows that stay
+ * in the first cache. Every loop is meant to become vector code: no branch and no call in it. The arithmetic is
+ * steps.inc's, so the bits are those of the GPU form in exact mode. */
 #include "kernels/cpu/chain.h"
 #include "kernels/cpu/fast.h"
 #include "kernels/cpu/half.h"
@@ -136,7 +136,8 @@ void hdcpu_chain_run(const uint32_t *spec, const uint32_t *attributes, const uin
         const uint32_t *a = values[step >> 8 & 15u], *b = values[step >> 12 & 15u], *c = values[step >> 16 & 15u];
         const uint32_t *words = attributes + (step >> 24 & 31u), has = attribute_count(form);
         uint32_t *to = s + 1 == steps ? result : scratch + s * HDCPU_ROW;
-        const operands in = { a, b ? b : a, c ? c : a, exact_from_bits(has > 0 ? words[0] : 0), exact_from_bits(has > 1 ? words[1] : 0) };
+        const operands in = { a, b ? b : a, c ? c : a, exact_from_bits(has > 0 ? words[0] : 0),
+                              exact_from_bits(has > 1 ? words[1] : 0) };
         if (spec[HDI_SPEC_EXACT] || !run_fast_step(form, a, to, count)) run_step(form, &in, to, count);
         hdcpu_row_round(type, to, count);
         values[HDI_CHAIN_INPUTS + s] = to;

@@ -17,9 +17,9 @@
 #define hdcpu_row_store HDCPU_JOIN(hdcpu_row_store_l, HDCPU_LEVEL)
 #define hdcpu_row_round HDCPU_JOIN(hdcpu_row_round_l, HDCPU_LEVEL)
 
-/* Runs the chain in `spec` over `count` <= HDCPU_ROW elements. `sources[i]` is the row of source i, NULL where the chain
- * has none; `attributes` are the chain's words in the push constants; `result` may be one of the sources. `scratch`
- * has HDCPU_CHAIN_SCRATCH_BYTES. spec[HDI_SPEC_EXACT] as everywhere. */
+/* Runs the chain in `spec` over `count` <= HDCPU_ROW elements. `sources[i]` is the row of source i, NULL where the
+ * chain has none; `attributes` are the chain's words in the push constants; `result` may be one of the sources.
+ * `scratch` has HDCPU_CHAIN_SCRATCH_BYTES. spec[HDI_SPEC_EXACT] as everywhere. */
 void hdcpu_chain_run(const uint32_t *spec, const uint32_t *attributes, const uint32_t *const sources[HDI_CHAIN_INPUTS],
                      uint32_t *result, size_t count, uint32_t *scratch);
 /* Reads `count` elements from element `first` on, `stride` apart, into a row; writes a row likewise. */

@@ -1,5 +1,5 @@
-/* cumsum.c: glsl/cumsum.comp for a CPU, a group for a row or a part of a long one. The lanes' sums keep the order that abi.h
- * states; those of integers need none. */
+/* cumsum.c: glsl/cumsum.comp for a CPU, a group for a row or a part of a long one. The lanes' sums keep the order that
+ * abi.h states; those of integers need none. */
 #include "kernels/cpu/rows.h"
 
 /* Each of the lanes plus all before it: by way of what is 1, 2, 4, ... 128 lanes before. */
@@ -28,7 +28,9 @@ typedef struct running {
 } running;
 
 /* Where the `count` elements lie that are summed from the i-th on. */
-static uint64_t first_of(const running *r, uint32_t i, uint32_t count) { return r->row + (r->reverse ? r->n - i - count : i); }
+static uint64_t first_of(const running *r, uint32_t i, uint32_t count) {
+    return r->row + (r->reverse ? r->n - i - count : i);
+}
 
 static float add_floats(const running *r, uint32_t begin, uint32_t end, float carry) {
     for (uint32_t tile = begin; tile < end; tile += LANES) {
@@ -63,8 +65,10 @@ HDCPU_KERNEL(cumsum) {
     const uint32_t n = call->push[1], parts = call->push[2], part = call->push[3];
     const uint32_t group = group_number(group_x, group_y), row = group / parts;
     if (row >= call->push[0]) return;
-    const running r = { (form & HDI_CUMSUM_EXCLUSIVE) != 0, (form & HDI_CUMSUM_REVERSE) != 0, stage == HDI_CUMSUM_TOTALS,
-                        spec[HDI_CUMSUM_TYPE], spec[HDI_SPEC_OUT_TYPE], n, (uint64_t)row * n, call->bindings[0], call->bindings[2] };
+    const running r = { (form & HDI_CUMSUM_EXCLUSIVE) != 0, (form & HDI_CUMSUM_REVERSE) != 0,
+                        stage == HDI_CUMSUM_TOTALS,
+                        spec[HDI_CUMSUM_TYPE], spec[HDI_SPEC_OUT_TYPE], n, (uint64_t)row * n, call->bindings[0],
+                        call->bindings[2] };
     const uint32_t begin = group % parts * part, end = n - begin > part ? begin + part : n;
     uint32_t carry = stage == HDI_CUMSUM_BEHIND ? ((const uint32_t *)call->bindings[1])[group] : 0;
     if (r.type == HDI_TYPE_I32) carry = add_integers(&r, begin, end, carry);

@@ -1,13 +1,15 @@
-/* dot_int8.c: integer dot products on GGUF's blocks (dot_int8.h). K is walked in parts of 256 elements. A vector of codes
- * is unpacked in registers, without a sign, and meets all rows; what the codes' offset adds is known from the activations
- * alone, so a row carries it along: a vector's sum begins at minus offset times the sum of its activations. */
+/* dot_int8.c: integer dot products on GGUF's blocks (dot_int8.h). K is walked in parts of 256 elements. A vector of
+ * codes is unpacked in registers, without a sign, and meets all rows; what the codes' offset adds is known from the
+ * activations alone, so a row carries it along: a vector's sum begins at minus offset times the sum of its
+ * activations. */
 #include "kernels/cpu/dot_int8.h"
 
 #ifdef HDCPU_DOT_INT8
 #include "kernels/cpu/int8_round.h"
 #include "kernels/cpu/quant.h"
 
-enum { PART = HDCPU_INT8_PART, BLOCKS = PART / 32, WIDE = HDCPU_LEVEL >= 2 ? 64 : 32, RUN = 16, RUNS = WIDE / RUN, LANES = WIDE / 4 };
+enum { PART = HDCPU_INT8_PART, BLOCKS = PART / 32, WIDE = HDCPU_LEVEL >= 2 ? 64 : 32, RUN = 16, RUNS = WIDE / RUN,
+       LANES = WIDE / 4 };
 
 /* ---- vectors: of WIDE bytes, or of LANES 32-bit words ---- */
 
@@ -45,7 +47,8 @@ static inline bytes load_halves(const void *low, const void *high) {
 }
 /* The f16 values at words i0..i3 of 64 bytes, each in a quarter of the lanes. */
 static inline floats halves_in_quarters(const void *p, short i0, short i1, short i2, short i3) {
-    const __m512i index = _mm512_castsi256_si512(_mm256_set_epi16(i3, i3, i3, i3, i2, i2, i2, i2, i1, i1, i1, i1, i0, i0, i0, i0));
+    const __m512i index =
+        _mm512_castsi256_si512(_mm256_set_epi16(i3, i3, i3, i3, i2, i2, i2, i2, i1, i1, i1, i1, i0, i0, i0, i0));
     return _mm512_cvtph_ps(_mm512_castsi512_si256(_mm512_permutexvar_epi16(index, load(p))));
 }
 #else
@@ -83,7 +86,9 @@ static inline bytes shifted_left(bytes v, uint32_t left) { return (bytes)((pairs
 /* Signed codes: VNNI takes them with an offset, older units by moving their signs to the activations. */
 #if HDCPU_LEVEL >= 3
 enum { SIGNED_OFFSET = 128 };
-static inline bytes dot_signed(bytes words, bytes codes, bytes x) { return dot(words, _mm512_xor_si512(codes, all(0x80)), x); }
+static inline bytes dot_signed(bytes words, bytes codes, bytes x) {
+    return dot(words, _mm512_xor_si512(codes, all(0x80)), x);
+}
 #elif HDCPU_LEVEL == 2
 enum { SIGNED_OFFSET = 0 };
 static inline bytes dot_signed(bytes words, bytes codes, bytes x) {
@@ -92,13 +97,15 @@ static inline bytes dot_signed(bytes words, bytes codes, bytes x) {
 }
 #else
 enum { SIGNED_OFFSET = 0 };
-static inline bytes dot_signed(bytes words, bytes codes, bytes x) { return dot(words, _mm256_abs_epi8(codes), _mm256_sign_epi8(x, codes)); }
+static inline bytes dot_signed(bytes words, bytes codes, bytes x) {
+    return dot(words, _mm256_abs_epi8(codes), _mm256_sign_epi8(x, codes));
+}
 #endif
 
 /* ---- rows ----
- * A part of a row is PART / WIDE vectors of activations, in the order of the type's code vectors. Behind each vector (q4_0:
- * behind each two, whose lanes belong to one block) lie the words its sum begins at and the scales of its lanes. At the
- * end: each 32's scale times the sum of its activations, for types with a min. */
+ * A part of a row is PART / WIDE vectors of activations, in the order of the type's code vectors. Behind each vector
+ * (q4_0: behind each two, whose lanes belong to one block) lie the words its sum begins at and the scales of its lanes.
+ * At the end: each 32's scale times the sum of its activations, for types with a min. */
 
 static int offset_of(uint32_t type) {
     switch (type) {
@@ -112,7 +119,8 @@ static int offset_of(uint32_t type) {
 }
 /* The element, within a part, that run `run` of vector `vector` begins with. */
 static uint32_t element_of(uint32_t type, uint32_t vector, uint32_t run) {
-    const uint32_t pair = (vector / 2 * WIDE + RUN * run), four = vector / 4 * WIDE + RUN * run; /* code bytes before it */
+    /* code bytes before it */
+    const uint32_t pair = (vector / 2 * WIDE + RUN * run), four = vector / 4 * WIDE + RUN * run;
     switch (type) {
     case HDI_TYPE_Q4_0:  return 2 * pair + 16 * (vector & 1);
     case HDI_TYPE_Q4_K:
@@ -175,7 +183,8 @@ void hdcpu_int8_row(uint32_t type, const float *x, uint32_t k, void *out_row) {
         *sum = fused(to_floats(product), both, *sum); \
     }
 #define PART_OF static inline __attribute__((always_inline)) void
-#define PART_ARGUMENTS const uint8_t *blocks, const uint8_t *part, uint64_t row_bytes, const uint32_t rows, floats (*sums)[2]
+#define PART_ARGUMENTS                                                                                                 \
+    const uint8_t *blocks, const uint8_t *part, uint64_t row_bytes, const uint32_t rows, floats(*sums)[2]
 
 PART_OF part_q4_0(PART_ARGUMENTS) {
     for (uint32_t step = 0; step < PART / WIDE / 2; step++, blocks += RUNS * 18) {
@@ -279,9 +288,12 @@ PART_OF part_q6_k(PART_ARGUMENTS) {
     scale_sixteen(_mm_loadu_si128((const void *)(blocks + 192)), hdcpu_f16_at(blocks + 208), scales);
     for (uint32_t vector = 0; vector < PART / WIDE; vector++) {
         const uint32_t at = vector * 3 * WIDE, scale_at = at + 2 * WIDE;
-        const uint32_t half = vector / (128 / WIDE), group = vector * (WIDE / 32) & 3; /* the first of WIDE / 32 groups */
-        const bytes low = shifted(load(blocks + 64 * half + (WIDE == 32 ? 32 * (group & 1) : 0)), 4 * (group >> 1)) & all(15);
-        const bytes codes = low | shifted_left(shifted_halves(blocks + 128 + 32 * half, 2 * group, 2 * group + 2) & all(3), 4);
+        /* the first of WIDE / 32 groups */
+        const uint32_t half = vector / (128 / WIDE), group = vector * (WIDE / 32) & 3;
+        const bytes low =
+            shifted(load(blocks + 64 * half + (WIDE == 32 ? 32 * (group & 1) : 0)), 4 * (group >> 1)) & all(15);
+        const bytes codes =
+            low | shifted_left(shifted_halves(blocks + 128 + 32 * half, 2 * group, 2 * group + 2) & all(3), 4);
         const floats scale = scales_of_runs(scales + WIDE / 16 * vector, scales + WIDE / 16 * vector + 2);
         MEET(dot(load(x + at + WIDE), codes, load(x + at)), vector)
     }

@@ -1,5 +1,6 @@
-/* dot_int8.h: columns of quantised weights times rows of activations that are rounded to 8 bits, with one scale for each
- * 32 along K. Codes meet activations as integers, straight from GGUF's blocks; each block's sum is scaled as f32. */
+/* dot_int8.h: columns of quantised weights times rows of activations that are rounded to 8 bits, with one scale for
+ * each 32 along K. Codes meet activations as integers, straight from GGUF's blocks; each block's sum is scaled as
+ * f32. */
 #ifndef HDCPU_DOT_INT8_H
 #define HDCPU_DOT_INT8_H
 

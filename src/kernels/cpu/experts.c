@@ -1,5 +1,5 @@
-/* experts.c: glsl/experts.comp for a CPU. A group has some columns of one expert: each is unpacked once for up to AT_ONCE
- * of the pairs that chose it. */
+/* experts.c: glsl/experts.comp for a CPU. A group has some columns of one expert: each is unpacked once for up to
+ * AT_ONCE of the pairs that chose it. */
 #include "kernels/cpu/rows.h"
 
 enum { AT_ONCE = 64, SUMS = 32 };
@@ -25,8 +25,10 @@ static float dot_fast(const float *a, const float *b, uint32_t n) {
     return total;
 }
 
-/* Fills in pairs from `*at` on that chose the expert; those whose number is nobody's go to expert 0, with `is_empty`. */
-static uint32_t find_pairs(const hdi_cpu_call *call, uint32_t expert, uint32_t *at, uint32_t *out_pairs, bool *out_empty) {
+/* Fills in pairs from `*at` on that chose the expert; those whose number is nobody's go to expert 0, with
+ * `is_empty`. */
+static uint32_t find_pairs(const hdi_cpu_call *call, uint32_t expert, uint32_t *at, uint32_t *out_pairs,
+                           bool *out_empty) {
     const uint32_t pairs = call->push[0], E = call->push[2], *chosen = call->bindings[2];
     uint32_t count = 0;
     for (; *at < pairs && count < AT_ONCE; ++*at) {
@@ -52,10 +54,12 @@ HDCPU_KERNEL(experts) {
     for (uint32_t at = 0; at < call->push[0];) {
         const uint32_t count = find_pairs(call, expert, &at, pairs, empty);
         for (uint32_t n = n_first; n < n_end && count > 0; n++) {
-            const float *weights = floats_at(call->spec[HDI_EXPERTS_W_TYPE], call->bindings[1], ((uint64_t)expert * N + n) * K, K, line);
+            const float *weights =
+                floats_at(call->spec[HDI_EXPERTS_W_TYPE], call->bindings[1], ((uint64_t)expert * N + n) * K, K, line);
             for (uint32_t i = 0; i < count; i++) {
                 float sum = 0;
-                const float *x = empty[i] ? NULL : floats_at(type, call->bindings[0], (uint64_t)(pairs[i] / share) * K, K, room);
+                const float *x =
+                    empty[i] ? NULL : floats_at(type, call->bindings[0], (uint64_t)(pairs[i] / share) * K, K, room);
                 if (x) sum = exact ? dot_exact(x, weights, K) : dot_fast(x, weights, K);
                 store_floats(call->spec[HDI_SPEC_OUT_TYPE], call->bindings[3], (uint64_t)pairs[i] * N + n, 1, &sum);
             }

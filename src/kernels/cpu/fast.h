@@ -1,5 +1,5 @@
-/* fast.h: the costly functions of language models as fast mode computes them, as glsl/fast.glsl on a GPU: with less care
- * for the last bits, within the bounds of op_table.inc. No branch: loops over them become vector code. */
+/* fast.h: the costly functions of language models as fast mode computes them, as glsl/fast.glsl on a GPU: with less
+ * care for the last bits, within the bounds of op_table.inc. No branch: loops over them become vector code. */
 #ifndef HDCPU_FAST_H
 #define HDCPU_FAST_H
 

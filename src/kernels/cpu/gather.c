@@ -11,7 +11,8 @@ static void take_along(const hdi_cpu_call *call, uint32_t bytes, uint64_t begin,
     const uint32_t *indices = call->bindings[1];
     for (uint64_t i = begin; i < end; i++) {
         uint8_t *to = (uint8_t *)call->bindings[2] + i * bytes;
-        if (indices[i] < n) memcpy(to, (const uint8_t *)call->bindings[0] + (i / count * n + indices[i]) * bytes, bytes);
+        if (indices[i] < n)
+            memcpy(to, (const uint8_t *)call->bindings[0] + (i / count * n + indices[i]) * bytes, bytes);
         else memset(to, 0, bytes);
     }
 }
@@ -36,7 +37,8 @@ HDCPU_KERNEL(gather) {
         const uint32_t row = all ? (uint32_t)at : indices[at];
         const uint64_t from = (uint64_t)row * n + column;
         if (row >= rows) memset(y + i * bytes, 0, width * bytes);
-        else if (type == out_type) memcpy(y + i * bytes, (const uint8_t *)call->bindings[0] + from * bytes, width * bytes);
+        else if (type == out_type)
+            memcpy(y + i * bytes, (const uint8_t *)call->bindings[0] + from * bytes, width * bytes);
         else {
             float values[LANES];
             hdcpu_load_floats(type, call->bindings[0], from, width, values);

@@ -1,5 +1,5 @@
-/* half.h: rows of f16 as the bits of f32 and back, eight at a time where the processor converts them. It keeps what of a NaN
- * exact.h does not, so groups with a NaN take the plain way. */
+/* half.h: rows of f16 as the bits of f32 and back, eight at a time where the processor converts them. It keeps what of
+ * a NaN exact.h does not, so groups with a NaN take the plain way. */
 #ifndef HDCPU_HALF_H
 #define HDCPU_HALF_H
 
@@ -27,12 +27,18 @@ static inline uint16_t half_of_bits(uint32_t f) {
 
 #if defined(__F16C__)
 enum { HALVES = 8 };
-static inline __m256 halves_at(const uint16_t *from) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)from)); }
-static inline __m128i halves_of(__m256 values) { return _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+static inline __m256 halves_at(const uint16_t *from) {
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)from));
+}
+static inline __m128i halves_of(__m256 values) {
+    return _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
 static inline __m256 halves_bits(const uint32_t *bits) {
     return _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)(const void *)bits));
 }
-static inline int halves_with_nan(__m256 values) { return _mm256_movemask_ps(_mm256_cmp_ps(values, values, _CMP_UNORD_Q)); }
+static inline int halves_with_nan(__m256 values) {
+    return _mm256_movemask_ps(_mm256_cmp_ps(values, values, _CMP_UNORD_Q));
+}
 #endif
 
 static inline void half_row_load(const uint16_t *from, size_t count, uint32_t *row) {

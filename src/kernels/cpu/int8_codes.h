@@ -1,5 +1,5 @@
-/* int8_codes.h: the codes of GGUF's quantised weights, one to a byte in the order along K, and what scales them: 32 times a
- * block's number of weights at a time. */
+/* int8_codes.h: the codes of GGUF's quantised weights, one to a byte in the order along K, and what scales them: 32
+ * times a block's number of weights at a time. */
 #ifndef HDCPU_INT8_CODES_H
 #define HDCPU_INT8_CODES_H
 
@@ -8,8 +8,8 @@
 
 enum { INT8_CODES = 256 };
 
-/* INT8_CODES weights of a column, or fewer: a weight is d * scale * (code - offset) - less * min. Scale and min are of each 16
- * weights, d and less of each 32. */
+/* INT8_CODES weights of a column, or fewer: a weight is d * scale * (code - offset) - less * min. Scale and min are of
+ * each 16 weights, d and less of each 32. */
 typedef struct int8_column {
     uint8_t codes[INT8_CODES];
     int16_t scale[INT8_CODES / 16], min[INT8_CODES / 16];
@@ -88,8 +88,8 @@ static inline void all_bits(const uint8_t *bits, uint32_t right, uint8_t mask, u
 
 /* ---- blocks of 32: q4_0, q4_1, q5_0, q5_1, q8_0 ---- */
 
-static inline __attribute__((always_inline)) void codes_of_32(uint32_t type, const uint8_t *block, uint8_t flip, uint8_t *codes,
-                                                              float *d, float *less) {
+static inline __attribute__((always_inline)) void codes_of_32(uint32_t type, const uint8_t *block, uint8_t flip,
+                                                              uint8_t *codes, float *d, float *less) {
     const bool has_less = type == HDI_TYPE_Q4_1 || type == HDI_TYPE_Q5_1;
     const uint8_t *bits = block + (has_less ? 4 : 2);
     *d = hdcpu_f16_at(block);
@@ -128,8 +128,10 @@ static inline void codes_of_q4_k(const uint8_t *block, bool five, int8_column *o
     const uint8_t *low = block + (five ? 48 : 16);
     uint32_t words[3];
     memcpy(words, block + 4, sizeof words);
-    const uint64_t scales = (words[0] & 0x3F3F3F3Fu) | (uint64_t)((words[2] & 0x0F0F0F0Fu) | (words[0] >> 6 & 0x03030303u) << 4) << 32;
-    const uint64_t mins = (words[1] & 0x3F3F3F3Fu) | (uint64_t)((words[2] >> 4 & 0x0F0F0F0Fu) | (words[1] >> 6 & 0x03030303u) << 4) << 32;
+    const uint64_t scales =
+        (words[0] & 0x3F3F3F3Fu) | (uint64_t)((words[2] & 0x0F0F0F0Fu) | (words[0] >> 6 & 0x03030303u) << 4) << 32;
+    const uint64_t mins =
+        (words[1] & 0x3F3F3F3Fu) | (uint64_t)((words[2] >> 4 & 0x0F0F0F0Fu) | (words[1] >> 6 & 0x03030303u) << 4) << 32;
     repeat_each(scales, out->scale);
     repeat_each(mins, out->min);
     repeat_scale(hdcpu_f16_at(block), hdcpu_f16_at(block + 2), out);
@@ -160,7 +162,8 @@ static inline void codes_of_q3_k(const uint8_t *block, int8_column *out) {
     for (uint32_t part = 0; part < 8; part++) scales[part] = block[96 + part] & 15;
     for (uint32_t part = 0; part < 8; part++) scales[part + 8] = block[96 + part] >> 4;
     for (uint32_t i = 0; i < 4; i++)
-        for (uint32_t part = 0; part < 4; part++) scales[4 * i + part] |= (uint8_t)((block[104 + part] >> 2 * i & 3) << 4);
+        for (uint32_t part = 0; part < 4; part++)
+            scales[4 * i + part] |= (uint8_t)((block[104 + part] >> 2 * i & 3) << 4);
     for (uint32_t part = 0; part < 16; part++) out->scale[part] = (int16_t)(scales[part] - 32);
     repeat_scale(hdcpu_f16_at(block + 108), 0.0f, out);
     for (uint32_t i = 0; i < 8; i++) {
@@ -177,9 +180,10 @@ static inline void codes_of_tq1_0(const uint8_t *block, int8_column *out) {
                 *codes++ = (uint8_t)((block[groups[g].first + i] * power & 255) * 3 >> 8);
 }
 
-/* `count` weights from a block's first on, at most INT8_CODES and whole blocks; signs of 8-bit codes are flipped by `flip`. */
-static inline __attribute__((always_inline)) void int8_codes(uint32_t type, const uint8_t *block, uint32_t count, uint8_t flip,
-                                                             int8_column *out) {
+/* `count` weights from a block's first on, at most INT8_CODES and whole blocks; signs of 8-bit codes are flipped by
+ * `flip`. */
+static inline __attribute__((always_inline)) void int8_codes(uint32_t type, const uint8_t *block, uint32_t count,
+                                                             uint8_t flip, int8_column *out) {
     const bool one = type == HDI_TYPE_Q4_1 || type == HDI_TYPE_Q5_1; /* min */
     same_scales(1, one, out);
     switch (type) {

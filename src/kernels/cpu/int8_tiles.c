@@ -1,5 +1,5 @@
-/* int8_tiles.c: the instruction sets of each level for int8_tile.inc. A level that has a set with dot products of 8-bit integers
- * compiles that one beside its own, and a processor that has them takes it. */
+/* int8_tiles.c: the instruction sets of each level for int8_tile.inc. A level that has a set with dot products of 8-bit
+ * integers compiles that one beside its own, and a processor that has them takes it. */
 #include "kernels/cpu/int8_tiles.h"
 #include "kernels/cpu/quant.h"
 #if defined(__aarch64__)

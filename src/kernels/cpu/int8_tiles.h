@@ -1,6 +1,7 @@
-/* int8_tiles.h: many rows of activations times columns of quantised weights, both as integers of 8 bits, in tiles of sums that
- * registers hold. Rows lie side by side in the lanes of a vector, four neighbours along K in each lane (pack_int8.c); a
- * column's four codes meet all of them at once. Every 32 along K, a block, the integers become f32 and are scaled. */
+/* int8_tiles.h: many rows of activations times columns of quantised weights, both as integers of 8 bits, in tiles of
+ * sums that registers hold. Rows lie side by side in the lanes of a vector, four neighbours along K in each lane
+ * (pack_int8.c); a column's four codes meet all of them at once. Every 32 along K, a block, the integers become f32 and
+ * are scaled. */
 #ifndef HDCPU_INT8_TILES_H
 #define HDCPU_INT8_TILES_H
 
@@ -17,9 +18,9 @@ typedef struct int8_form {
     uint32_t offset;
 } int8_form;
 
-/* A block of packed rows, for `lanes` of them: 8 vectors of activations, a vector of their scales as f32, and one for each run:
- * what its sum begins at, minus the offset times the sum of its activations, as i32; or, beside a form that has less, the
- * activations' sum as f32. */
+/* A block of packed rows, for `lanes` of them: 8 vectors of activations, a vector of their scales as f32, and one for
+ * each run: what its sum begins at, minus the offset times the sum of its activations, as i32; or, beside a form that
+ * has less, the activations' sum as f32. */
 #define INT8_PACKED_BLOCK(lanes, runs) ((lanes) * HDCPU_INT8_ROW_BLOCK(runs))
 
 /* Exact mode (abi.h) has its blocks strand by strand: where in that order a run of a row or column of `runs` is. */
@@ -27,8 +28,9 @@ static inline uint32_t int8_strand_order(uint32_t runs, uint32_t run) {
     const uint32_t strand = run % HDI_MM_STRANDS;
     return strand * (runs / HDI_MM_STRANDS) + HDI_MIN(strand, runs % HDI_MM_STRANDS) + run / HDI_MM_STRANDS;
 }
-/* What exact mode knows of a column's run. Whole numbers are of 16 bits, two in a word: a half's scale twice; of the two halves
- * the scales times minus the offset, and the mins. A row's packed block then ends with the halves' sums, likewise in one word. */
+/* What exact mode knows of a column's run. Whole numbers are of 16 bits, two in a word: a half's scale twice; of the
+ * two halves the scales times minus the offset, and the mins. A row's packed block then ends with the halves' sums,
+ * likewise in one word. */
 typedef struct int8_facts {
     float    d, less;
     uint32_t scale[2], begin, min;

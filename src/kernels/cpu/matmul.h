@@ -1,6 +1,6 @@
 /* matmul.h: what the CPU forms of the matmul family share: one launch's words with names, how finished sums leave, and
- * the exact product of a tile in the order of abi.h. Vectors lie along N, so that the order along K is the same for every
- * width of vector; products and sums are rounded apart (no contraction). */
+ * the exact product of a tile in the order of abi.h. Vectors lie along N, so that the order along K is the same for
+ * every width of vector; products and sums are rounded apart (no contraction). */
 #ifndef HDCPU_MATMUL_H
 #define HDCPU_MATMUL_H
 
@@ -40,7 +40,8 @@ static inline hdcpu_product hdcpu_product_of(const hdi_cpu_call *call, uint32_t 
 }
 
 /* `count` elements of A along a row from (m, k), or of B along a column (k, n), or of B along a row: to out, in f32. */
-static inline void hdcpu_gather(uint32_t type, const void *data, uint64_t first, uint64_t stride, uint32_t count, float *out) {
+static inline void hdcpu_gather(uint32_t type, const void *data, uint64_t first, uint64_t stride, uint32_t count,
+                                float *out) {
     if (stride == 1)
         hdcpu_load_floats(type, data, first, count, out);
     else
@@ -90,7 +91,8 @@ static inline void hdcpu_store(float *to, hdcpu_vector v) { memcpy(to, &v, sizeo
 /* Adds to total[rows][STRIP] the sums of each block along K: a[k][rows] (rows apart ROWS), b[k][STRIP]. */
 #define HDCPU_EXACT_BLOCKS(rows) \
     static void hdcpu_exact_blocks_##rows(uint32_t depth, const float *a, const float *b, float *total) { \
-        enum { VECTORS = HDCPU_EXACT_STRIP / HDCPU_LANES, MOST = rows == 1 ? 4 : 2, AT_ONCE = VECTORS < MOST ? VECTORS : MOST }; \
+        enum { VECTORS = HDCPU_EXACT_STRIP / HDCPU_LANES, MOST = rows == 1 ? 4 : 2, \
+               AT_ONCE = VECTORS < MOST ? VECTORS : MOST }; \
         for (uint32_t k0 = 0, k1; k0 < depth; k0 = k1) { \
             k1 = HDI_MIN(depth, k0 + HDI_MM_BLOCK); \
             for (int at = 0; at < VECTORS; at += AT_ONCE) { \
@@ -113,7 +115,8 @@ HDCPU_EXACT_BLOCKS(1)
 HDCPU_EXACT_BLOCKS(4)
 
 /* Columns that lie along K, turned in squares of 16 x 16; what is read of each next time is on its way meanwhile. */
-static inline void hdcpu_exact_turn_b(const hdcpu_product *p, uint32_t k0, uint32_t depth, uint32_t n, uint32_t count, float *b) {
+static inline void hdcpu_exact_turn_b(const hdcpu_product *p, uint32_t k0, uint32_t depth, uint32_t n, uint32_t count,
+                                      float *b) {
     enum { SQUARE = 16, LINE_BYTES = 64 };
     const uint32_t elements = hdcpu_block_elements(p->b_type), bytes = hdcpu_block_bytes(p->b_type);
     float columns[SQUARE * HDCPU_EXACT_DEPTH];
@@ -124,7 +127,8 @@ static inline void hdcpu_exact_turn_b(const hdcpu_product *p, uint32_t k0, uint3
             const uint64_t first = p->b_first + k0 + (n + i) * p->b_col;
             const uint64_t then = k0 + depth < p->k ? first + depth : first - k0 + HDCPU_EXACT_STRIP * p->b_col;
             const uint8_t *next = (const uint8_t *)p->b + then / elements * bytes;
-            for (uint32_t line = 0; line < depth * bytes / elements; line += LINE_BYTES) __builtin_prefetch(next + line, 0, 2);
+            for (uint32_t line = 0; line < depth * bytes / elements; line += LINE_BYTES)
+                __builtin_prefetch(next + line, 0, 2);
             hdcpu_load_floats(p->b_type, p->b, first, depth, columns + (i - j) * HDCPU_EXACT_DEPTH);
         }
         for (uint32_t k = 0; k < depth; k += SQUARE)
@@ -134,18 +138,21 @@ static inline void hdcpu_exact_turn_b(const hdcpu_product *p, uint32_t k0, uint3
 }
 
 /* b[k][STRIP] for `depth` values of k from k0 on and `count` columns from n on; columns past `count` are 0. */
-static inline void hdcpu_exact_pack_b(const hdcpu_product *p, uint32_t k0, uint32_t depth, uint32_t n, uint32_t count, float *b) {
+static inline void hdcpu_exact_pack_b(const hdcpu_product *p, uint32_t k0, uint32_t depth, uint32_t n, uint32_t count,
+                                      float *b) {
     if (p->b_row == 1) {
         hdcpu_exact_turn_b(p, k0, depth, n, count, b);
         return;
     }
     if (count < HDCPU_EXACT_STRIP) memset(b, 0, depth * HDCPU_EXACT_STRIP * sizeof *b);
     for (uint32_t k = 0; k < depth; k++)
-        hdcpu_gather(p->b_type, p->b, p->b_first + (k0 + k) * p->b_row + n * p->b_col, p->b_col, count, b + k * HDCPU_EXACT_STRIP);
+        hdcpu_gather(p->b_type, p->b, p->b_first + (k0 + k) * p->b_row + n * p->b_col, p->b_col, count,
+                     b + k * HDCPU_EXACT_STRIP);
 }
 
 /* a[k][rows] of each piece of ROWS rows, for `depth` values of k from k0 on. */
-static inline void hdcpu_exact_pack_a(const hdcpu_product *p, uint32_t k0, uint32_t depth, uint32_t m0, uint32_t m_count, float *a) {
+static inline void hdcpu_exact_pack_a(const hdcpu_product *p, uint32_t k0, uint32_t depth, uint32_t m0,
+                                      uint32_t m_count, float *a) {
     float row[HDCPU_EXACT_DEPTH];
     for (uint32_t m = 0; m < m_count; m++) {
         float *to = a + m / HDCPU_EXACT_ROWS * (HDCPU_EXACT_ROWS * HDCPU_EXACT_DEPTH) + m % HDCPU_EXACT_ROWS;
@@ -155,9 +162,11 @@ static inline void hdcpu_exact_pack_a(const hdcpu_product *p, uint32_t k0, uint3
 }
 
 /* C[m0 ..][n0 ..], m_count x n_count. The totals of the whole tile stay in scratch, strip by strip. */
-static inline void hdcpu_exact_tile(const hdcpu_product *p, uint32_t m0, uint32_t m_count, uint32_t n0, uint32_t n_count, float *scratch) {
+static inline void hdcpu_exact_tile(const hdcpu_product *p, uint32_t m0, uint32_t m_count, uint32_t n0,
+                                    uint32_t n_count, float *scratch) {
     const uint32_t padded = (m_count + HDCPU_EXACT_ROWS - 1u) / HDCPU_EXACT_ROWS * HDCPU_EXACT_ROWS;
-    const uint32_t strips = (n_count + HDCPU_EXACT_STRIP - 1u) / HDCPU_EXACT_STRIP, strip_floats = padded * HDCPU_EXACT_STRIP;
+    const uint32_t strips = (n_count + HDCPU_EXACT_STRIP - 1u) / HDCPU_EXACT_STRIP,
+                   strip_floats = padded * HDCPU_EXACT_STRIP;
     float *a = scratch, *b = a + padded * HDCPU_EXACT_DEPTH, *totals = b + HDCPU_EXACT_STRIP * HDCPU_EXACT_DEPTH;
     memset(totals, 0, (size_t)strips * strip_floats * sizeof *totals);
     for (uint32_t k0 = 0; k0 < p->k; k0 += HDCPU_EXACT_DEPTH) {

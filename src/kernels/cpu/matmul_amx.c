@@ -1,7 +1,7 @@
 /* matmul_amx.c: a tile of C = chain(A x B) for each group, where B is narrower than f32 and its columns lie along K. A
- * comes packed as bf16 tiles (pack_bf16.c). K is walked in blocks; a block of two times 16 columns of B, rounded to bf16
- * tiles in scratch, meets all pairs of 16 rows, and the sums, transposed, wait in scratch. Sums are f32. The vector units
- * round the next block's columns between the steps of the matrix unit, which works on its own meanwhile.
+ * comes packed as bf16 tiles (pack_bf16.c). K is walked in blocks; a block of two times 16 columns of B, rounded to
+ * bf16 tiles in scratch, meets all pairs of 16 rows, and the sums, transposed, wait in scratch. Sums are f32. The
+ * vector units round the next block's columns between the steps of the matrix unit, which works on its own meanwhile.
  * Below level 3 the tiles are multiplied in plain C: right, and chosen on no machine. */
 #include "kernels/cpu/bf16_blocks.h"
 #include "kernels/cpu/matmul.h"
@@ -27,7 +27,8 @@ typedef struct work {
 
 /* The tile of sums of 16 columns from n on and 16 rows from m on. */
 static float *sums_of(const work *w, uint32_t n, uint32_t m) {
-    const uint32_t pair = n / PAIR * (w->rows / PAIR) + m / PAIR, tile = n % PAIR / TILE_LINES * 2 + m % PAIR / TILE_LINES;
+    const uint32_t pair = n / PAIR * (w->rows / PAIR) + m / PAIR,
+                   tile = n % PAIR / TILE_LINES * 2 + m % PAIR / TILE_LINES;
     return w->sums + (size_t)(4 * pair + tile) * TILE_SUMS;
 }
 
@@ -41,11 +42,15 @@ typedef struct block {
 static block block_after(const work *w, block b) {
     return b.n + PAIR < w->n_count ? (block){ b.n + PAIR, b.k0 } : (block){ 0, b.k0 + DEPTH };
 }
-static uint32_t depth_of(const work *w, block b) { return b.k0 < w->p->k ? HDI_MIN(w->p->k - b.k0, (uint32_t)DEPTH) : 0; }
-static uint64_t byte_of(const work *w, block b) { return b.n * w->column_bytes + (uint64_t)b.k0 / DEPTH * w->depth_bytes; }
+static uint32_t depth_of(const work *w, block b) {
+    return b.k0 < w->p->k ? HDI_MIN(w->p->k - b.k0, (uint32_t)DEPTH) : 0;
+}
+static uint64_t byte_of(const work *w, block b) {
+    return b.n * w->column_bytes + (uint64_t)b.k0 / DEPTH * w->depth_bytes;
+}
 
-/* A block that becomes tiles while `steps` steps of a product are made. Columns past the group's last stay what they are:
- * nobody reads their sums. */
+/* A block that becomes tiles while `steps` steps of a product are made. Columns past the group's last stay what they
+ * are: nobody reads their sums. */
 typedef struct feed {
     const work *w;
     const uint8_t *from, *ahead; /* the next column, and the column to be asked of memory */
@@ -75,7 +80,8 @@ static inline void feed_step(feed *f) {
 
 #if HDCPU_LEVEL >= 3
 static void begin_tiles(void) {
-    struct { uint8_t palette, start_row, reserved[14]; uint16_t column_bytes[16]; uint8_t rows[16]; } config = { .palette = 1 };
+    struct { uint8_t palette, start_row, reserved[14]; uint16_t column_bytes[16]; uint8_t rows[16];
+             } config = { .palette = 1 };
     for (int i = 0; i < 8; i++) {
         config.column_bytes[i] = 64;
         config.rows[i] = 16;
@@ -84,7 +90,8 @@ static void begin_tiles(void) {
 }
 static void end_tiles(void) { _tile_release(); }
 
-static void multiply(const uint32_t *columns, const uint32_t *rows, uint32_t tiles, bool first, float *sums, feed *next) {
+static void multiply(const uint32_t *columns, const uint32_t *rows, uint32_t tiles, bool first, float *sums,
+                     feed *next) {
     if (first) {
         _tile_zero(0);
         _tile_zero(1);
@@ -116,12 +123,14 @@ static void multiply(const uint32_t *columns, const uint32_t *rows, uint32_t til
 static void begin_tiles(void) {}
 static void end_tiles(void) {}
 
-static void multiply(const uint32_t *columns, const uint32_t *rows, uint32_t tiles, bool first, float *sums, feed *next) {
+static void multiply(const uint32_t *columns, const uint32_t *rows, uint32_t tiles, bool first, float *sums,
+                     feed *next) {
     for (uint32_t n = 0; n < PAIR; n++)
         for (uint32_t m = 0; m < PAIR; m++) {
             const uint32_t *column = columns + n * TILE_LINES;
             const uint32_t *row = rows + m / TILE_LINES * TILE_WORDS + m % TILE_LINES;
-            float *to = sums + (n / TILE_LINES * 2 + m / TILE_LINES) * TILE_SUMS + n % TILE_LINES * TILE_LINES + m % TILE_LINES;
+            float *to =
+                sums + (n / TILE_LINES * 2 + m / TILE_LINES) * TILE_SUMS + n % TILE_LINES * TILE_LINES + m % TILE_LINES;
             float sum = first ? 0.0f : *to;
             for (uint32_t t = 0; t < tiles; t++)
                 for (uint32_t i = 0; i < TILE_LINES; i++) {

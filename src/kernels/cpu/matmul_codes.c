@@ -1,6 +1,6 @@
-/* matmul_codes.c: the exact product in 8 bits (abi.h) of a few rows that `codes` has rounded and quantised weights whose columns
- * lie along K. A column is unpacked once for all rows; the sums of 8 neighbouring runs, each of a strand of its own, meet as
- * vectors. Strands of neighbouring columns are added up side by side. */
+/* matmul_codes.c: the exact product in 8 bits (abi.h) of a few rows that `codes` has rounded and quantised weights
+ * whose columns lie along K. A column is unpacked once for all rows; the sums of 8 neighbouring runs, each of a strand
+ * of its own, meet as vectors. Strands of neighbouring columns are added up side by side. */
 #include "kernels/cpu/int8_codes.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/runs.h"
@@ -19,12 +19,13 @@ typedef struct form {
 
 static form form_of(uint32_t type) {
     const bool in_halves = type == HDI_TYPE_Q6_K || type == HDI_TYPE_Q2_K || type == HDI_TYPE_Q3_K;
-    return (form){ int8_offset(type), type == HDI_TYPE_Q8_0, in_halves || type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K,
-                   in_halves, hdcpu_has_min(type) };
+    return (form){ int8_offset(type), type == HDI_TYPE_Q8_0,
+                   in_halves || type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K, in_halves, hdcpu_has_min(type) };
 }
 
 /* Weights past K are zeros. */
-static inline __attribute__((always_inline)) void unpack_column(const uint32_t type, const uint8_t *column, uint32_t k, int8_column *out) {
+static inline __attribute__((always_inline)) void unpack_column(const uint32_t type, const uint8_t *column, uint32_t k,
+                                                                int8_column *out) {
     const uint32_t elements = hdcpu_block_elements(type), bytes = hdcpu_block_bytes(type);
     for (uint32_t at = 0; at < k; at += PART, column += PART / elements * bytes, out++) {
         const uint32_t count = HDI_MIN(k - at, (uint32_t)PART);
@@ -34,13 +35,14 @@ static inline __attribute__((always_inline)) void unpack_column(const uint32_t t
     }
 }
 
-/* strands[i] += what run i comes to: of weights, and of a row's codes and facts, which are each run's scale and the sums of its
- * halves' codes. */
+/* strands[i] += what run i comes to: of weights, and of a row's codes and facts, which are each run's scale and the
+ * sums of its halves' codes. */
 #if HDCPU_LEVEL >= 1
 
 /* Four products of a run in each of its 8 sums, times the scales of the run's halves. */
 static inline __m256i sums_of_run(const int8_column *w, uint32_t run, const int8_t *x, const form f, __m256i scales) {
-    __m256i codes = _mm256_loadu_si256((const void *)(w->codes + RUN * run)), turned = _mm256_loadu_si256((const void *)(x + RUN * run));
+    __m256i codes = _mm256_loadu_si256((const void *)(w->codes + RUN * run)),
+            turned = _mm256_loadu_si256((const void *)(x + RUN * run));
     if (f.is_signed) {
         turned = _mm256_sign_epi8(turned, codes);
         codes = _mm256_abs_epi8(codes);
@@ -55,8 +57,8 @@ static inline __m256i sums_of_run(const int8_column *w, uint32_t run, const int8
     return _mm256_madd_epi16(_mm256_maddubs_epi16(codes, turned), _mm256_set1_epi16(1));
 #endif
 }
-static inline __attribute__((always_inline)) void meet(const int8_column *w, const int8_t *x, const uint32_t *facts, const form f,
-                                                       float *strands) {
+static inline __attribute__((always_inline)) void meet(const int8_column *w, const int8_t *x, const uint32_t *facts,
+                                                       const form f, float *strands) {
     const __m256i scale = _mm256_loadu_si256((const void *)w->scale);
     /* Scales of the runs' first halves, then of their second ones. */
     const __m128i evens = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
@@ -64,13 +66,17 @@ static inline __attribute__((always_inline)) void meet(const int8_column *w, con
     const __m256i scales = _mm256_permute4x64_epi64(apart, 0xD8);
     __m256i four[2];
     for (uint32_t i = 0; i < 2; i++) {
-        const __m256i a = _mm256_hadd_epi32(sums_of_run(w, 4 * i, x, f, scales), sums_of_run(w, 4 * i + 1, x, f, scales));
-        const __m256i b = _mm256_hadd_epi32(sums_of_run(w, 4 * i + 2, x, f, scales), sums_of_run(w, 4 * i + 3, x, f, scales));
+        const __m256i a =
+            _mm256_hadd_epi32(sums_of_run(w, 4 * i, x, f, scales), sums_of_run(w, 4 * i + 1, x, f, scales));
+        const __m256i b =
+            _mm256_hadd_epi32(sums_of_run(w, 4 * i + 2, x, f, scales), sums_of_run(w, 4 * i + 3, x, f, scales));
         four[i] = _mm256_hadd_epi32(a, b); /* each run's sum in two parts */
     }
-    const __m256i low = _mm256_permute2x128_si256(four[0], four[1], 0x20), high = _mm256_permute2x128_si256(four[0], four[1], 0x31);
+    const __m256i low = _mm256_permute2x128_si256(four[0], four[1], 0x20),
+                  high = _mm256_permute2x128_si256(four[0], four[1], 0x31);
     __m256i sums = _mm256_add_epi32(low, high);
-    if (f.scaled && !f.in_halves) sums = _mm256_mullo_epi32(sums, _mm256_srli_epi32(scale, 16)); /* no such scale is negative */
+    /* no such scale is negative */
+    if (f.scaled && !f.in_halves) sums = _mm256_mullo_epi32(sums, _mm256_srli_epi32(scale, 16));
 
     const __m256 first = _mm256_loadu_ps((const void *)facts), second = _mm256_loadu_ps((const void *)(facts + RUNS));
     const __m256i even = _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0x88));
@@ -89,8 +95,8 @@ static inline __attribute__((always_inline)) void meet(const int8_column *w, con
     _mm256_storeu_ps(strands, _mm256_add_ps(_mm256_loadu_ps(strands), _mm256_mul_ps(of_row, value)));
 }
 #else
-static inline __attribute__((always_inline)) void meet(const int8_column *w, const int8_t *x, const uint32_t *facts, const form f,
-                                                       float *strands) {
+static inline __attribute__((always_inline)) void meet(const int8_column *w, const int8_t *x, const uint32_t *facts,
+                                                       const form f, float *strands) {
     for (uint32_t run = 0; run < RUNS; run++) {
         const uint8_t *codes = w->codes + RUN * run;
         const int32_t low = (int16_t)(facts[2 * run + 1] & 0xFFFFu), high = (int32_t)facts[2 * run + 1] >> 16;
@@ -99,17 +105,20 @@ static inline __attribute__((always_inline)) void meet(const int8_column *w, con
             sums[i / (RUN / 2)] += (f.is_signed ? (int8_t)codes[i] : codes[i]) * x[RUN * run + i];
         const int32_t weights = w->scale[2 * run] * sums[0] + w->scale[2 * run + 1] * sums[1];
         const int32_t mins = w->min[2 * run] * low + w->min[2 * run + 1] * high;
-        strands[run] = strands[run] + hdcpu_run_value(exact_from_bits(facts[2 * run]), w->d[run], w->less[run], f.has_min, weights, mins);
+        strands[run] = strands[run] + hdcpu_run_value(exact_from_bits(facts[2 * run]), w->d[run], w->less[run],
+                                                      f.has_min, weights, mins);
     }
 }
 #endif
 
 /* A row of A, its codes and facts, times a column: the strands. */
-static inline __attribute__((always_inline)) void strands_of(const int8_column *column, const int8_t *x, const uint32_t *facts,
-                                                             uint32_t k, const form f, float strands[STRANDS]) {
+static inline __attribute__((always_inline)) void strands_of(const int8_column *column, const int8_t *x,
+                                                             const uint32_t *facts, uint32_t k, const form f,
+                                                             float strands[STRANDS]) {
     uint32_t at = 0;
     memset(strands, 0, STRANDS * sizeof *strands);
-    for (; at + PART <= k; at += PART, facts += 2 * RUNS) meet(column++, x + at, facts, f, strands + at / RUN % STRANDS);
+    for (; at + PART <= k; at += PART, facts += 2 * RUNS)
+        meet(column++, x + at, facts, f, strands + at / RUN % STRANDS);
     if (at < k) {
         int8_t rest[PART] = { 0 };
         uint32_t rest_facts[2 * RUNS] = { 0 };
@@ -130,7 +139,8 @@ typedef void product(const rows *r, const uint8_t *weights, int8_column *room, f
     static void product_##type(const rows *r, const uint8_t *weights, int8_column *room, float (*strands)[STRANDS]) { \
         unpack_column(HDI_TYPE_##type, weights, r->k, room); \
         for (uint64_t m = 0; m < r->count; m++) \
-            strands_of(room, r->x + m * r->k, r->facts + m * (r->k / RUN) * 2, r->k, form_of(HDI_TYPE_##type), strands[m]); \
+            strands_of(room, r->x + m * r->k, r->facts + m * (r->k / RUN) * 2, r->k, form_of(HDI_TYPE_##type), \
+                       strands[m]); \
     }
 #define TYPES(X) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(TQ1_0) X(TQ2_0)
 TYPES(PRODUCT)

@@ -1,7 +1,7 @@
-/* matmul_int8.c: a tile of C = chain(A x B) for each group, where B is quantised and its columns lie along K. A's rows come in
- * 8 bits (pack_int8.c). K is walked in blocks of 256; a panel of columns, its codes unpacked one to a byte, meets all of the
- * tile's rows, and the sums, transposed, wait in scratch (int8_tiles.h). Exact mode walks K in the order of its strands: 8 of them
- * are every other block of 256. */
+/* matmul_int8.c: a tile of C = chain(A x B) for each group, where B is quantised and its columns lie along K. A's rows
+ * come in 8 bits (pack_int8.c). K is walked in blocks of 256; a panel of columns, its codes unpacked one to a byte,
+ * meets all of the tile's rows, and the sums, transposed, wait in scratch (int8_tiles.h). Exact mode walks K in the
+ * order of its strands: 8 of them are every other block of 256. */
 #include "kernels/cpu/int8_codes.h"
 #include "kernels/cpu/int8_tiles.h"
 #include "kernels/cpu/matmul.h"
@@ -29,11 +29,13 @@ static uint32_t unit_of(const work *w) { return w->form.bits == 8 && w->tiles->h
 /* Column `c` of a panel, `blocks` blocks from k0 on. */
 static void unpack(const work *w, uint32_t n, uint32_t c, uint32_t k0, uint32_t blocks) {
     const uint32_t type = w->p->b_type, elements = hdcpu_block_elements(type), bytes = hdcpu_block_bytes(type);
-    const uint32_t columns = w->tiles->columns, unit = unit_of(w), runs = w->form.runs, tile = c / columns, lane = c % columns;
+    const uint32_t columns = w->tiles->columns, unit = unit_of(w), runs = w->form.runs, tile = c / columns,
+                   lane = c % columns;
     const uint8_t *from = w->b + n * w->column_bytes + (uint64_t)k0 / elements * bytes;
     int8_column column;
     const uint32_t depth_bytes = DEPTH / elements * bytes;
-    const uint8_t *next = k0 + DEPTH < w->p->k ? from + depth_bytes : w->b + (n + w->n_count) * w->column_bytes; /* the next group's */
+    /* the next group's */
+    const uint8_t *next = k0 + DEPTH < w->p->k ? from + depth_bytes : w->b + (n + w->n_count) * w->column_bytes;
     for (uint32_t at = 0; at < depth_bytes + 63; at += 64) __builtin_prefetch(next + at, 0, 2);
     int8_codes(type, from, blocks * INT8_BLOCK, w->tiles->is_signed ? 0 : 0x80, &column);
     uint8_t *codes = w->codes + (tile * INT8_DEPTH_BLOCKS * columns + lane) * unit;
@@ -52,7 +54,8 @@ static void unpack(const work *w, uint32_t n, uint32_t c, uint32_t k0, uint32_t 
 
 /* All rows times a panel of `count` columns from n on, DEPTH of K from k0 on. */
 static void multiply_panel(const work *w, uint32_t n, uint32_t count, uint32_t k0) {
-    const uint32_t lanes = w->tiles->lanes, columns = w->tiles->columns, per_tile = INT8_DEPTH_BLOCKS * columns, runs = w->form.runs;
+    const uint32_t lanes = w->tiles->lanes, columns = w->tiles->columns, per_tile = INT8_DEPTH_BLOCKS * columns,
+                   runs = w->form.runs;
     int8_tile tile = { .form = w->form, .blocks = HDI_MIN(w->p->k - k0, (uint32_t)DEPTH) / INT8_BLOCK, .first = k0 == 0,
                        .vector_bytes = w->vector_bytes, .sums_stride = w->rows };
     for (uint32_t c = 0; c < count; c++) unpack(w, n + c, c, k0, tile.blocks);
@@ -91,7 +94,8 @@ static void unpack_exact(const work *w, uint32_t n, uint32_t c, uint32_t strand,
             const int offset = -(int)w->form.offset;
             if (unit == INT8_BLOCK) memcpy(w->codes + at * unit, column.codes + i * INT8_BLOCK, INT8_BLOCK);
             else nibbles(column.codes + i * INT8_BLOCK, w->codes + at * unit, w->codes + at * unit + INT8_BLOCK);
-            w->facts[at] = (int8_facts){ column.d[i], column.less[i], { two_halves(scale[0], scale[0]), two_halves(scale[1], scale[1]) },
+            w->facts[at] = (int8_facts){ column.d[i], column.less[i],
+                                         { two_halves(scale[0], scale[0]), two_halves(scale[1], scale[1]) },
                                          two_halves(offset * scale[0], offset * scale[1]), two_halves(min[0], min[1]) };
         }
     }
@@ -99,11 +103,13 @@ static void unpack_exact(const work *w, uint32_t n, uint32_t c, uint32_t strand,
 
 /* All rows times a panel of `count` columns from n on, 8 strands of K. */
 static void multiply_strands(const work *w, uint32_t n, uint32_t count, uint32_t strand) {
-    const uint32_t lanes = w->tiles->lanes, columns = w->tiles->columns, all = w->p->k / INT8_BLOCK, rest = all % HDI_MM_STRANDS;
+    const uint32_t lanes = w->tiles->lanes, columns = w->tiles->columns, all = w->p->k / INT8_BLOCK,
+                   rest = all % HDI_MM_STRANDS;
     const uint32_t first = int8_strand_order(all, strand);
     const uint64_t per_tile = hdcpu_int8_exact_blocks(w->p->k) * columns;
     int8_tile tile = { .form = w->form, .blocks = all / HDI_MM_STRANDS, .longer = rest > strand ? rest - strand : 0,
-                       .strands = HDI_MM_STRANDS / 2, .first = strand == 0, .vector_bytes = w->vector_bytes, .sums_stride = w->rows };
+                       .strands = HDI_MM_STRANDS / 2, .first = strand == 0, .vector_bytes = w->vector_bytes,
+                       .sums_stride = w->rows };
     for (uint32_t c = 0; c < count; c++) unpack_exact(w, n + c, c, strand, first);
     for (uint32_t m = 0; m < w->m_count; m += tile.vectors * lanes) {
         tile.vectors = w->m_count - m > (w->tiles->vectors - 1) * lanes ? w->tiles->vectors : 1;
@@ -140,7 +146,8 @@ static void finish(const work *w) {
 
 HDCPU_KERNEL(matmul_int8) {
     const hdcpu_product p = hdcpu_product_of(call, group_z);
-    work w = { .p = &p, .tiles = int8_tiles_at(0), .m0 = group_y * call->spec[HDI_MM_TILE_M], .n0 = group_x * call->spec[HDI_MM_TILE_N] };
+    work w = { .p = &p, .tiles = int8_tiles_at(0), .m0 = group_y * call->spec[HDI_MM_TILE_M],
+               .n0 = group_x * call->spec[HDI_MM_TILE_N] };
     if (w.m0 >= p.m || w.n0 >= p.n) return;
     const uint64_t elements = hdcpu_block_elements(p.b_type), bytes = hdcpu_block_bytes(p.b_type);
     w.form = int8_form_of(p.b_type, w.tiles);
@@ -151,7 +158,8 @@ HDCPU_KERNEL(matmul_int8) {
     const bool exact = call->spec[HDI_SPEC_EXACT];
     const uint32_t row_sums = exact ? 1 : w.form.runs;
     w.vector_bytes = (uint64_t)p.k / INT8_BLOCK * INT8_PACKED_BLOCK(w.tiles->lanes, row_sums);
-    w.a = (const uint8_t *)p.a + group_z * hdcpu_int8_packed_bytes(p.m, p.k, row_sums) + w.m0 / w.tiles->lanes * w.vector_bytes;
+    w.a = (const uint8_t *)p.a + group_z * hdcpu_int8_packed_bytes(p.m, p.k, row_sums) +
+          w.m0 / w.tiles->lanes * w.vector_bytes;
     w.b = (const uint8_t *)p.b + (p.b_first + w.n0 * p.b_col) / elements * bytes;
     w.column_bytes = p.b_col / elements * bytes;
     if (exact) {
@@ -165,6 +173,7 @@ HDCPU_KERNEL(matmul_int8) {
     w.line = (float *)(void *)(w.codes + PANEL * INT8_DEPTH_BLOCKS * 2 * INT8_BLOCK);
     w.sums = w.line + LINES * w.columns;
     for (uint32_t k0 = 0; k0 < p.k; k0 += DEPTH)
-        for (uint32_t n = 0; n < w.n_count; n += PANEL) multiply_panel(&w, n, HDI_MIN(w.n_count - n, (uint32_t)PANEL), k0);
+        for (uint32_t n = 0; n < w.n_count; n += PANEL)
+            multiply_panel(&w, n, HDI_MIN(w.n_count - n, (uint32_t)PANEL), k0);
     finish(&w);
 }

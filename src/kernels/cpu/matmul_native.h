@@ -8,8 +8,9 @@
 /* Columns and rows of C that exact mode sums at once, and how much of K is packed for them: blocks of abi.h. */
 enum { HDCPU_EXACT_STRIP = 32, HDCPU_EXACT_ROWS = 4, HDCPU_EXACT_DEPTH = 4 * HDI_MM_BLOCK };
 
-/* Brings `bytes` that a stream of weights reaches soon into the second cache: a processor's own looking ahead ends with the
- * page, and a column of weights is often shorter than what memory's latency asks for. Addresses may lie anywhere. */
+/* Brings `bytes` that a stream of weights reaches soon into the second cache: a processor's own looking ahead ends with
+ * the page, and a column of weights is often shorter than what memory's latency asks for. Addresses may lie
+ * anywhere. */
 static inline void hdcpu_look_ahead(const uint8_t *weights, uint32_t bytes) {
     enum { AHEAD_BYTES = 4096, LINE_BYTES = 64 };
     for (uint32_t line = 0; line < bytes; line += LINE_BYTES) __builtin_prefetch(weights + AHEAD_BYTES + line, 0, 2);
@@ -24,8 +25,8 @@ static inline uint64_t hdcpu_exact_scratch_bytes(uint32_t tile_m, uint32_t tile_
     return (rows * columns + HDCPU_EXACT_DEPTH * (rows + HDCPU_EXACT_STRIP)) * sizeof(float);
 }
 
-/* Exact mode's few rows beside columns that lie along K: 16 blocks of K side by side, 8 columns one after the other. Room for 8 rows,
- * for the sums of all blocks of the columns, and for a finished tile. */
+/* Exact mode's few rows beside columns that lie along K: 16 blocks of K side by side, 8 columns one after the other.
+ * Room for 8 rows, for the sums of all blocks of the columns, and for a finished tile. */
 enum { HDCPU_EXACT_SIDE = 16, HDCPU_EXACT_CHUNK = HDCPU_EXACT_SIDE * HDI_MM_BLOCK, HDCPU_EXACT_COLUMNS = 8 };
 static inline uint64_t hdcpu_exact_vector_bytes(uint32_t tile_n, uint64_t k) {
     const uint64_t chunk = HDCPU_EXACT_CHUNK + HDCPU_EXACT_COLUMNS * HDCPU_EXACT_SIDE;
@@ -42,7 +43,9 @@ static inline uint64_t hdcpu_fast_scratch_bytes(uint32_t tile_m, uint32_t tile_n
 }
 /* Rows of 8-bit activations (dot_int8.h) consist of parts: elements of a part, and its bytes. */
 enum { HDCPU_INT8_PART = 256, HDCPU_INT8_PART_BYTES = 3 * HDCPU_INT8_PART + 64 };
-static inline uint64_t hdcpu_int8_row_bytes(uint64_t k) { return hdi_divide_up(k, HDCPU_INT8_PART) * HDCPU_INT8_PART_BYTES; }
+static inline uint64_t hdcpu_int8_row_bytes(uint64_t k) {
+    return hdi_divide_up(k, HDCPU_INT8_PART) * HDCPU_INT8_PART_BYTES;
+}
 
 /* Room for the finished columns and for the rows of A: as f32, or one as f32 and all in 8 bits. */
 static inline uint64_t hdcpu_vector_scratch_bytes(uint32_t tile_n, uint64_t k) {
@@ -50,14 +53,15 @@ static inline uint64_t hdcpu_vector_scratch_bytes(uint32_t tile_n, uint64_t k) {
     return HDCPU_MATMUL_TILE_FLOATS(8, tile_n) * sizeof(float) + HDI_MAX(8 * row, row + 8 * hdcpu_int8_row_bytes(k));
 }
 
-/* The exact product in 8 bits: rows of a tile; room for a finished one, and for one unpacked column (int8_codes.h), 256 weights
- * at a time. */
+/* The exact product in 8 bits: rows of a tile; room for a finished one, and for one unpacked column (int8_codes.h), 256
+ * weights at a time. */
 enum { HDCPU_CODES_ROWS = 8, HDCPU_CODES_PART = 256, HDCPU_CODES_PART_BYTES = 256 + 16 * 2 * 2 + 8 * 2 * 4 };
 static inline uint64_t hdcpu_codes_scratch_bytes(uint32_t tile_m, uint32_t tile_n, uint64_t k) {
-    return HDCPU_MATMUL_TILE_FLOATS(tile_m, tile_n) * sizeof(float) + hdi_divide_up(k, HDCPU_CODES_PART) * HDCPU_CODES_PART_BYTES;
+    return HDCPU_MATMUL_TILE_FLOATS(tile_m, tile_n) * sizeof(float) +
+           hdi_divide_up(k, HDCPU_CODES_PART) * HDCPU_CODES_PART_BYTES;
 }
-/* The product of 8-bit integers in tiles: the most rows of a group's tile; columns and depth whose codes stay in the first
- * cache; K in blocks. */
+/* The product of 8-bit integers in tiles: the most rows of a group's tile; columns and depth whose codes stay in the
+ * first cache; K in blocks. */
 enum { HDCPU_INT8_BLOCK = 32, HDCPU_INT8_DEPTH = 256, HDCPU_INT8_TILE_M = 512, HDCPU_INT8_COLUMNS = 48,
        HDCPU_INT8_LINES = 16 };
 /* Scales of a block of weights. */
@@ -65,26 +69,30 @@ static inline uint32_t hdcpu_int8_runs(uint32_t type) {
     return type == HDI_TYPE_Q2_K || type == HDI_TYPE_Q3_K || type == HDI_TYPE_Q6_K ? 2 : 1;
 }
 /* Rows, and columns, come in whole vectors, of whatever width. */
-static inline uint32_t hdcpu_int8_rows(uint32_t m) { return (m + HDCPU_INT8_LINES - 1u) / HDCPU_INT8_LINES * HDCPU_INT8_LINES; }
+static inline uint32_t hdcpu_int8_rows(uint32_t m) {
+    return (m + HDCPU_INT8_LINES - 1u) / HDCPU_INT8_LINES * HDCPU_INT8_LINES;
+}
 /* Bytes of a row for a block of weights of so many scales: its elements, its scale, and a sum for each of theirs. */
 #define HDCPU_INT8_ROW_BLOCK(runs) (HDCPU_INT8_BLOCK + 4u + 4u * (runs))
 static inline uint64_t hdcpu_int8_packed_bytes(uint32_t m, uint32_t k, uint32_t runs) {
     return (uint64_t)hdcpu_int8_rows(m) * (k / HDCPU_INT8_BLOCK) * HDCPU_INT8_ROW_BLOCK(runs);
 }
 /* Two halves of codes, two scales and two of what is less for each block and column; a finished line; all sums. */
-enum { HDCPU_INT8_PANEL_BYTES = HDCPU_INT8_COLUMNS * (HDCPU_INT8_DEPTH / HDCPU_INT8_BLOCK) * (2 * HDCPU_INT8_BLOCK + 2 * 2 * 4) };
+enum { HDCPU_INT8_PANEL_BYTES = HDCPU_INT8_COLUMNS * (HDCPU_INT8_DEPTH / HDCPU_INT8_BLOCK)
+       * (2 * HDCPU_INT8_BLOCK + 2 * 2 * 4) };
 static inline uint64_t hdcpu_int8_tile_bytes(uint32_t tile_m, uint32_t tile_n) {
     const uint64_t columns = hdi_divide_up(tile_n, HDCPU_INT8_COLUMNS) * HDCPU_INT8_COLUMNS;
     return HDCPU_INT8_PANEL_BYTES + (HDCPU_INT8_LINES + hdcpu_int8_rows(tile_m)) * columns * sizeof(float);
 }
 
-/* The same in exact mode: half of the strands at a time, all of their K for so few columns that the codes stay in the second
- * cache; codes, perhaps in halves, and facts (int8_tiles.h) of each block. */
+/* The same in exact mode: half of the strands at a time, all of their K for so few columns that the codes stay in the
+ * second cache; codes, perhaps in halves, and facts (int8_tiles.h) of each block. */
 enum { HDCPU_INT8_EXACT_COLUMNS = 12, HDCPU_INT8_FACTS_BYTES = 24 };
 static inline uint64_t hdcpu_int8_exact_blocks(uint64_t k) { return hdi_divide_up(k, 512) * 8; }
 static inline uint64_t hdcpu_int8_exact_bytes(uint32_t tile_m, uint32_t tile_n, uint64_t k) {
     const uint64_t block = 2 * HDCPU_INT8_BLOCK + HDCPU_INT8_FACTS_BYTES;
-    return hdcpu_int8_tile_bytes(tile_m, tile_n) - HDCPU_INT8_PANEL_BYTES + HDCPU_INT8_EXACT_COLUMNS * hdcpu_int8_exact_blocks(k) * block;
+    return hdcpu_int8_tile_bytes(tile_m, tile_n) - HDCPU_INT8_PANEL_BYTES +
+           HDCPU_INT8_EXACT_COLUMNS * hdcpu_int8_exact_blocks(k) * block;
 }
 
 /* The product of bf16 tiles: the most rows and columns of a group's tile, and the depth of a block, such that a block's

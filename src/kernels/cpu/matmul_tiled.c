@@ -1,5 +1,6 @@
 /* matmul_tiled.c: a tile of C = chain(A x B) for each group. Exact mode sums in the order of abi.h; fast mode is the
- * blocked product of sgemm.h, run as one task: the device's own workers share out the tiles. Scratch is the worker's. */
+ * blocked product of sgemm.h, run as one task: the device's own workers share out the tiles. Scratch is the
+ * worker's. */
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/sgemm.h"
 
@@ -25,13 +26,15 @@ static void finish(void *user, float *row, int64_t m, int64_t n, int64_t count) 
     hdcpu_store_sums(t->product, t->m0 + (uint32_t)m, t->n0 + (uint32_t)n, (uint32_t)count, row);
 }
 
-static void fast_tile(const hdcpu_product *p, uint32_t m0, uint32_t m_count, uint32_t n0, uint32_t n_count, float *scratch) {
+static void fast_tile(const hdcpu_product *p, uint32_t m0, uint32_t m_count, uint32_t n0, uint32_t n_count,
+                      float *scratch) {
     tile t = { p, m0, n0 };
     const uint32_t a_bytes = hdcpu_block_bytes(p->a_type), b_bytes = hdcpu_block_bytes(p->b_type);
     const bool packed = hdcpu_block_elements(p->b_type) > 1;
     hdcpu_sgemm job = {
         .m = m_count, .n = n_count, .k = p->k,
-        .a = { (const uint8_t *)p->a + (p->a_first + m0 * p->a_row) * a_bytes, (hd_dtype)p->a_type, (int64_t)p->a_row, (int64_t)p->a_col },
+        .a = { (const uint8_t *)p->a + (p->a_first + m0 * p->a_row) * a_bytes, (hd_dtype)p->a_type, (int64_t)p->a_row,
+               (int64_t)p->a_col },
         .c = scratch, .c_row_stride = n_count,
         .load_b = packed ? load_b : NULL, .load_user = &t,
         .finish = finish, .finish_user = &t,
@@ -48,6 +51,7 @@ HDCPU_KERNEL(matmul_tiled) {
     const hdcpu_product p = hdcpu_product_of(call, group_z);
     const uint32_t m0 = group_y * call->spec[HDI_MM_TILE_M], n0 = group_x * call->spec[HDI_MM_TILE_N];
     if (m0 >= p.m || n0 >= p.n) return;
-    const uint32_t m_count = HDI_MIN(p.m - m0, call->spec[HDI_MM_TILE_M]), n_count = HDI_MIN(p.n - n0, call->spec[HDI_MM_TILE_N]);
+    const uint32_t m_count = HDI_MIN(p.m - m0, call->spec[HDI_MM_TILE_M]),
+                   n_count = HDI_MIN(p.n - n0, call->spec[HDI_MM_TILE_N]);
     (call->spec[HDI_SPEC_EXACT] ? hdcpu_exact_tile : fast_tile)(&p, m0, m_count, n0, n_count, call->scratch);
 }

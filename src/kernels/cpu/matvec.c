@@ -1,6 +1,6 @@
-/* matvec.c: C = chain(A x B) for at most 8 rows of A and B whose columns lie along K (GGUF's weights), TILE_N columns for
- * each group. Fast mode streams B once: a vector of weights is unpacked in registers and meets all rows of A. Exact mode too,
- * block by block. Scratch holds A's rows as f32. Reads nothing beyond a column's last element. */
+/* matvec.c: C = chain(A x B) for at most 8 rows of A and B whose columns lie along K (GGUF's weights), TILE_N columns
+ * for each group. Fast mode streams B once: a vector of weights is unpacked in registers and meets all rows of A. Exact
+ * mode too, block by block. Scratch holds A's rows as f32. Reads nothing beyond a column's last element. */
 #include "kernels/cpu/dot_int8.h"
 #include "kernels/cpu/matmul.h"
 
@@ -12,23 +12,38 @@ static inline floats splat(float value) { return value - (floats){ 0 }; }
 static inline floats to_floats(ints v) { return __builtin_convertvector(v, floats); }
 
 #if HDCPU_LEVEL >= 2
-static inline floats fused(floats x, floats y, floats sum) { return (floats)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)sum); }
+static inline floats fused(floats x, floats y, floats sum) {
+    return (floats)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)sum);
+}
 static inline ints bytes_at(const uint8_t *p) { return (ints)_mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)p)); }
-static inline ints signed_bytes_at(const uint8_t *p) { return (ints)_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p)); }
-static inline floats halves_at(const uint16_t *p) { return (floats)_mm512_cvtph_ps(_mm256_loadu_si256((const void *)p)); }
-static inline ints words_at(const uint16_t *p) { return (ints)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p)); }
+static inline ints signed_bytes_at(const uint8_t *p) {
+    return (ints)_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p));
+}
+static inline floats halves_at(const uint16_t *p) {
+    return (floats)_mm512_cvtph_ps(_mm256_loadu_si256((const void *)p));
+}
+static inline ints words_at(const uint16_t *p) {
+    return (ints)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p));
+}
 #elif HDCPU_LEVEL == 1
-static inline floats fused(floats x, floats y, floats sum) { return (floats)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)sum); }
+static inline floats fused(floats x, floats y, floats sum) {
+    return (floats)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)sum);
+}
 static inline ints bytes_at(const uint8_t *p) { return (ints)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)p)); }
-static inline ints signed_bytes_at(const uint8_t *p) { return (ints)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)p)); }
+static inline ints signed_bytes_at(const uint8_t *p) {
+    return (ints)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)p));
+}
 static inline floats halves_at(const uint16_t *p) { return (floats)_mm256_cvtph_ps(_mm_loadu_si128((const void *)p)); }
 static inline ints words_at(const uint16_t *p) { return (ints)_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p)); }
 #else
 static inline floats fused(floats x, floats y, floats sum) { return x * y + sum; }
 static inline ints bytes_at(const uint8_t *p) { return (ints){ p[0], p[1], p[2], p[3] }; }
-static inline ints signed_bytes_at(const uint8_t *p) { return (ints){ (int8_t)p[0], (int8_t)p[1], (int8_t)p[2], (int8_t)p[3] }; }
+static inline ints signed_bytes_at(const uint8_t *p) {
+    return (ints){ (int8_t)p[0], (int8_t)p[1], (int8_t)p[2], (int8_t)p[3] };
+}
 static inline floats halves_at(const uint16_t *p) {
-    return (floats){ hdcpu_float_of_f16(p[0]), hdcpu_float_of_f16(p[1]), hdcpu_float_of_f16(p[2]), hdcpu_float_of_f16(p[3]) };
+    return (floats){ hdcpu_float_of_f16(p[0]), hdcpu_float_of_f16(p[1]), hdcpu_float_of_f16(p[2]),
+                     hdcpu_float_of_f16(p[3]) };
 }
 static inline ints words_at(const uint16_t *p) { return (ints){ p[0], p[1], p[2], p[3] }; }
 #endif
@@ -50,7 +65,8 @@ DOT dot_f32(const float *w, uint32_t at, const float *x, uint64_t x_stride, cons
 DOT dot_f16(const uint16_t *w, uint32_t at, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
     for (uint32_t i = 0; i < 4; i++) MEET(halves_at(w + at + i * LANES), at + i * LANES, i)
 }
-DOT dot_bf16(const uint16_t *w, uint32_t at, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+DOT dot_bf16(const uint16_t *w, uint32_t at, const float *x, uint64_t x_stride, const uint32_t rows,
+             floats (*sums)[4]) {
     for (uint32_t i = 0; i < 4; i++) MEET((floats)(words_at(w + at + i * LANES) << 16), at + i * LANES, i)
 }
 DOT dot_q4_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
@@ -124,7 +140,8 @@ DOT dot_q4_1(const uint8_t *block, const float *x, uint64_t x_stride, const uint
     }
 }
 /* q5_1, and q5_0 without a minimum: fifth bits, then the lower ones; a value is d * (code - offset) + m. */
-DOT dot_five(const uint8_t *block, const bool has_min, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+DOT dot_five(const uint8_t *block, const bool has_min, const float *x, uint64_t x_stride, const uint32_t rows,
+             floats (*sums)[4]) {
     const floats d = splat(hdcpu_f16_at(block)), m = splat(has_min ? hdcpu_f16_at(block + 2) : 0);
     const int offset = has_min ? 0 : 16;
     const uint8_t *bits = block + (has_min ? 4 : 2);
@@ -149,7 +166,8 @@ DOT dot_q2_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint
         float scale, min;
         hdcpu_q2_k_part(block, part, &scale, &min);
         for (uint32_t i = 0; i < 16; i += LANES) {
-            const ints codes = bytes_at(block + 16 + 32 * (part >> 3) + 16 * (part & 1) + i) >> (int)(2 * (part >> 1 & 3)) & 3;
+            const ints codes =
+                bytes_at(block + 16 + 32 * (part >> 3) + 16 * (part & 1) + i) >> (int)(2 * (part >> 1 & 3)) & 3;
             const floats w = fused(splat(scale), to_floats(codes), splat(-min));
             MEET(w, 16 * part + i, part)
         }
@@ -159,7 +177,8 @@ DOT dot_q3_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint
     for (uint32_t part = 0; part < 16; part++) {
         const floats scale = splat(hdcpu_q3_k_part(block, part));
         for (uint32_t i = 0; i < 16; i += LANES) {
-            const ints low = bytes_at(block + 32 + 32 * (part >> 3) + 16 * (part & 1) + i) >> (int)(2 * (part >> 1 & 3)) & 3;
+            const ints low =
+                bytes_at(block + 32 + 32 * (part >> 3) + 16 * (part & 1) + i) >> (int)(2 * (part >> 1 & 3)) & 3;
             const ints high = bytes_at(block + 16 * (part & 1) + i) >> (int)(part >> 1) & 1;
             const floats w = scale * to_floats((low | high << 2) - 4);
             MEET(w, 16 * part + i, part)
@@ -196,14 +215,16 @@ DOT dot_tq1_0(const uint8_t *block, const float *x, uint64_t x_stride, const uin
     for (uint32_t i = 0; i < 16; i += LANES) MEET(d * hdcpu_load(last + i), 240 + i, i / LANES)
 }
 /* A block of a type that has no form of its own. */
-DOT dot_block(uint32_t type, const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+DOT dot_block(uint32_t type, const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows,
+              floats (*sums)[4]) {
     float values[256];
     hdcpu_dequantise_block(type, block, values);
     for (uint32_t i = 0; i < hdcpu_block_elements(type); i += LANES) MEET(hdcpu_load(values + i), i, i / LANES)
 }
 
 /* out[r] = the column times row r of x; `rows` is 1, 2, 4 or 8 and known when this is compiled. */
-DOT dot(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64_t x_stride, const uint32_t rows, float *out) {
+DOT dot(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64_t x_stride, const uint32_t rows,
+        float *out) {
     floats sums[8][4] = { { { 0 } } };
     uint32_t at = 0;
     switch (type) {
@@ -250,7 +271,8 @@ DOT dot(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64
     }
 }
 #define DOTS(count) \
-    static void dots_##count(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64_t x_stride, float *out) { \
+    static void dots_##count(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64_t x_stride, \
+                             float *out) { \
         dot(type, column, k, x, x_stride, count, out); \
     }
 DOTS(1) DOTS(2) DOTS(4) DOTS(8)
@@ -312,20 +334,23 @@ static void fast_columns(const hdcpu_product *p, uint32_t n0, uint32_t n_count, 
         const uint64_t first = p->b_first + (uint64_t)(n0 + j) * p->b_col;
         const uint8_t *column = (const uint8_t *)p->b + first / elements * hdcpu_block_bytes(p->b_type);
         float out[8];
-        (rows == 1 ? dots_1 : rows == 2 ? dots_2 : rows == 4 ? dots_4 : dots_8)(p->b_type, column, p->k, x, x_stride, out);
+        (rows == 1 ? dots_1 : rows == 2 ? dots_2 : rows == 4 ? dots_4 : dots_8)(p->b_type, column, p->k, x, x_stride,
+                                                                                out);
         for (uint32_t r = 0; r < p->m; r++) sums[r * n_count + j] = out[r];
     }
     for (uint32_t r = 0; r < p->m; r++) hdcpu_store_sums(p, r, n0, n_count, sums + r * n_count);
 }
 
-/* ---- exact: 16 blocks of K (abi.h) lie side by side, so that each is summed in order while columns come from memory in order ---- */
+/* ---- exact: 16 blocks of K (abi.h) lie side by side, so that each is summed in order while columns come from memory
+ * in order ---- */
 
 enum { SIDE = HDCPU_EXACT_SIDE, CHUNK = HDCPU_EXACT_CHUNK, COLUMNS = HDCPU_EXACT_COLUMNS };
 
 /* out[i][block] = in[block][i]. */
 static void turn_chunk(const float *in, float *out) {
     for (uint32_t i = 0; i < HDI_MM_BLOCK; i += SIDE)
-        transpose_words((const uint32_t *)(const void *)(in + i), HDI_MM_BLOCK, (uint32_t *)(void *)(out + i * SIDE), SIDE);
+        transpose_words((const uint32_t *)(const void *)(in + i), HDI_MM_BLOCK, (uint32_t *)(void *)(out + i * SIDE),
+                        SIDE);
 }
 /* out[block] = the sum of its products. */
 static void sum_blocks(const float *x, const float *w, float *out) {
@@ -348,7 +373,8 @@ static void turn_rows(const hdcpu_product *p, uint32_t chunks, float *out) {
         }
 }
 /* The sums of all blocks of one column, for each row; a row's are `apart` behind the one before. */
-static void column_blocks(const hdcpu_product *p, uint64_t first, const float *x, uint32_t chunks, float *out, uint64_t apart) {
+static void column_blocks(const hdcpu_product *p, uint64_t first, const float *x, uint32_t chunks, float *out,
+                          uint64_t apart) {
     const uint32_t elements = hdcpu_block_elements(p->b_type), bytes = hdcpu_block_bytes(p->b_type);
     for (uint32_t chunk = 0; chunk < chunks; chunk++) {
         const uint64_t at = first + (uint64_t)chunk * CHUNK;
@@ -358,18 +384,20 @@ static void column_blocks(const hdcpu_product *p, uint64_t first, const float *x
         hdcpu_look_ahead((const uint8_t *)p->b + at / elements * bytes, count * bytes / elements);
         hdcpu_load_floats(p->b_type, p->b, at, count, line);
         turn_chunk(line, turned);
-        for (uint32_t r = 0; r < p->m; r++) sum_blocks(x + ((uint64_t)r * chunks + chunk) * CHUNK, turned, out + r * apart + chunk * SIDE);
+        for (uint32_t r = 0; r < p->m; r++)
+            sum_blocks(x + ((uint64_t)r * chunks + chunk) * CHUNK, turned, out + r * apart + chunk * SIDE);
     }
 }
 static void exact_columns(const hdcpu_product *p, uint32_t n0, uint32_t n_count, float *scratch) {
     const uint32_t chunks = (uint32_t)hdi_divide_up(p->k, CHUNK), blocks_count = chunks * SIDE;
-    float *x = scratch, *blocks = x + 8 * (uint64_t)chunks * CHUNK, *sums = blocks + 8 * (uint64_t)COLUMNS * blocks_count;
+    float *x = scratch, *blocks = x + 8 * (uint64_t)chunks * CHUNK,
+          *sums = blocks + 8 * (uint64_t)COLUMNS * blocks_count;
     if (!is_kept(p)) turn_rows(p, chunks, x);
     for (uint32_t n = 0; n < n_count; n += COLUMNS) {
         const uint32_t count = HDI_MIN(n_count - n, (uint32_t)COLUMNS);
         for (uint32_t j = 0; j < count; j++)
-            column_blocks(p, p->b_first + (uint64_t)(n0 + n + j) * p->b_col, x, chunks, blocks + (uint64_t)j * blocks_count,
-                          (uint64_t)COLUMNS * blocks_count);
+            column_blocks(p, p->b_first + (uint64_t)(n0 + n + j) * p->b_col, x, chunks,
+                          blocks + (uint64_t)j * blocks_count, (uint64_t)COLUMNS * blocks_count);
         for (uint32_t r = 0; r < p->m; r++) {
             const float *of_row = blocks + (uint64_t)r * COLUMNS * blocks_count;
             float total[COLUMNS] = { 0 };

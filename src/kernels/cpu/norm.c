@@ -25,7 +25,8 @@ HDCPU_KERNEL(norm) {
     const uint64_t first = (uint64_t)row * n;
     const float count = (float)n;
     const float mean = op == HDI_ROW_LAYER_NORM ? exact_div(row_sum(type, x, first, n, 0.0f, false), count) : 0.0f;
-    const float scale = exact_rsqrt(exact_div(row_sum(type, x, first, n, mean, true), count) + exact_from_bits(call->push[2]));
+    const float scale =
+        exact_rsqrt(exact_div(row_sum(type, x, first, n, mean, true), count) + exact_from_bits(call->push[2]));
     float room[LANES], factor_room[LANES], values[LANES];
     for (uint32_t i = 0; i < n; i += LANES) {
         const uint32_t width = HDI_MIN(LANES, n - i);

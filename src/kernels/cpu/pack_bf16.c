@@ -1,5 +1,6 @@
-/* pack_bf16.c: A's rows as bf16 tiles for matmul_amx, in the order in which it reads them: [batch][block of K][rows / 32]
- * [K / 32 of the block][2] of them, rows filled up with zeros to a multiple of 32 and K to one of 32. A group packs 16 rows. */
+/* pack_bf16.c: A's rows as bf16 tiles for matmul_amx, in the order in which it reads them: [batch][block of K][rows /
+ * 32] [K / 32 of the block][2] of them, rows filled up with zeros to a multiple of 32 and K to one of 32. A group packs
+ * 16 rows. */
 #include "kernels/cpu/bf16_tiles.h"
 #include "kernels/cpu/matmul.h"
 
@@ -16,7 +17,8 @@ HDCPU_KERNEL(pack_bf16) {
         uint32_t rows[TILE_LINES][TILE_LINES];
         for (uint32_t i = 0; i < TILE_LINES; i++) {
             float values[TILE_DEPTH] = { 0 };
-            if (m0 + i < p.m) hdcpu_gather(p.a_type, p.a, p.a_first + (m0 + i) * p.a_row + k * p.a_col, p.a_col, depth, values);
+            if (m0 + i < p.m)
+                hdcpu_gather(p.a_type, p.a, p.a_first + (m0 + i) * p.a_row + k * p.a_col, p.a_col, depth, values);
             bf16_words(values, rows[i]);
         }
         transpose_words(rows[0], TILE_LINES, out, TILE_LINES);

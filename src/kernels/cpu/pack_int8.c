@@ -1,5 +1,6 @@
-/* pack_int8.c: A's rows rounded to 8 bits for matmul_int8, once a product, in the order in which its tiles read them: [batch]
- * [vector of rows][block of K], a block as int8_tiles.h has it. Rows past the last one are zeros. A group packs 16 rows. */
+/* pack_int8.c: A's rows rounded to 8 bits for matmul_int8, once a product, in the order in which its tiles read them:
+ * [batch] [vector of rows][block of K], a block as int8_tiles.h has it. Rows past the last one are zeros. A group packs
+ * 16 rows. */
 #include "kernels/cpu/int8_round.h"
 #include "kernels/cpu/int8_tiles.h"
 #include "kernels/cpu/matmul.h"
@@ -52,7 +53,8 @@ HDCPU_KERNEL(pack_int8) {
             float values[INT8_BLOCK] = { 0 };
             const uint64_t first = p.a_first + m * p.a_row + block * INT8_BLOCK * p.a_col;
             const uint32_t place = exact ? int8_strand_order(blocks, block) : block;
-            uint8_t *to = out + m / tiles->lanes * tiles->lanes * row_bytes + (uint64_t)place * INT8_PACKED_BLOCK(tiles->lanes, row_sums);
+            uint8_t *to = out + m / tiles->lanes * tiles->lanes * row_bytes +
+                          (uint64_t)place * INT8_PACKED_BLOCK(tiles->lanes, row_sums);
             if (m < p.m) hdcpu_gather(p.a_type, p.a, first, p.a_col, INT8_BLOCK, values);
             if (exact) pack_exact(values, tiles->lanes, m % tiles->lanes, to);
             else pack_block(values, &form, tiles->lanes, m % tiles->lanes, to);

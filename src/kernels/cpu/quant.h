@@ -1,5 +1,5 @@
-/* quant.h: elements of float and quantised tensors as f32, for CPU kernels. Values are GGUF's definition to the bit: the
- * one operation that rounds is the subtraction of types that have it (abi.h). */
+/* quant.h: elements of float and quantised tensors as f32, for CPU kernels. Values are GGUF's definition to the bit:
+ * the one operation that rounds is the subtraction of types that have it (abi.h). */
 #ifndef HDCPU_QUANT_H
 #define HDCPU_QUANT_H
 
@@ -22,13 +22,16 @@ static inline float hdcpu_float_of_f16(uint16_t h) {
     return _cvtsh_ss(h);
 #else
     const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = h & 0x7FFFu;
-    if (rest >= 0x7C00u) return hdcpu_float_of_bits(sign | 0x7F800000u | (rest & 0x3FFu) << 13 | (rest > 0x7C00u ? 1u << 22 : 0u));
+    if (rest >= 0x7C00u)
+        return hdcpu_float_of_bits(sign | 0x7F800000u | (rest & 0x3FFu) << 13 | (rest > 0x7C00u ? 1u << 22 : 0u));
     /* Exponent and fraction in place, then the bias is made right by an exact product: subnormals come out normal. */
     const float magnitude = hdcpu_float_of_bits(rest << 13) * 0x1p112f;
     return sign ? -magnitude : magnitude;
 #endif
 }
-static inline float hdcpu_f16_at(const uint8_t *bytes) { return hdcpu_float_of_f16((uint16_t)(bytes[0] | bytes[1] << 8)); }
+static inline float hdcpu_f16_at(const uint8_t *bytes) {
+    return hdcpu_float_of_f16((uint16_t)(bytes[0] | bytes[1] << 8));
+}
 
 static inline uint32_t hdcpu_block_elements(uint32_t type) {
     static const uint16_t of_type[] = {
@@ -72,8 +75,10 @@ static inline void hdcpu_q4_k_part(const uint8_t *block, int part, float *out_sc
 static inline void hdcpu_q4_k_parts(const uint8_t *block, __m256 *out_scales, __m256 *out_mins) {
     uint32_t words[3];
     memcpy(words, block + 4, sizeof words);
-    const uint64_t scales = (words[0] & 0x3F3F3F3Fu) | (uint64_t)((words[2] & 0x0F0F0F0Fu) | (words[0] >> 6 & 0x03030303u) << 4) << 32;
-    const uint64_t mins = (words[1] & 0x3F3F3F3Fu) | (uint64_t)((words[2] >> 4 & 0x0F0F0F0Fu) | (words[1] >> 6 & 0x03030303u) << 4) << 32;
+    const uint64_t scales =
+        (words[0] & 0x3F3F3F3Fu) | (uint64_t)((words[2] & 0x0F0F0F0Fu) | (words[0] >> 6 & 0x03030303u) << 4) << 32;
+    const uint64_t mins =
+        (words[1] & 0x3F3F3F3Fu) | (uint64_t)((words[2] >> 4 & 0x0F0F0F0Fu) | (words[1] >> 6 & 0x03030303u) << 4) << 32;
     const __m256i scale_codes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)scales));
     const __m256i min_codes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)mins));
     *out_scales = _mm256_mul_ps(_mm256_cvtepi32_ps(scale_codes), _mm256_set1_ps(hdcpu_f16_at(block)));
@@ -100,7 +105,8 @@ static inline void hdcpu_block_q6_k(const uint8_t *block, float *restrict out) {
         for (int part = 0; part < 32; part += 16) {
             const float scale = d * (float)(int8_t)block[192 + 2 * group + part / 16];
             for (int i = part; i < part + 16; i++)
-                out[32 * group + i] = scale * (float)(((low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4) - 32);
+                out[32 * group + i] =
+                    scale * (float)(((low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4) - 32);
         }
     }
 }
@@ -119,7 +125,8 @@ static inline void hdcpu_block_q4_1(const uint8_t *block, float *restrict out) {
 }
 /* The codes of q5_0 and q5_1: a word of fifth bits, then 16 bytes of the four lower ones. */
 static inline void hdcpu_codes_of_five(const uint8_t *bytes, int codes[32]) {
-    const uint32_t high = (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+    const uint32_t high =
+        (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
     for (int i = 0; i < 16; i++) {
         codes[i] = (bytes[4 + i] & 15) | (int)(high >> i & 1) << 4;
         codes[i + 16] = bytes[4 + i] >> 4 | (int)(high >> (i + 16) & 1) << 4;
@@ -153,7 +160,8 @@ static inline void hdcpu_block_q2_k(const uint8_t *block, float *restrict out) {
 }
 /* The scale of part 0..15 of a q3_k block. */
 static inline float hdcpu_q3_k_part(const uint8_t *block, uint32_t part) {
-    const int low = block[96 + (part & 7)] >> 4 * (part >> 3) & 15, high = block[104 + (part & 3)] >> 2 * (part >> 2) & 3;
+    const int low = block[96 + (part & 7)] >> 4 * (part >> 3) & 15,
+              high = block[104 + (part & 3)] >> 2 * (part >> 2) & 3;
     return hdcpu_f16_at(block + 108) * (float)((low | high << 4) - 32);
 }
 static inline void hdcpu_block_q3_k(const uint8_t *block, float *restrict out) {
@@ -161,7 +169,8 @@ static inline void hdcpu_block_q3_k(const uint8_t *block, float *restrict out) {
         const uint8_t *high = block + 16 * (part & 1), *low = block + 32 + 32 * (part >> 3) + 16 * (part & 1);
         const uint32_t shift = 2 * (part >> 1 & 3), bit = part >> 1;
         const float scale = hdcpu_q3_k_part(block, part);
-        for (uint32_t i = 0; i < 16; i++) out[16 * part + i] = scale * (float)(((low[i] >> shift & 3) | (high[i] >> bit & 1) << 2) - 4);
+        for (uint32_t i = 0; i < 16; i++)
+            out[16 * part + i] = scale * (float)(((low[i] >> shift & 3) | (high[i] >> bit & 1) << 2) - 4);
     }
 }
 static inline void hdcpu_block_q5_k(const uint8_t *block, float *restrict out) {
@@ -184,7 +193,9 @@ static inline void hdcpu_tq1_0_codes(const uint8_t *from, uint32_t bytes, uint32
     for (uint32_t digit = 0; digit < digits; digit++, power *= 3)
         for (uint32_t i = 0; i < bytes; i++) *out++ = (float)((int)((from[i] * power & 255) * 3 >> 8) - 1);
 }
-static inline void hdcpu_tq1_0_last(const uint8_t *block, float *restrict out) { hdcpu_tq1_0_codes(block + 48, 4, 4, out); }
+static inline void hdcpu_tq1_0_last(const uint8_t *block, float *restrict out) {
+    hdcpu_tq1_0_codes(block + 48, 4, 4, out);
+}
 static inline void hdcpu_block_tq1_0(const uint8_t *block, float *restrict out) {
     const float d = hdcpu_f16_at(block + 52);
     hdcpu_tq1_0_codes(block, 32, 5, out);
@@ -193,14 +204,16 @@ static inline void hdcpu_block_tq1_0(const uint8_t *block, float *restrict out) 
     for (int i = 0; i < 256; i++) out[i] *= d;
 }
 /* Codes of 4 bits, the lower halves of 16 bytes and then the upper ones, as the numbers they stand for. */
-static inline void hdcpu_block_numbers(const int8_t numbers[16], const uint8_t *codes, float scale, float *restrict out) {
+static inline void hdcpu_block_numbers(const int8_t numbers[16], const uint8_t *codes, float scale,
+                                       float *restrict out) {
     for (int i = 0; i < 16; i++) {
         out[i] = scale * (float)numbers[codes[i] & 15];
         out[i + 16] = scale * (float)numbers[codes[i] >> 4];
     }
 }
 #define HDCPU_NUMBERS(...) { __VA_ARGS__ }
-static const int8_t hdcpu_numbers_iq4[16] = HDI_CODES_IQ4(HDCPU_NUMBERS), hdcpu_numbers_mxfp4[16] = HDI_CODES_MXFP4(HDCPU_NUMBERS);
+static const int8_t hdcpu_numbers_iq4[16] = HDI_CODES_IQ4(HDCPU_NUMBERS),
+                    hdcpu_numbers_mxfp4[16] = HDI_CODES_MXFP4(HDCPU_NUMBERS);
 #undef HDCPU_NUMBERS
 static inline void hdcpu_block_iq4_nl(const uint8_t *block, float *restrict out) {
     hdcpu_block_numbers(hdcpu_numbers_iq4, block + 2, hdcpu_f16_at(block), out);

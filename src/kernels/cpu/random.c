@@ -9,7 +9,8 @@ HDCPU_KERNEL(random) {
     const uint64_t count = call->push[0], workgroup = call->spec[HDI_SPEC_WORKGROUP];
     const uint64_t first = 4 * workgroup * group_number(group_x, group_y), end = HDI_MIN(count, first + 4 * workgroup);
     for (uint64_t i = first; i < end; i += 4) {
-        const random_words drawn = random_draw(RANDOM_WORDS((uint32_t)(i / 4), call->push[1], key[2], key[3]), key[0], key[1]);
+        const random_words drawn =
+            random_draw(RANDOM_WORDS((uint32_t)(i / 4), call->push[1], key[2], key[3]), key[0], key[1]);
         memcpy(y + i, &drawn, HDI_MIN(end - i, 4) * sizeof *y);
     }
 }

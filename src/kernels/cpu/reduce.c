@@ -196,14 +196,16 @@ static void pick_columns(const reduction *r, uint64_t first, uint64_t out, uint3
             best[l] = keys[l] > best[l] ? keys[l] : best[l];
         }
     }
-    for (uint32_t l = 0; l < width; l++) store(r, out + l, r->op == HDI_REDUCE_ARGMAX ? best_at[l] : pick_bits(r, best[l]));
+    for (uint32_t l = 0; l < width; l++)
+        store(r, out + l, r->op == HDI_REDUCE_ARGMAX ? best_at[l] : pick_bits(r, best[l]));
 }
 
 HDCPU_KERNEL(reduce) {
     (void)group_z;
     const uint32_t *spec = call->spec, *push = call->push;
     const reduction r = { spec[HDI_REDUCE_OP], spec[HDI_REDUCE_TYPE], spec[HDI_SPEC_OUT_TYPE], spec[HDI_REDUCE_STAGE],
-                          push[1], push[2], push[3], push[4], push[5], call->bindings[0], call->bindings[1], call->bindings[2] };
+                          push[1], push[2], push[3], push[4], push[5], call->bindings[0], call->bindings[1],
+                          call->bindings[2] };
     const uint32_t group = group_number(group_x, group_y), outer = push[0];
     if (spec[HDI_REDUCE_FORM] == 0) {
         if (group < outer * (r.stage == 1 ? r.parts : 1)) reduce_row(&r, group);

@@ -22,8 +22,10 @@ static void make_turns(const state *s, const uint32_t *frequencies, uint32_t pos
 /* What a separate operation would have stored and the next one read. */
 static void round_floats(uint32_t type, float *values, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) values[i] = exact_canonical(values[i]);
-    if (type == HDI_TYPE_F16) for (uint32_t i = 0; i < count; i++) values[i] = exact_f16_to_f32(exact_f32_to_f16(values[i]));
-    if (type == HDI_TYPE_BF16) for (uint32_t i = 0; i < count; i++) values[i] = exact_bf16_to_f32(exact_f32_to_bf16(values[i]));
+    if (type == HDI_TYPE_F16)
+        for (uint32_t i = 0; i < count; i++) values[i] = exact_f16_to_f32(exact_f32_to_f16(values[i]));
+    if (type == HDI_TYPE_BF16)
+        for (uint32_t i = 0; i < count; i++) values[i] = exact_bf16_to_f32(exact_f32_to_bf16(values[i]));
 }
 
 /* rms_norm of the head, in the row order of abi.h. */
@@ -50,14 +52,16 @@ static void turn_head(const state *s, bool neighbours) {
         }
     } else {
         for (uint32_t i = 0; i < s->half; i++) s->turned[i] = head[i] * cosine[i] + head[s->half + i] * -sine[i];
-        for (uint32_t i = 0; i < s->half; i++) s->turned[s->half + i] = head[s->half + i] * cosine[i] + head[i] * sine[i];
+        for (uint32_t i = 0; i < s->half; i++)
+            s->turned[s->half + i] = head[s->half + i] * cosine[i] + head[i] * sine[i];
     }
     memcpy(s->turned + 2 * s->half, head + 2 * s->half, (s->D - 2 * s->half) * sizeof *head); /* what does not turn */
 }
 
 HDCPU_KERNEL(rope) {
     (void)group_z;
-    const uint32_t token = group_number(group_x, group_y), *push = call->push, H = push[2], D = push[3], norm = call->spec[HDI_ROPE_NORM];
+    const uint32_t token = group_number(group_x, group_y), *push = call->push, H = push[2], D = push[3],
+                   norm = call->spec[HDI_ROPE_NORM];
     if (token >= push[0]) return;
     uint64_t to = (uint64_t)token * H * D;
     if (call->spec[HDI_ROPE_ROWS] == 1) {

@@ -1,5 +1,5 @@
-/* runs.h: 32 neighbouring weights of a quantised column as whole numbers, and rows of activations rounded to 8 bits: what the
- * exact product of both is made of, in the order of abi.h. */
+/* runs.h: 32 neighbouring weights of a quantised column as whole numbers, and rows of activations rounded to 8 bits:
+ * what the exact product of both is made of, in the order of abi.h. */
 #ifndef HDCPU_RUNS_H
 #define HDCPU_RUNS_H
 
@@ -16,7 +16,8 @@ typedef struct hdcpu_run {
 } hdcpu_run;
 
 static inline bool hdcpu_has_min(uint32_t type) {
-    return type == HDI_TYPE_Q4_1 || type == HDI_TYPE_Q5_1 || type == HDI_TYPE_Q2_K || type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K;
+    return type == HDI_TYPE_Q4_1 || type == HDI_TYPE_Q5_1 || type == HDI_TYPE_Q2_K || type == HDI_TYPE_Q4_K ||
+           type == HDI_TYPE_Q5_K;
 }
 
 /* 32 codes from 16 bytes of nibbles, the low ones first; from `bits` (NULL: none) a fifth bit each. */
@@ -33,7 +34,8 @@ static inline void hdcpu_run_fields(const uint8_t *bytes, uint32_t shift, uint32
     for (uint32_t i = 0; i < HDCPU_RUN; i++) codes[i] = (int8_t)(bytes[i] >> shift & ((1 << width) - 1));
 }
 static inline void hdcpu_run_more(const uint8_t *bytes, uint32_t shift, uint32_t width, uint32_t above, int8_t *codes) {
-    for (uint32_t i = 0; i < HDCPU_RUN; i++) codes[i] = (int8_t)(codes[i] | (bytes[i] >> shift & ((1 << width) - 1)) << above);
+    for (uint32_t i = 0; i < HDCPU_RUN; i++)
+        codes[i] = (int8_t)(codes[i] | (bytes[i] >> shift & ((1 << width) - 1)) << above);
 }
 static inline void hdcpu_run_offset(int offset, int8_t *codes) {
     for (uint32_t i = 0; i < HDCPU_RUN; i++) codes[i] = (int8_t)(codes[i] - offset);
@@ -88,7 +90,8 @@ static inline void hdcpu_run_of_256(uint32_t type, const uint8_t *block, uint32_
         hdcpu_run_offset(4, out->codes);
         for (uint32_t h = 0; h < 2; h++) {
             const uint32_t p = 2 * part + h;
-            out->scale[h] = ((block[96 + (p & 7)] >> 4 * (p >> 3) & 15) | (block[104 + (p & 3)] >> 2 * (p >> 2) & 3) << 4) - 32;
+            out->scale[h] =
+                ((block[96 + (p & 7)] >> 4 * (p >> 3) & 15) | (block[104 + (p & 3)] >> 2 * (p >> 2) & 3) << 4) - 32;
         }
         break;
     case HDI_TYPE_TQ1_0: hdcpu_run_tq1_0(block, part, out->codes); break;
@@ -140,7 +143,8 @@ static inline float hdcpu_round_run(const float *x, int8_t *codes) {
     return r.scale;
 }
 
-/* A run's part of a sum. `weights` are times the activations' codes half by half, `mins` likewise the codes' own sums. */
+/* A run's part of a sum. `weights` are times the activations' codes half by half, `mins` likewise the codes' own
+ * sums. */
 static inline float hdcpu_run_value(float scale, float d, float less, bool has_min, int32_t weights, int32_t mins) {
     const float value = d * (float)weights;
     return scale * (has_min ? value - less * (float)mins : value);

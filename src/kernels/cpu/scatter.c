@@ -1,5 +1,5 @@
-/* scatter.c: glsl/scatter.comp for a CPU. A group makes WORKGROUP columns of one row and walks all indices in order for it,
- * so groups never meet and updates are taken in the order of the indices. */
+/* scatter.c: glsl/scatter.comp for a CPU. A group makes WORKGROUP columns of one row and walks all indices in order for
+ * it, so groups never meet and updates are taken in the order of the indices. */
 #include "kernels/cpu/rows.h"
 
 /* Whether one of up to LANES indices is `row`; most of the time none is. */
@@ -40,10 +40,12 @@ static void join_floats(uint32_t op, float *sums, const float *updates, uint32_t
 
 HDCPU_KERNEL(scatter) {
     (void)group_z;
-    const uint32_t op = call->spec[HDI_SCATTER_OP], type = call->spec[HDI_SCATTER_TYPE], workgroup = call->spec[HDI_SPEC_WORKGROUP];
+    const uint32_t op = call->spec[HDI_SCATTER_OP], type = call->spec[HDI_SCATTER_TYPE],
+                   workgroup = call->spec[HDI_SPEC_WORKGROUP];
     const uint32_t rows = call->push[0], n = call->push[1], count = call->push[2];
     const uint32_t *indices = call->bindings[1];
-    const uint32_t parts = n / workgroup + (n % workgroup != 0), group = group_number(group_x, group_y), row = group / parts;
+    const uint32_t parts = n / workgroup + (n % workgroup != 0), group = group_number(group_x, group_y),
+                   row = group / parts;
     if (row >= rows) return;
     const uint32_t begin = group % parts * workgroup, end = HDI_MIN(n, begin + workgroup);
     for (uint32_t column = begin; column < end; column += LANES) {

@@ -1,7 +1,8 @@
 /* sgemm.c: C = A x B in f32, cut into tasks for a pool. A task packs strips of A and B into its worker's scratch, so
- * that the register tiles of sgemm_kernels.c read memory in order, and sums its part of C over blocks of k. The blocks of
- * k depend on k and the kernel set alone: this is what keeps the bits of C apart from the number of threads. A product
- * with one row or one column is bound by memory and goes its own way, without packing. No allocation, no locks. */
+ * that the register tiles of sgemm_kernels.c read memory in order, and sums its part of C over blocks of k. The blocks
+ * of k depend on k and the kernel set alone: this is what keeps the bits of C apart from the number of threads. A
+ * product with one row or one column is bound by memory and goes its own way, without packing. No allocation, no
+ * locks. */
 #include "kernels/cpu/sgemm_kernels.h"
 
 #include <string.h>
@@ -29,17 +30,21 @@ typedef struct lines {
 
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t pieces(int64_t total, int64_t piece) { return total <= piece ? 1 : total / piece + (total % piece != 0); }
+static int64_t pieces(int64_t total, int64_t piece) {
+    return total <= piece ? 1 : total / piece + (total % piece != 0);
+}
 static int64_t round_up(int64_t x, int64_t unit) { return pieces(x, unit) * unit; }
 
 static lines rows_of_a(const hdcpu_sgemm *job) {
-    return (lines){ job->a.data, job->a.type, job->a.row_stride, job->a.column_stride, NULL, NULL, job->blocking.kernels };
+    return (
+        lines){ job->a.data, job->a.type, job->a.row_stride, job->a.column_stride, NULL, NULL, job->blocking.kernels };
 }
 
 static lines columns_of_b(const hdcpu_sgemm *job) {
     if (job->load_b)
         return (lines){ NULL, HD_F32, 0, 1, job->load_b, job->load_user, job->blocking.kernels };
-    return (lines){ job->b.data, job->b.type, job->b.column_stride, job->b.row_stride, NULL, NULL, job->blocking.kernels };
+    return (
+        lines){ job->b.data, job->b.type, job->b.column_stride, job->b.row_stride, NULL, NULL, job->blocking.kernels };
 }
 
 /* -------------------------------------------------------------------------------------------------------- plan */
@@ -71,7 +76,8 @@ static void choose_grid(hdcpu_sgemm_blocking *plan, int64_t m, int64_t n, int64_
         plan->m_tasks = plan->n_tasks = plan->task_count = 1;
         return;
     }
-    int64_t most = work >= 4.0 * (double)threads * (double)TASK_COST_MIN ? 4 * threads : (int64_t)(work / (double)TASK_COST_MIN);
+    int64_t most =
+        work >= 4.0 * (double)threads * (double)TASK_COST_MIN ? 4 * threads : (int64_t)(work / (double)TASK_COST_MIN);
     double  best = 0.0;
     plan->m_tasks = plan->n_tasks = 0;
     for (int64_t across = n_least; across == n_least || across <= most; across++)
@@ -115,7 +121,8 @@ static float value_at(const lines *from, int64_t at) {
     float value;
     if (from->type == HD_F32)
         return ((const float *)from->data)[at];
-    (from->type == HD_F16 ? from->kernels->from_f16 : from->kernels->from_bf16)((const uint16_t *)from->data + at, 1, &value);
+    (from->type == HD_F16 ? from->kernels->from_f16 : from->kernels->from_bf16)((const uint16_t *)from->data + at, 1,
+                                                                                &value);
     return value;
 }
 
@@ -124,7 +131,8 @@ static void convert(const lines *from, int64_t at, int64_t count, float *out) {
     if (from->type == HD_F32)
         memcpy(out, (const float *)from->data + at, (size_t)count * sizeof(float));
     else
-        (from->type == HD_F16 ? from->kernels->from_f16 : from->kernels->from_bf16)((const uint16_t *)from->data + at, count, out);
+        (from->type == HD_F16 ? from->kernels->from_f16 : from->kernels->from_bf16)((const uint16_t *)from->data + at,
+                                                                                    count, out);
 }
 
 /* Whether a line is best read along its depth. Lines that lie side by side in memory are not. */
@@ -145,7 +153,8 @@ static void load_run(const lines *from, int64_t line, int64_t d, int64_t count, 
 
 /* out[i * width + j] = line (first + j) at depth (d + i), for j < count. Values from `count` to `width` are undefined:
  * they are multiplied too, but their sums reach no element of C. */
-static void pack_strip(const lines *from, int64_t first, int64_t count, int64_t d, int64_t depth, int64_t width, float *out) {
+static void pack_strip(const lines *from, int64_t first, int64_t count, int64_t d, int64_t depth, int64_t width,
+                       float *out) {
     const hdcpu_sgemm_kernels *kernels = from->kernels;
     if (!from->load && from->line_stride == 1 && from->type == HD_F32) {
         kernels->copy((const float *)from->data + first + d * from->depth_stride, from->depth_stride, count, depth,
@@ -276,10 +285,10 @@ typedef struct vectors {
     int64_t      stride, count;
 } vectors;
 
-/* y[i * C's row stride + j] = line (first + j) times vector i, one run of depth after another. A run of lines that has to be
- * converted or unpacked is so once for all vectors. */
-static void dot_lines(const hdcpu_sgemm *job, const lines *from, int64_t first, int64_t count, const vectors *x, float *room,
-                      float *y) {
+/* y[i * C's row stride + j] = line (first + j) times vector i, one run of depth after another. A run of lines that has
+ * to be converted or unpacked is so once for all vectors. */
+static void dot_lines(const hdcpu_sgemm *job, const lines *from, int64_t first, int64_t count, const vectors *x,
+                      float *room, float *y) {
     const hdcpu_sgemm_kernels *kernels = job->blocking.kernels;
     int in_place = !from->load && from->depth_stride == 1 && from->type == HD_F32;
     for (int64_t j = 0, at_once; j < count; j += at_once) {

@@ -8,7 +8,8 @@ static void exponentials(const float *x, float largest, uint32_t count, float *o
 
 HDCPU_KERNEL(softmax) {
     (void)group_z;
-    const uint32_t op = call->spec[HDI_ROW_OP], type = call->spec[HDI_ROW_TYPE], out_type = call->spec[HDI_SPEC_OUT_TYPE];
+    const uint32_t op = call->spec[HDI_ROW_OP], type = call->spec[HDI_ROW_TYPE],
+                   out_type = call->spec[HDI_SPEC_OUT_TYPE];
     const uint32_t row = group_number(group_x, group_y), n = call->push[1];
     if (row >= call->push[0]) return;
     const void *x = call->bindings[0];

@@ -33,7 +33,8 @@ static uint32_t put(pair *best, uint32_t used, uint32_t k, uint32_t key, uint32_
 
 HDCPU_KERNEL(top_k) {
     (void)group_z;
-    const uint32_t *push = call->push, rows = push[0], n = push[1], k = push[2], parts = push[3], type = call->spec[HDI_TOP_K_TYPE];
+    const uint32_t *push = call->push, rows = push[0], n = push[1], k = push[2], parts = push[3],
+                   type = call->spec[HDI_TOP_K_TYPE];
     const uint32_t stage = call->spec[HDI_TOP_K_STAGE], group = group_number(group_x, group_y);
     if (group >= rows * parts) return;
     const uint32_t begin = group % parts * push[4], count = HDI_MIN(push[4], n - begin);
@@ -49,7 +50,8 @@ HDCPU_KERNEL(top_k) {
         for (uint32_t l = 0; l < width; l++) largest = keys[l] > largest ? keys[l] : largest;
         if (used == k && largest <= best[k - 1].key) continue;
         for (uint32_t l = 0; l < width; l++)
-            if (used < k || keys[l] > best[k - 1].key) used = put(best, used, k, keys[l], stage & 2 ? pairs[i + l].index : begin + i + l);
+            if (used < k || keys[l] > best[k - 1].key)
+                used = put(best, used, k, keys[l], stage & 2 ? pairs[i + l].index : begin + i + l);
     }
     for (; used < k; used++) best[used] = (pair){ 0, UINT32_MAX };
     for (uint32_t i = 0; i < k; i++) {

@@ -1,5 +1,6 @@
-/* transpose.c: the CPU form of transpose.comp. A tile's lines are read whole into scratch, and written from there whole: each line
- * of the caches is met once, though lines of the tensors lie far apart, often in one set of the cache. */
+/* transpose.c: the CPU form of transpose.comp. A tile's lines are read whole into scratch, and written from there
+ * whole: each line of the caches is met once, though lines of the tensors lie far apart, often in one set of the
+ * cache. */
 #include "kernels/cpu/transpose.h"
 #include "kernels/kernel.h"
 
@@ -25,7 +26,9 @@ typedef uint32_t words4  __attribute__((vector_size(16)));
 #define HIGH_16(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 
 /* One step of log2(N): lines i and i + N/2 side by side, element by element. */
-#define PAIR(to, from, n, i) to[2 * (i)] = LOW_##n(from[i], from[(i) + n / 2]); to[2 * (i) + 1] = HIGH_##n(from[i], from[(i) + n / 2]);
+#define PAIR(to, from, n, i)                                                                                           \
+    to[2 * (i)] = LOW_##n(from[i], from[(i) + n / 2]);                                                                 \
+    to[2 * (i) + 1] = HIGH_##n(from[i], from[(i) + n / 2]);
 #define STEP_4(to, from)  PAIR(to, from, 4, 0) PAIR(to, from, 4, 1)
 #define STEP_8(to, from)  PAIR(to, from, 8, 0) PAIR(to, from, 8, 1) PAIR(to, from, 8, 2) PAIR(to, from, 8, 3)
 #define STEP_16(to, from) PAIR(to, from, 16, 0) PAIR(to, from, 16, 1) PAIR(to, from, 16, 2) PAIR(to, from, 16, 3) \
@@ -61,7 +64,8 @@ static inline void turn_16(const uint8_t *from, size_t pitch, uint8_t *to, size_
         for (; r + n <= t->r; r += n) { \
             size_t c = 0; \
             for (; c + n <= t->c; c += n) \
-                turn_##n(t->lines + c * t->pitch + r * sizeof(type), t->pitch, t->to + r * t->step + c * sizeof(type), t->step); \
+                turn_##n(t->lines + c * t->pitch + r * sizeof(type), t->pitch, t->to + r * t->step + c * sizeof(type), \
+                         t->step); \
             for (size_t k = r; k < r + n && c < t->c; k++) REST(type, t, k, c) \
         } \
         for (; r < t->r; r++) REST(type, t, r, 0) \
@@ -73,7 +77,8 @@ TURN(16, uint8_t)
 HDCPU_KERNEL(transpose) {
     const uint32_t *push = call->push, type = call->spec[HDI_TR_TYPE], side = call->spec[HDI_TR_TILE];
     const uint32_t bytes = type == HDI_TYPE_U8 ? 1 : type == HDI_TYPE_F16 || type == HDI_TYPE_BF16 ? 2 : 4;
-    const uint32_t R = push[HDI_TR_PUSH_R], C = push[HDI_TR_PUSH_C], tiles_r = (R + side - 1) / side, tiles_c = (C + side - 1) / side;
+    const uint32_t R = push[HDI_TR_PUSH_R], C = push[HDI_TR_PUSH_C], tiles_r = (R + side - 1) / side,
+                   tiles_c = (C + side - 1) / side;
     const uint64_t group = (uint64_t)group_y * HDI_GRID_WIDTH + group_x, line = group / tiles_c;
     const uint32_t r = (uint32_t)(line % tiles_r) * side, c = (uint32_t)(group % tiles_c) * side;
     uint64_t outer = line / tiles_r;

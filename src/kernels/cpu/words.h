@@ -23,8 +23,10 @@ static inline void transpose_words(const uint32_t *in, size_t in_stride, uint32_
             r[i + 2 * j + 1] = _mm512_unpackhi_epi64(t[i + j], t[i + j + 2]);
         }
     for (size_t j = 0; j < 4; j++) { /* r[4 g + j] has, in quarter q, column 4 q + j of rows 4 g .. 4 g + 3 */
-        const __m512i even0 = _mm512_shuffle_i32x4(r[j], r[4 + j], 0x88), odd0 = _mm512_shuffle_i32x4(r[j], r[4 + j], 0xDD);
-        const __m512i even1 = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0x88), odd1 = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0xDD);
+        const __m512i even0 = _mm512_shuffle_i32x4(r[j], r[4 + j], 0x88),
+                      odd0 = _mm512_shuffle_i32x4(r[j], r[4 + j], 0xDD);
+        const __m512i even1 = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0x88),
+                      odd1 = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0xDD);
         _mm512_storeu_si512(out + j * out_stride, _mm512_shuffle_i32x4(even0, even1, 0x88));
         _mm512_storeu_si512(out + (4 + j) * out_stride, _mm512_shuffle_i32x4(odd0, odd1, 0x88));
         _mm512_storeu_si512(out + (8 + j) * out_stride, _mm512_shuffle_i32x4(even0, even1, 0xDD));

@@ -23,17 +23,23 @@ HDCPU_KERNEL(write_rows) {
     const uint64_t skip = at < 0 ? (uint64_t)-at : 0, first_row = at < 0 ? 0 : (uint64_t)at;
     if (skip >= T || first_row >= S) return;
     const uint32_t page = call->spec[HDI_WRITE_PAGE];
-    const uint64_t first = first_row * n * bytes, last = first + HDI_MIN(T - skip, S - first_row) * n * bytes; /* of the sequence */
+    /* of the sequence */
+    const uint64_t first = first_row * n * bytes, last = first + HDI_MIN(T - skip, S - first_row) * n * bytes;
     const uint64_t from = (first & ~UINT64_C(3)) + part * span;
     const uint64_t end = HDI_MIN(last, from + span), page_bytes = (page == 0 ? S : UINT64_C(1) << page) * n * bytes;
-    for (uint64_t begin = HDI_MAX(first, from), next; begin < end; begin = next) { /* without pages a sequence is one of its own */
+    /* without pages a sequence is one of its own */
+    for (uint64_t begin = HDI_MAX(first, from), next; begin < end; begin = next) {
         /* of the element at `begin` */
         const uint64_t number = begin / page_bytes, source = (batch * T + skip) * n + (begin - first) / bytes;
-        const uint64_t in_pool = page == 0 ? batch : (uint64_t)(int64_t)((const int32_t *)call->bindings[2])[batch * (S >> page) + number];
+        const uint64_t in_pool =
+            page == 0 ? batch : (uint64_t)(int64_t)((const int32_t *)call->bindings[2])[batch * (S >> page) + number];
         next = HDI_MIN(end, (number + 1) * page_bytes);
         if (page != 0 && in_pool >= call->push[4]) continue;
         uint8_t *to = (uint8_t *)call->bindings[3] + in_pool * page_bytes + begin % page_bytes;
-        if (call->spec[HDI_WRITE_ROWS_TYPE] == type) memcpy(to, (const uint8_t *)call->bindings[0] + source * bytes, next - begin);
-        else round_elements(type, (const float *)call->bindings[0] + source, (next - begin) / bytes, (uint16_t *)(void *)to);
+        if (call->spec[HDI_WRITE_ROWS_TYPE] == type)
+            memcpy(to, (const uint8_t *)call->bindings[0] + source * bytes, next - begin);
+        else
+            round_elements(type, (const float *)call->bindings[0] + source, (next - begin) / bytes,
+                           (uint16_t *)(void *)to);
     }
 }

@@ -55,16 +55,18 @@ void reference_matmul(const reference *r) {
         for (uint64_t i = 0; i < M * N; i++) {
             const uint64_t m = i / N, n = i % N, a_stride = swap_a ? M : 1;
             const float *row = from_a + m * (swap_a ? 1 : K), *column = from_b + n * (swap_b ? K : 1);
-            const float sum = runs ? product_of_runs(row, a_stride, (uint32_t)type,
-                                                     (const uint8_t *)r->data[1] + hd_dtype_bytes(type, first_b + n * K), K)
-                                   : reference_block_sum(row, a_stride, column, swap_b ? 1 : N, K);
+            const float sum =
+                runs ? product_of_runs(row, a_stride, (uint32_t)type,
+                                       (const uint8_t *)r->data[1] + hd_dtype_bytes(type, first_b + n * K), K)
+                     : reference_block_sum(row, a_stride, column, swap_b ? 1 : N, K);
             r->y[batch * M * N + i] = exact_canonical(sum);
         }
     }
 }
 
 void reference_experts(const reference *r) {
-    const uint64_t E = reference_dim(r, 1, 0), N = reference_dim(r, 1, 1), K = reference_dim(r, 1, 2), U = reference_dim(r, 2, 1);
+    const uint64_t E = reference_dim(r, 1, 0), N = reference_dim(r, 1, 1), K = reference_dim(r, 1, 2),
+                   U = reference_dim(r, 2, 1);
     const uint64_t share = r->operands[0].shape.rank == 3 ? 1 : U, pairs = reference_dim(r, 2, 0) * U;
     const int32_t *chosen = r->data[2];
     for (uint64_t i = 0; i < pairs * N; i++) {
@@ -86,7 +88,8 @@ void reference_gather(const reference *r) {
         const bool inside = row >= 0 && (uint64_t)row < rows;
         const uint64_t from = inside ? (uint64_t)row * n + i % n : 0;
         if (r->y) r->y[i] = inside ? r->x[0][from] : 0.0f;
-        else if (r->out->dtype == HD_I32) ((int32_t *)r->out->data)[i] = inside ? ((const int32_t *)r->data[0])[from] : 0;
+        else if (r->out->dtype == HD_I32)
+            ((int32_t *)r->out->data)[i] = inside ? ((const int32_t *)r->data[0])[from] : 0;
         else ((uint8_t *)r->out->data)[i] = inside ? ((const uint8_t *)r->data[0])[from] : 0;
     }
 }
@@ -136,7 +139,8 @@ void reference_rope(const reference *r) {
     const float *factors = attrs->factor_count ? attrs->factors : NULL;
     const bool finite = words && hdi_rope_frequencies(attrs->floats[0], attrs->floats[1], factors, dims, words);
     if (!words) hdi_fail(r->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the reference");
-    else if (!finite) hdi_fail(r->error, HD_STATUS_INVALID_ARGUMENT, "rope's theta, scale or factors give no finite frequency");
+    else if (!finite)
+        hdi_fail(r->error, HD_STATUS_INVALID_ARGUMENT, "rope's theta, scale or factors give no finite frequency");
     for (uint64_t i = 0; i < heads * D; i++) r->y[i] = exact_canonical(r->x[0][i]);
     for (uint64_t head = 0; finite && head < heads; head++) {
         const int64_t position = ((const int32_t *)r->data[1])[head / H % T];
@@ -144,7 +148,8 @@ void reference_rope(const reference *r) {
             const uint64_t frequency = (uint64_t)words[2 * i] << 32 | words[2 * i + 1];
             const exact_pair turn = exact_sincos_turns((uint32_t)((uint64_t)position * frequency >> 32));
             const float sine = turn.x * attrs->floats[2], cosine = turn.y * attrs->floats[2];
-            const uint64_t first = head * D + (neighbours ? 2 * i : i), second = neighbours ? first + 1 : first + dims / 2;
+            const uint64_t first = head * D + (neighbours ? 2 * i : i),
+                           second = neighbours ? first + 1 : first + dims / 2;
             const float a = r->x[0][first], b = r->x[0][second];
             r->y[first] = exact_canonical(a * cosine + b * -sine);
             r->y[second] = exact_canonical(b * cosine + a * sine);
@@ -182,7 +187,8 @@ static float score_of(const reference *r, const float *query, uint64_t D, uint64
 /* One query over its keys. y is zeros at first. */
 static void attend(const reference *r, const seen *s, const float *query, uint64_t D, float *y) {
     const float *values = r->x[2];
-    float largest = exact_canonical(s->sink), running_sum = exact_bits(largest) == (EXACT_SIGN | EXACT_INF) ? 0.0f : 1.0f;
+    float largest = exact_canonical(s->sink),
+          running_sum = exact_bits(largest) == (EXACT_SIGN | EXACT_INF) ? 0.0f : 1.0f;
     for (uint64_t tile = s->from / HDI_ATTENTION_TILE * HDI_ATTENTION_TILE; tile < s->to; tile += HDI_ATTENTION_TILE) {
         const uint64_t first = HDI_MAX(tile, s->from), count = HDI_MIN(s->to, tile + HDI_ATTENTION_TILE) - first;
         float scores[HDI_ATTENTION_TILE], best = largest, sum = 0;
@@ -201,7 +207,8 @@ static void attend(const reference *r, const seen *s, const float *query, uint64
         running_sum = sum + running_sum * rescale;
         for (uint64_t d = 0; d < D; d++) {
             float part = 0;
-            for (uint64_t key = 0; key < count; key++) part = part + scores[key] * values[key_at(r, s->batch, s->head, first + key) + d];
+            for (uint64_t key = 0; key < count; key++)
+                part = part + scores[key] * values[key_at(r, s->batch, s->head, first + key) + d];
             y[d] = part + y[d] * rescale;
         }
     }
@@ -212,7 +219,8 @@ static void attend(const reference *r, const seen *s, const float *query, uint64
 void reference_attention(const reference *r) {
     const hd_shape q = r->node->shape, k = r->operands[1].shape;
     const uint32_t at = q.rank - 3;
-    const uint64_t B = at ? (uint64_t)q.dims[0] : 1, T = (uint64_t)q.dims[at], Hq = (uint64_t)q.dims[at + 1], D = (uint64_t)q.dims[at + 2];
+    const uint64_t B = at ? (uint64_t)q.dims[0] : 1, T = (uint64_t)q.dims[at], Hq = (uint64_t)q.dims[at + 1],
+                   D = (uint64_t)q.dims[at + 2];
     const bool paged = r->data[4] != NULL;
     const uint64_t rows = (uint64_t)k.dims[paged || at], Hkv = (uint64_t)k.dims[(paged || at) + 1];
     const uint64_t S = paged ? rows * (uint64_t)r->operands[4].shape.dims[r->operands[4].shape.rank - 1] : rows;

@@ -4,9 +4,10 @@
 #include "kernels/cpu/quant.h"
 
 static const hdi_block_writer writers[HD_DTYPE_COUNT] = {
-    [HD_Q4_0] = hdi_quantise_q4_0,     [HD_Q4_1] = hdi_quantise_q4_1,     [HD_Q5_0] = hdi_quantise_q5_0,   [HD_Q5_1] = hdi_quantise_q5_1,
-    [HD_Q8_0] = hdi_quantise_q8_0,     [HD_Q2_K] = hdi_quantise_q2_k,     [HD_Q3_K] = hdi_quantise_q3_k,   [HD_Q4_K] = hdi_quantise_q4_k,
-    [HD_Q5_K] = hdi_quantise_q5_k,     [HD_Q6_K] = hdi_quantise_q6_k,     [HD_TQ1_0] = hdi_quantise_tq1_0, [HD_TQ2_0] = hdi_quantise_tq2_0,
+    [HD_Q4_0] = hdi_quantise_q4_0,     [HD_Q4_1] = hdi_quantise_q4_1,     [HD_Q5_0] = hdi_quantise_q5_0,
+    [HD_Q5_1] = hdi_quantise_q5_1,     [HD_Q8_0] = hdi_quantise_q8_0,     [HD_Q2_K] = hdi_quantise_q2_k,
+    [HD_Q3_K] = hdi_quantise_q3_k,     [HD_Q4_K] = hdi_quantise_q4_k,     [HD_Q5_K] = hdi_quantise_q5_k,
+    [HD_Q6_K] = hdi_quantise_q6_k,     [HD_TQ1_0] = hdi_quantise_tq1_0,   [HD_TQ2_0] = hdi_quantise_tq2_0,
     [HD_IQ4_NL] = hdi_quantise_iq4_nl, [HD_IQ4_XS] = hdi_quantise_iq4_xs, [HD_MXFP4] = hdi_quantise_mxfp4,
 };
 

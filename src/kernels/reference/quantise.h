@@ -1,5 +1,5 @@
-/* quantise.h: floats as blocks of each quantised type, as GGUF's own tools choose the codes: the same bytes. One block each; all
- * arithmetic is f32 in the order that is written. */
+/* quantise.h: floats as blocks of each quantised type, as GGUF's own tools choose the codes: the same bytes. One block
+ * each; all arithmetic is f32 in the order that is written. */
 #ifndef HDI_KERNELS_QUANTISE_H
 #define HDI_KERNELS_QUANTISE_H
 
@@ -12,7 +12,8 @@
 /* Writes the block of these values. */
 typedef void (*hdi_block_writer)(const float *x, uint8_t *out);
 
-/* Blocks of 32, and of few codes (quantise_small.c); of 256 with parts (quantise_parts.c); of numbers (quantise_numbers.c). */
+/* Blocks of 32, and of few codes (quantise_small.c); of 256 with parts (quantise_parts.c); of numbers
+ * (quantise_numbers.c). */
 void hdi_quantise_q4_0(const float *x, uint8_t *out);
 void hdi_quantise_q4_1(const float *x, uint8_t *out);
 void hdi_quantise_q5_0(const float *x, uint8_t *out);
@@ -37,7 +38,9 @@ static inline void quantise_put_half(float value, uint8_t *out) {
     out[0] = (uint8_t)(bits & 255);
     out[1] = (uint8_t)(bits >> 8);
 }
-static inline float quantise_half(const uint8_t *at) { return exact_f16_to_f32((uint32_t)at[0] | (uint32_t)at[1] << 8); }
+static inline float quantise_half(const uint8_t *at) {
+    return exact_f16_to_f32((uint32_t)at[0] | (uint32_t)at[1] << 8);
+}
 
 /* The nearest whole number, of two the even one; for sizes below 2^22. */
 static inline int quantise_nearest(float value) {
@@ -46,7 +49,9 @@ static inline int quantise_nearest(float value) {
     memcpy(&bits, &moved, sizeof bits);
     return (bits & 0x007FFFFF) - 0x00400000;
 }
-static inline int quantise_within(int value, int low, int high) { return value < low ? low : value > high ? high : value; }
+static inline int quantise_within(int value, int low, int high) {
+    return value < low ? low : value > high ? high : value;
+}
 
 /* The value of the largest size, of equal ones the first. */
 static inline float quantise_largest(const float *x, int n) {

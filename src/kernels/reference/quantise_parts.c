@@ -1,5 +1,5 @@
-/* quantise_parts.c: blocks of 256 values in parts, whose scales have few bits themselves. Scales of parts are sought for the
- * smallest weighted square of the error; then the codes are chosen anew, for the scales as they are kept. */
+/* quantise_parts.c: blocks of 256 values in parts, whose scales have few bits themselves. Scales of parts are sought
+ * for the smallest weighted square of the error; then the codes are chosen anew, for the scales as they are kept. */
 #include "kernels/reference/quantise.h"
 
 enum { BLOCK = 256, MOST_PART = 32 };
@@ -23,8 +23,8 @@ static void keep(const int *codes, int n, int most, uint8_t *out_codes) {
     for (int i = 0; i < n; i++) out_codes[i] = (uint8_t)(codes[i] + most);
 }
 
-/* Of 19 scales around the one that takes the largest value to the last code. Codes, by `most` larger than they are, are given
- * too: they stay where a part's scale is kept as 0. */
+/* Of 19 scales around the one that takes the largest value to the last code. Codes, by `most` larger than they are, are
+ * given too: they stay where a part's scale is kept as 0. */
 static float signed_scale(const float *x, int n, int most, uint8_t *out_codes) {
     const float largest = quantise_largest(x, n);
     int codes[MOST_PART];
@@ -73,7 +73,8 @@ static float moved_scale(const float *x, int n, int most, uint8_t *out_codes) {
 
 /* ---- scale and min of a part: codes 0 .. most ---- */
 
-typedef struct search { int n, most, steps; float first, step; bool by_size; } search; /* by_size: of the error, else its square */
+/* by_size: of the error, else its square */
+typedef struct search { int n, most, steps; float first, step; bool by_size; } search;
 
 static float error_of(const search *s, const float *x, const float *weights, const int *codes, float scale, float min) {
     float error = 0;
@@ -86,7 +87,8 @@ static float error_of(const search *s, const float *x, const float *weights, con
 }
 
 /* Gives the scale; *out_less is what is subtracted, never below 0; codes as above. */
-static float scale_and_less(const search *s, const float *x, const float *weights, float *out_less, uint8_t *out_codes) {
+static float scale_and_less(const search *s, const float *x, const float *weights, float *out_less,
+                            uint8_t *out_codes) {
     float min = x[0], max = x[0], sum_w = weights[0], sum_x = sum_w * x[0];
     int codes[MOST_PART];
     for (int i = 1; i < s->n; i++) {
@@ -115,7 +117,8 @@ static float scale_and_less(const search *s, const float *x, const float *weight
         }
         const float determinant = sum_w * sum_l2 - sum_l * sum_l;
         if (!(determinant > 0)) continue;
-        float try_scale = (sum_w * sum_xl - sum_x * sum_l) / determinant, try_min = (sum_l2 * sum_x - sum_l * sum_xl) / determinant;
+        float try_scale = (sum_w * sum_xl - sum_x * sum_l) / determinant,
+              try_min = (sum_l2 * sum_x - sum_l * sum_xl) / determinant;
         if (try_min > 0) {
             try_min = 0;
             try_scale = sum_xl / sum_l2;
@@ -175,8 +178,8 @@ void hdi_quantise_q2_k(const float *x, uint8_t *out) {
     quantise_put_half(p.scale / 15.f, out + 80);
     quantise_put_half(p.less / 15.f, out + 82);
     for (int i = 0; i < 16; i++)
-        choose_codes(x + 16 * i, 16, quantise_half(out + 80) * (float)(out[i] & 15), quantise_half(out + 82) * (float)(out[i] >> 4), 3,
-                     p.codes + 16 * i);
+        choose_codes(x + 16 * i, 16, quantise_half(out + 80) * (float)(out[i] & 15),
+                     quantise_half(out + 82) * (float)(out[i] >> 4), 3, p.codes + 16 * i);
     put_twos(p.codes, out + 16);
 }
 
@@ -198,7 +201,8 @@ static void quantise_pairs(const search *s, const float *x, uint8_t *out, parts 
             pairs[i - 4] |= (uint8_t)(a >> 4 << 6);
             pairs[i] |= (uint8_t)(b >> 4 << 6);
         }
-        choose_codes(x + 32 * i, 32, quantise_half(out) * (float)a, quantise_half(out + 2) * (float)b, s->most, p->codes + 32 * i);
+        choose_codes(x + 32 * i, 32, quantise_half(out) * (float)a, quantise_half(out + 2) * (float)b, s->most,
+                     p->codes + 32 * i);
     }
 }
 
@@ -207,7 +211,8 @@ void hdi_quantise_q4_k(const float *x, uint8_t *out) {
     parts p;
     quantise_pairs(&s, x, out, &p);
     const uint8_t *codes = p.codes;
-    for (int i = 0; i < 128; i++) out[16 + i] = (uint8_t)(codes[i / 32 * 64 + i % 32] | codes[i / 32 * 64 + 32 + i % 32] << 4);
+    for (int i = 0; i < 128; i++)
+        out[16 + i] = (uint8_t)(codes[i / 32 * 64 + i % 32] | codes[i / 32 * 64 + 32 + i % 32] << 4);
 }
 
 void hdi_quantise_q5_k(const float *x, uint8_t *out) {

@@ -80,10 +80,12 @@ void hdi_quantise_tq1_0(const float *x, uint8_t *out) {
     const float d = fabsf(quantise_largest(x, 256)), id = inverse(d);
     uint8_t *at = out;
     for (int run = 0; run < 3; run++)
-        for (int i = 0; i < runs[run].bytes; i++) { /* five digits in base 3, the first one the highest, as a fraction of 256 */
+        /* five digits in base 3, the first one the highest, as a fraction of 256 */
+        for (int i = 0; i < runs[run].bytes; i++) {
             int digits = 0;
             for (int j = 0; j < 5; j++)
-                digits = 3 * digits + (j < runs[run].digits ? three(x[runs[run].first + i + j * runs[run].bytes] * id) : 0);
+                digits =
+                    3 * digits + (j < runs[run].digits ? three(x[runs[run].first + i + j * runs[run].bytes] * id) : 0);
             *at++ = (uint8_t)((digits * 256 + 242) / 243);
         }
     quantise_put_half(d, out + 52);

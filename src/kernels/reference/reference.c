@@ -1,5 +1,5 @@
-/* reference.c: every operation in plain C, one node at a time, on dense tensors: slow, right and short. It says what the
- * bits of exact mode are; all kernels are judged by it. Here: unpacking and rounding, the choice of the operation,
+/* reference.c: every operation in plain C, one node at a time, on dense tensors: slow, right and short. It says what
+ * the bits of exact mode are; all kernels are judged by it. Here: unpacking and rounding, the choice of the operation,
  * element-wise operations and those that only move elements; sums are in rows.c and products.c.
  * It relies on exact.h, on the program's checks (shapes and types fit) and on being built without contraction. */
 #include "kernels/reference/reference.h"
@@ -19,7 +19,8 @@ static void unpack(const hdi_reference_tensor *tensor, uint64_t count, float *ou
     const uint32_t size = hdi_dtype(tensor->dtype).block_elements, bytes = hdi_dtype(tensor->dtype).block_bytes;
     if (tensor->dtype == HD_F32) memcpy(out, tensor->data, count * sizeof *out);
     else if (tensor->dtype == HD_F16) for (uint64_t i = 0; i < count; i++) out[i] = f16_to_f32(half[i]);
-    else if (tensor->dtype == HD_BF16) for (uint64_t i = 0; i < count; i++) out[i] = exact_from_bits((uint32_t)half[i] << 16);
+    else if (tensor->dtype == HD_BF16)
+        for (uint64_t i = 0; i < count; i++) out[i] = exact_from_bits((uint32_t)half[i] << 16);
     else {
         for (uint64_t i = 0; i < count; i += size)
             hdcpu_dequantise_block((uint32_t)tensor->dtype, (const uint8_t *)tensor->data + i / size * bytes, out + i);
@@ -151,10 +152,13 @@ void reference_elementwise(const reference *r) {
     const bool two = r->node->operand_count > 1;
     const uint64_t count = hd_shape_elements(shape);
     for (uint64_t i = 0; i < count; i++) {
-        const uint64_t a = broadcast(r->operands[0].shape, shape, i), b = two ? broadcast(r->operands[1].shape, shape, i) : 0;
+        const uint64_t a = broadcast(r->operands[0].shape, shape, i),
+                       b = two ? broadcast(r->operands[1].shape, shape, i) : 0;
         if (r->y) r->y[i] = of_floats(r->node->op, r->x[0][a], two ? r->x[1][b] : 0, r->node->attrs.floats);
-        else store_integer(r->out, i, of_integers(r->node->op, integer_at(r->out->dtype, r->data[0], a),
-                                                  two ? integer_at(r->out->dtype, r->data[1], b) : 0, r->node->attrs.floats));
+        else
+            store_integer(r->out, i,
+                          of_integers(r->node->op, integer_at(r->out->dtype, r->data[0], a),
+                                      two ? integer_at(r->out->dtype, r->data[1], b) : 0, r->node->attrs.floats));
     }
 }
 
@@ -167,9 +171,11 @@ void reference_compare(const reference *r) {
         bool holds;
         if (r->x[0]) {
             const float x = r->x[0][a], y = r->x[1][b];
-            holds = !exact_is_nan(x) && !exact_is_nan(y) && (less ? order_of(x) < order_of(y) : order_of(x) == order_of(y));
+            holds =
+                !exact_is_nan(x) && !exact_is_nan(y) && (less ? order_of(x) < order_of(y) : order_of(x) == order_of(y));
         } else {
-            const int32_t x = integer_at(r->operands[0].dtype, r->data[0], a), y = integer_at(r->operands[1].dtype, r->data[1], b);
+            const int32_t x = integer_at(r->operands[0].dtype, r->data[0], a),
+                          y = integer_at(r->operands[1].dtype, r->data[1], b);
             holds = less ? x < y : x == y;
         }
         ((uint8_t *)r->out->data)[i] = holds;
@@ -186,7 +192,8 @@ void reference_cast(const reference *r) {
         } else if (r->y) {
             const int32_t value = integer_at(from, r->data[0], i);
             const uint32_t size = value < 0 ? 0u - (uint32_t)value : (uint32_t)value;
-            /* For the narrow types f32 is not to round before they do: bits below the 16 highest become one sticky bit. */
+            /* For the narrow types f32 is not to round before they do: bits below the 16 highest become one sticky
+             * bit. */
             const uint32_t sticky = (size & 0xffu) != 0 ? 0x80u : 0;
             const uint32_t kept = to == HD_F32 || size < 1u << 24 ? size : (size & ~0xffu) | sticky;
             r->y[i] = value < 0 ? -(float)kept : (float)kept;
@@ -211,7 +218,8 @@ static uint64_t element_at(hd_shape shape, const int64_t *index) {
     return at;
 }
 static void index_of(hd_shape shape, uint64_t at, int64_t *out_index) {
-    for (uint32_t i = shape.rank; i-- > 0; at /= (uint64_t)shape.dims[i]) out_index[i] = (int64_t)(at % (uint64_t)shape.dims[i]);
+    for (uint32_t i = shape.rank; i-- > 0; at /= (uint64_t)shape.dims[i])
+        out_index[i] = (int64_t)(at % (uint64_t)shape.dims[i]);
 }
 
 void reference_where(const reference *r) {
@@ -264,7 +272,8 @@ void reference_pad(const reference *r) {
     const uint64_t count = hd_shape_elements(r->node->shape);
     for (uint64_t i = 0; i < count; i++) {
         const int32_t whole = exact_f32_to_i32(value);
-        hdi_reference_tensor element = { r->out->dtype, r->out->shape, (uint8_t *)r->out->data + i * hdi_dtype(r->out->dtype).block_bytes };
+        hdi_reference_tensor element = { r->out->dtype, r->out->shape,
+                                         (uint8_t *)r->out->data + i * hdi_dtype(r->out->dtype).block_bytes };
         if (element.dtype == HD_I32) *(int32_t *)element.data = whole;
         else if (element.dtype == HD_U8) *(uint8_t *)element.data = (uint8_t)HDI_MIN(HDI_MAX(whole, 0), 255);
         else pack(&value, 1, &element);
@@ -304,7 +313,8 @@ void reference_copy(const reference *r) {
 
 void reference_take_along(const reference *r) {
     const hd_shape from = r->operands[0].shape, to = r->node->shape;
-    const uint64_t n = (uint64_t)from.dims[from.rank - 1], k = (uint64_t)to.dims[to.rank - 1], count = hd_shape_elements(to);
+    const uint64_t n = (uint64_t)from.dims[from.rank - 1], k = (uint64_t)to.dims[to.rank - 1],
+                   count = hd_shape_elements(to);
     memset(r->out->data, 0, hd_tensor_bytes(r->out->dtype, to));
     for (uint64_t i = 0; i < count; i++) {
         const int32_t at = ((const int32_t *)r->operands[1].data)[i];
@@ -329,10 +339,12 @@ static void (*const rules[HDI_OP_COUNT])(const reference *r) = {
 /* Operations whose float results are written as they are, not rounded from f32. */
 static bool moves_bytes(hdi_op op) {
     const hdi_op_kind kind = hdi_op_kind_of(op);
-    return kind == HDI_KIND_VIEW || kind == HDI_KIND_COPY || kind == HDI_KIND_STATE || op == HDI_OP_WHERE || op == HDI_OP_TAKE_ALONG;
+    return kind == HDI_KIND_VIEW || kind == HDI_KIND_COPY || kind == HDI_KIND_STATE || op == HDI_OP_WHERE ||
+           op == HDI_OP_TAKE_ALONG;
 }
 
-hd_status hdi_reference(const hdi_node *node, const hdi_reference_tensor *operands, hdi_reference_tensor *out, hd_error *error) {
+hd_status hdi_reference(const hdi_node *node, const hdi_reference_tensor *operands, hdi_reference_tensor *out,
+                        hd_error *error) {
     const hd_allocator *allocator = &hdi_default_allocator;
     hd_error failure = { 0 };
     reference r = { .node = node, .operands = operands, .out = out, .error = &failure };

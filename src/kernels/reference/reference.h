@@ -1,5 +1,6 @@
-/* reference.h: what the files of the reference share. Operands of any float or quantised type are unpacked to f32 first,
- * the operation computes f32 from f32, and the result is rounded once. Nothing here is fast and nothing is clever. */
+/* reference.h: what the files of the reference share. Operands of any float or quantised type are unpacked to f32
+ * first, the operation computes f32 from f32, and the result is rounded once. Nothing here is fast and nothing is
+ * clever. */
 #ifndef HDI_KERNELS_REFERENCE_H
 #define HDI_KERNELS_REFERENCE_H
 

@@ -1,5 +1,6 @@
 /* rows.c: the reference of what sums or searches along an axis: reductions, softmax and its kin, norms. The
- * orders and formulas are those that abi.h states. Part of reference.c, on which it relies for the rounding of results. */
+ * orders and formulas are those that abi.h states. Part of reference.c, on which it relies for the rounding of
+ * results. */
 #include "kernels/reference/reference.h"
 #include "kernels/random.h"
 
@@ -100,11 +101,12 @@ void reference_reduce(const reference *r) {
     const reference_axis axis = reference_axis_of(r->operands[0].shape, (uint32_t)r->node->attrs.ints[0]);
     if (!r->y) reduce_i32(r, axis);
     for (uint64_t o = 0; r->y && o < axis.outer; o++)
-        for (uint64_t i = 0; i < axis.inner; i++) r->y[o * axis.inner + i] = reduced(r, axis, o * axis.n * axis.inner + i);
+        for (uint64_t i = 0; i < axis.inner; i++)
+            r->y[o * axis.inner + i] = reduced(r, axis, o * axis.n * axis.inner + i);
 }
 
-/* Running sums of one tile of up to LANES elements behind `carry`, which becomes what is before the next one. y NULL: only
- * that. Elements lie `step` apart, which is negative where they are taken from the last on. */
+/* Running sums of one tile of up to LANES elements behind `carry`, which becomes what is before the next one. y NULL:
+ * only that. Elements lie `step` apart, which is negative where they are taken from the last on. */
 static void scan_tile(const float *x, int64_t step, uint64_t count, bool exclusive, float *carry, float *y) {
     float sums[LANES] = { 0 }, had[LANES];
     for (uint64_t l = 0; l < count; l++) sums[l] = x[(int64_t)l * step];
@@ -196,7 +198,8 @@ void reference_argmax(const reference *r) {
 /* Each element in turn goes behind those of the list that are as large or larger; what falls off its end is out. */
 void reference_top_k(const reference *r) {
     const hd_shape shape = r->operands[0].shape;
-    const uint64_t n = (uint64_t)shape.dims[shape.rank - 1], rows = hd_shape_elements(shape) / n, k = (uint64_t)r->node->attrs.ints[0];
+    const uint64_t n = (uint64_t)shape.dims[shape.rank - 1], rows = hd_shape_elements(shape) / n,
+                   k = (uint64_t)r->node->attrs.ints[0];
     for (uint64_t row = 0; row < rows; row++) {
         int32_t *list = (int32_t *)r->out->data + row * k;
         for (uint64_t j = 0; j < n; j++) {
@@ -227,9 +230,11 @@ void reference_softmax(const reference *r) {
             const uint64_t first = o * axis.n * axis.inner + i;
             const float *x = r->x[0] + first;
             float largest;
-            const float sum = exponentials(r, x, axis.inner, axis.n, &largest), scale = exact_div(1.0f, sum), log_sum = exact_log(sum);
+            const float sum = exponentials(r, x, axis.inner, axis.n, &largest), scale = exact_div(1.0f, sum),
+                        log_sum = exact_log(sum);
             for (uint64_t j = 0; j < axis.n; j++) {
-                const float y = r->node->op == HDI_OP_SOFTMAX ? r->room[j] * scale : (x[j * axis.inner] - largest) - log_sum;
+                const float y =
+                    r->node->op == HDI_OP_SOFTMAX ? r->room[j] * scale : (x[j * axis.inner] - largest) - log_sum;
                 r->y[first + j * axis.inner] = exact_canonical(y);
             }
         }
@@ -244,7 +249,8 @@ void reference_cross_entropy(const reference *r) {
         float largest;
         const float log_sum = exact_log(exponentials(r, x, 1, n, &largest));
         const bool inside = target >= 0 && (uint64_t)target < n;
-        r->y[row] = target < 0 ? 0.0f : exact_canonical(inside ? log_sum - (x[target] - largest) : exact_from_bits(EXACT_NAN));
+        r->y[row] =
+            target < 0 ? 0.0f : exact_canonical(inside ? log_sum - (x[target] - largest) : exact_from_bits(EXACT_NAN));
     }
 }
 

@@ -42,7 +42,8 @@ static hdi_rows_launch common_launch(const attention *a, uint32_t rows, uint32_t
 
 /* Shared memory of attention.comp. */
 static uint64_t plain_shared_bytes(uint32_t rows, uint32_t width) {
-    const uint64_t a_row = 2 * (uint64_t)width + HDI_ATTENTION_TILE * (width / HDI_MM_BLOCK) + 2 * HDI_ATTENTION_TILE + 5;
+    const uint64_t a_row =
+        2 * (uint64_t)width + HDI_ATTENTION_TILE * (width / HDI_MM_BLOCK) + 2 * HDI_ATTENTION_TILE + 5;
     return 4 * (rows * a_row + 256);
 }
 
@@ -69,8 +70,8 @@ static hd_status lower_plain(const attention *a, hdi_lowering *lowering, hd_erro
     const bool native = a->request->caps->native_kernels != 0;
     const uint32_t rows = native || a->measured ? (uint32_t)HDI_MIN(most, a->row_count) : most;
     if (!native && plain_shared_bytes(rows, width) > shared_room(a->request->caps))
-        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "attention over heads of %u needs %llu bytes of shared memory", a->D,
-                        (unsigned long long)plain_shared_bytes(rows, width));
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "attention over heads of %u needs %llu bytes of shared memory",
+                        a->D, (unsigned long long)plain_shared_bytes(rows, width));
     hdi_rows_launch launch = common_launch(a, rows, width);
     launch.workgroup = HDI_MIN(128, hdi_rows_workgroup(a->request->caps));
     launch.scratch_bytes = 4 * ((2 * rows + 3 * HDI_ATTENTION_TILE) * width + rows * HDI_ATTENTION_TILE + 4 * rows);
@@ -102,19 +103,23 @@ static bool is_wide(const hdi_tensor *tensor, uint32_t D) {
 static bool make_parted(const attention *a, const hdi_kernel_option *option, parted *out) {
     const hdi_caps *caps = a->request->caps;
     const uint32_t subgroup = (uint32_t)caps->subgroup, chunks = (a->D + 7) / 8;
-    if (a->request->math == HD_MATH_EXACT || caps->native_kernels || !caps->subgroup_shuffle || caps->max_bindings < 9) return false;
+    if (a->request->math == HD_MATH_EXACT || caps->native_kernels || !caps->subgroup_shuffle || caps->max_bindings < 9)
+        return false;
     if (subgroup < 4 || (subgroup & (subgroup - 1)) != 0 || subgroup > hdi_rows_workgroup(caps)) return false;
     parted p = { .width = 8 * chunks, .wide = is_wide(a->q, a->D) && is_wide(a->k, a->D) && is_wide(a->v, a->D) };
     const uint32_t most_rows = OWN_ELEMENTS / 8 / ((chunks + subgroup - 1) / subgroup);
     p.rows = (uint32_t)HDI_MIN(a->row_count, HDI_MIN(MOST_ROWS, HDI_MAX(most_rows, 1)));
     p.key_lanes = 1;
-    while (p.key_lanes < subgroup && (chunks + p.key_lanes - 1) / p.key_lanes * 8 * p.rows > OWN_ELEMENTS) p.key_lanes *= 2;
+    while (p.key_lanes < subgroup && (chunks + p.key_lanes - 1) / p.key_lanes * 8 * p.rows > OWN_ELEMENTS)
+        p.key_lanes *= 2;
     const uint64_t a_subgroup = (4 * (uint64_t)p.width + 8) * p.rows;
     p.workgroup = HDI_MIN(SUBGROUPS * subgroup, hdi_rows_workgroup(caps));
-    while (p.workgroup > subgroup && SHARED_FIXED + p.workgroup / subgroup * a_subgroup > shared_room(caps)) p.workgroup /= 2;
+    while (p.workgroup > subgroup && SHARED_FIXED + p.workgroup / subgroup * a_subgroup > shared_room(caps))
+        p.workgroup /= 2;
     if (SHARED_FIXED + a_subgroup > shared_room(caps)) return false;
     p.keys = option->keys;
-    const uint32_t round = p.workgroup / p.key_lanes * p.keys; /* keys under way in a workgroup: a part has whole rounds */
+    /* keys under way in a workgroup: a part has whole rounds */
+    const uint32_t round = p.workgroup / p.key_lanes * p.keys;
     const uint64_t units = a->pairs * hdi_divide_up(a->row_count, p.rows);
     const uint64_t wanted = option->groups * compute_units(caps) / units;
     const uint64_t keys = HDI_MIN(a->S, a->window == 0 ? a->S : a->keys + round); /* parts begin with a whole round */
@@ -138,7 +143,8 @@ static hd_status lower_parted(const attention *a, const parted *p, hdi_lowering 
         const hd_status status = hdi_rows_temporary(lowering, HD_F32, HD_SHAPE((int64_t)floats), &partial, error);
         const uint32_t storage = status == HD_OK ? lowering->zeros(lowering->user, 4 * units) : HDI_NO_INDEX;
         if (status != HD_OK) return status;
-        if (storage == HDI_NO_INDEX) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the counts of arrivals");
+        if (storage == HDI_NO_INDEX)
+            return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the counts of arrivals");
         arrivals = hdi_tensor_dense(storage, HD_I32, HD_SHAPE((int64_t)units));
     }
     hdi_rows_launch launch = common_launch(a, p->rows, p->width);
@@ -167,13 +173,17 @@ static hd_status lower_parted(const attention *a, const parted *p, hdi_lowering 
 #define MATRIX_MOST_D 256u
 
 /* Shared memory of attention_matrix.comp. */
-static uint64_t matrix_shared_bytes(uint32_t width) { return 64 * (2 * (uint64_t)width + 16) + 4 * 16 * (9 + 5) * 16 + 1024; }
+static uint64_t matrix_shared_bytes(uint32_t width) {
+    return 64 * (2 * (uint64_t)width + 16) + 4 * 16 * (9 + 5) * 16 + 1024;
+}
 
 static bool takes_matrix(const attention *a) {
     const hdi_caps *caps = a->request->caps;
     const uint64_t units = a->pairs * hdi_divide_up(a->row_count, HDI_ATTENTION_MATRIX_ROWS);
-    if (a->request->math == HD_MATH_EXACT || !caps->matrix_f16 || !caps->f16_arithmetic || !caps->memory_model) return false;
-    if (!caps->subgroup_shuffle || !caps->subgroup_arithmetic || (caps->subgroup != 32 && !caps->subgroup_control)) return false;
+    if (a->request->math == HD_MATH_EXACT || !caps->matrix_f16 || !caps->f16_arithmetic || !caps->memory_model)
+        return false;
+    if (!caps->subgroup_shuffle || !caps->subgroup_arithmetic || (caps->subgroup != 32 && !caps->subgroup_control))
+        return false;
     if (a->k->dtype != HD_F16 || a->D > MATRIX_MOST_D || hdi_rows_workgroup(caps) < 128) return false;
     if (a->row_count < HDI_ATTENTION_MATRIX_ROWS || 4 * units < compute_units(caps)) return false;
     return matrix_shared_bytes(round_up(a->D, 16)) <= shared_room(caps);
@@ -234,8 +244,9 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
     }
     const hdi_tensor *q = &operands[0], *k = &operands[1], *pages = &operands[4];
     const uint32_t page = paged ? hdi_rows_page(k) : 0, batch_axis = q->shape.rank - 3;
-    const uint32_t kv_axis = paged ? 1 : batch_axis, B = batch_axis == 0 ? 1 : hdi_rows_dim(q, 0), T = hdi_rows_dim(q, batch_axis),
-                   Hq = hdi_rows_dim(q, batch_axis + 1), D = hdi_rows_dim(q, batch_axis + 2), Hkv = hdi_rows_dim(k, kv_axis + 1),
+    const uint32_t kv_axis = paged ? 1 : batch_axis, B = batch_axis == 0 ? 1 : hdi_rows_dim(q, 0),
+                   T = hdi_rows_dim(q, batch_axis), Hq = hdi_rows_dim(q, batch_axis + 1),
+                   D = hdi_rows_dim(q, batch_axis + 2), Hkv = hdi_rows_dim(k, kv_axis + 1),
                    S = paged ? hdi_rows_dim(pages, pages->shape.rank - 1) << page : hdi_rows_dim(k, kv_axis);
     if (D > HDI_ATTENTION_MOST_D)
         return hdi_fail(error, HD_STATUS_LIMIT, "attention over heads of %u elements; at most %u", D,
@@ -244,18 +255,22 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
         return hdi_fail(error, HD_STATUS_SHAPE, "attention of %u heads over %u", Hq, Hkv);
     if (hdi_rows_has(request, 5) && hd_shape_elements(operands[5].shape) < Hq)
         return hdi_fail(error, HD_STATUS_SHAPE, "attention's sinks are not [%u]", Hq);
-    if (has_past && hd_shape_elements(operands[3].shape) < B) return hdi_fail(error, HD_STATUS_SHAPE, "attention's past is not [%u]", B);
+    if (has_past && hd_shape_elements(operands[3].shape) < B)
+        return hdi_fail(error, HD_STATUS_SHAPE, "attention's past is not [%u]", B);
     const uint64_t window = (uint64_t)request->attrs->ints[1];
     const float cap = request->attrs->floats[1];
     const bool windowed = window > 0 && window < (uint64_t)S + T;
     attention a = { .request = request, .q = q, .k = k, .v = &operands[2], .past = &operands[3], .pages = pages,
-                    .sinks = &operands[5], .has_past = has_past, .causal = request->attrs->ints[0] == 0, .B = B, .T = T, .S = S,
+                    .sinks = &operands[5], .has_past = has_past, .causal = request->attrs->ints[0] == 0, .B = B, .T = T,
+                    .S = S,
                     .Hq = Hq, .Hkv = Hkv, .D = D, .N = paged ? hdi_rows_dim(k, 0) : 0, .page = page,
                     .row_count = (uint64_t)T * (Hq / Hkv), .pairs = (uint64_t)B * Hkv,
                     .form = (cap > 0 ? HDI_ATTENTION_CAPPED : 0) | (windowed ? HDI_ATTENTION_WINDOWED : 0) |
                             (hdi_rows_has(request, 5) ? HDI_ATTENTION_SINKS : 0),
-                    .window = windowed ? (uint32_t)window : 0, .cap = cap, .keys = windowed ? HDI_MIN(S, window + T - 1) : S,
-                    .scale = request->attrs->floats[0] == 0.0f ? (float)(1.0 / sqrt((double)D)) : request->attrs->floats[0] };
+                    .window = windowed ? (uint32_t)window : 0, .cap = cap,
+                    .keys = windowed ? HDI_MIN(S, window + T - 1) : S,
+                    .scale = request->attrs->floats[0] == 0.0f ? (float)(1.0 / sqrt((double)D))
+                    : request->attrs->floats[0] };
     const hdi_kernel_option *own = own_option(&a);
     const hdi_class class = hdi_class_of(HDI_CLASS_ATTENTION, k->dtype, T, a.pairs * a.keys * D);
     parted p;

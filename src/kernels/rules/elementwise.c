@@ -1,7 +1,7 @@
-/* elementwise.c: from an element-wise chain to launches of the elementwise kernel, or of the one that turns tiles where the chain
- * is a copy across memory (transpose.c). Axes that all operands walk alike become one (space.c), operands that follow
- * the output's own order need no index arithmetic, and what is too large for one launch is halved until it fits. Also packs
- * chains for every kernel that ends in one. Pure. */
+/* elementwise.c: from an element-wise chain to launches of the elementwise kernel, or of the one that turns tiles where
+ * the chain is a copy across memory (transpose.c). Axes that all operands walk alike become one (space.c), operands
+ * that follow the output's own order need no index arithmetic, and what is too large for one launch is halved until it
+ * fits. Also packs chains for every kernel that ends in one. Pure. */
 #include "kernels/cpu/chain.h"
 #include "kernels/space.h"
 #include "kernels/steps.h"
@@ -48,7 +48,8 @@ uint32_t hdi_chain_costly_steps(const hdi_chain *chain) {
 
 uint32_t hdi_launch_chain(hdi_launch *launch, const hdi_chain *chain, uint32_t *push_at) {
     uint32_t *spec = launch->kernel.spec;
-    for (uint32_t i = 0; i < chain->input_count; i++) spec[HDI_SPEC_CHAIN_TYPE + i] = source_type(chain, i, spec[HDI_SPEC_CHAIN_TYPE]);
+    for (uint32_t i = 0; i < chain->input_count; i++)
+        spec[HDI_SPEC_CHAIN_TYPE + i] = source_type(chain, i, spec[HDI_SPEC_CHAIN_TYPE]);
     for (uint32_t i = 0; i < chain->attr_count; i++) push_at[i] = exact_bits(chain->attrs[i]);
     for (uint32_t i = 0; i < chain->step_count; i++) {
         const hdi_step *step = &chain->steps[i];
@@ -105,7 +106,8 @@ static const char *because(const hdi_space *s, uint32_t dense, uint32_t wide, bo
                        : "the output is part of a larger tensor: elements are stored one by one";
 }
 
-/* Can a GPU take the operand's elements four at a time? The last axis goes on side by side, and all else is a multiple of four. */
+/* Can a GPU take the operand's elements four at a time? The last axis goes on side by side, and all else is a multiple
+ * of four. */
 static bool is_wide(const hdi_space *s, const hdi_operand *o, const hdi_place *p, const hdi_caps *caps) {
     uint64_t all = s->lengths[s->rank - 1] | p->first;
     for (uint32_t axis = 0; axis + 1 < s->rank; axis++) all |= (uint64_t)o->strides[axis];
@@ -124,7 +126,8 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
     const hdi_caps *caps = request->caps;
     const uint32_t room = most_words(caps), need = words_of(s, chain, caps);
     if (need > room)
-        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the chain needs %u push words and the device has %u", need, room);
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the chain needs %u push words and the device has %u", need,
+                        room);
     hdi_launch *launch = hdi_lowering_add(lowering);
     if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
     hdi_kernel *kernel = &launch->kernel;
@@ -152,7 +155,9 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
         const uint32_t from = s->operands[i].tensor ? i : 0; /* an absent input shows input 0 again */
         const hdi_operand *o = &s->operands[from];
         const hdi_place p = hdi_space_place(s, from, caps);
-        const uint32_t access = i < HDI_SPACE_OUTPUT ? HDI_READ : o->element_bytes < 4 ? HDI_READ | HDI_WRITE : HDI_WRITE;
+        const uint32_t access = i < HDI_SPACE_OUTPUT   ? HDI_READ
+                                : o->element_bytes < 4 ? HDI_READ | HDI_WRITE
+                                                       : HDI_WRITE;
         launch->uses[i] = (hdi_use){ o->tensor->storage, p.offset, p.bytes, access };
         if (from != i) continue;
         launch->bytes += distinct_elements(s, i) * o->element_bytes;
@@ -167,7 +172,8 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
     copy_as_words(kernel->spec);
     kernel->binding_count = HDI_SPACE_OPERANDS;
     kernel->push_bytes = words * 4;
-    hdi_launch_grid(launch, hdi_divide_up(elements, (uint64_t)kernel->spec[HDI_SPEC_WORKGROUP] * HDI_EW_PER_INVOCATION));
+    hdi_launch_grid(launch,
+                    hdi_divide_up(elements, (uint64_t)kernel->spec[HDI_SPEC_WORKGROUP] * HDI_EW_PER_INVOCATION));
     launch->flops = elements * (chain->step_count + 19 * hdi_chain_costly_steps(chain));
     launch->because = because(s, dense, wide, cut);
     return HD_OK;
@@ -204,7 +210,8 @@ static hd_status launch_parts(const hdi_request *request, const hdi_chain *chain
         return status || taken ? status : launch_space(request, chain, s, cut, lowering, error);
     }
     if (s->lengths[axis] == 1)
-        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a binding of the device, %llu bytes, holds no single element of the chain's",
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED,
+                        "a binding of the device, %llu bytes, holds no single element of the chain's",
                         (unsigned long long)request->caps->max_binding_bytes);
     uint64_t half = s->lengths[axis] / 2;
     if (half > 4096) half &= ~UINT64_C(4095); /* parts begin where a binding may begin */
@@ -220,15 +227,18 @@ static hd_status launch_parts(const hdi_request *request, const hdi_chain *chain
 static hd_status check(const hdi_request *request, const hdi_chain *chain, hd_error *error) {
     const hdi_caps *caps = request->caps;
     if (chain->step_count > HDI_CHAIN_STEPS || chain->input_count < 1 || chain->input_count > HDI_CHAIN_INPUTS)
-        return hdi_fail(error, HD_STATUS_INTERNAL, "a chain of %u steps over %u inputs", chain->step_count, chain->input_count);
+        return hdi_fail(error, HD_STATUS_INTERNAL, "a chain of %u steps over %u inputs", chain->step_count,
+                        chain->input_count);
     for (uint32_t i = 0; i < chain->input_count; i++)
         if (chain->inputs[i].dtype < HD_F32 || chain->inputs[i].dtype > HD_U8)
-            return hdi_fail(error, HD_STATUS_TYPE, "element-wise operations do not take %s", hd_dtype_name(chain->inputs[i].dtype));
+            return hdi_fail(error, HD_STATUS_TYPE, "element-wise operations do not take %s",
+                            hd_dtype_name(chain->inputs[i].dtype));
     if (hdi_chain_costly_steps(chain) > 1)
-        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a chain has one costly function, this one %u", hdi_chain_costly_steps(chain));
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a chain has one costly function, this one %u",
+                        hdi_chain_costly_steps(chain));
     if (!caps->native_kernels && caps->max_bindings < HDI_SPACE_OPERANDS)
-        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the kernel needs %u bindings and the device has %llu", HDI_SPACE_OPERANDS,
-                        (unsigned long long)caps->max_bindings);
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the kernel needs %u bindings and the device has %llu",
+                        HDI_SPACE_OPERANDS, (unsigned long long)caps->max_bindings);
     if (!caps->native_kernels && HDI_MIN(caps->max_workgroup, caps->max_workgroup_x) < 1)
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the device runs no workgroups");
     return HD_OK;

@@ -1,4 +1,5 @@
-/* experts.c: lowers the product of rows with experts that they chose: a workgroup for each expert and some of its columns. */
+/* experts.c: lowers the product of rows with experts that they chose: a workgroup for each expert and some of its
+ * columns. */
 #include "kernels/rows.h"
 
 #define NATIVE_COLUMNS 16u /* of a call on a processor */
@@ -21,7 +22,8 @@ hd_status hdi_lower_experts(const hdi_request *request, hdi_lowering *lowering, 
     if (pairs > UINT32_MAX) return hdi_fail(error, HD_STATUS_LIMIT, "experts for more than 2^32 - 1 rows");
     const uint64_t read = HDI_MIN(pairs, E) * (hd_tensor_bytes(w->dtype, w->shape) / E);
     const hdi_rows_launch launch = {
-        .module = HDI_MODULE_EXPERTS, .workgroup = workgroup, .inputs = { x, w, chosen }, .input_count = 3, .out = &request->out,
+        .module = HDI_MODULE_EXPERTS, .workgroup = workgroup, .inputs = { x, w, chosen }, .input_count = 3,
+        .out = &request->out,
         .spec = { (uint32_t)x->dtype, (uint32_t)w->dtype, columns }, .spec_count = 3,
         .push = { (uint32_t)pairs, x->shape.rank == 3 ? 1 : U, E, N, K }, .push_count = 5,
         .groups = E * hdi_divide_up(N, columns), .flops = 2 * elements * K, .scratch_bytes = 8 * K,

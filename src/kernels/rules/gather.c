@@ -1,11 +1,13 @@
-/* gather.c: lowers gather, take_along, the scatters and write_rows, and the cast of a quantised tensor, which is a gather of
- * all of its rows. */
+/* gather.c: lowers gather, take_along, the scatters and write_rows, and the cast of a quantised tensor, which is a
+ * gather of all of its rows. */
 #include "kernels/rows.h"
 
 static uint32_t type_bytes(hd_dtype dtype) { return (uint32_t)hd_dtype_bytes(dtype, 1); }
 
 /* Elements in a row: all axes but the first. */
-static uint64_t row_elements(const hdi_tensor *tensor) { return hd_shape_elements(tensor->shape) / (uint64_t)tensor->shape.dims[0]; }
+static uint64_t row_elements(const hdi_tensor *tensor) {
+    return hd_shape_elements(tensor->shape) / (uint64_t)tensor->shape.dims[0];
+}
 
 static hd_status lower_gather(const hdi_request *request, const hdi_tensor *table, const hdi_tensor *indices,
                               hdi_lowering *lowering, hd_error *error) {
@@ -18,11 +20,16 @@ static hd_status lower_gather(const hdi_request *request, const hdi_tensor *tabl
     const uint32_t workgroup = request->caps->native_kernels ? 4096 : hdi_rows_workgroup(request->caps);
     const uint64_t asked_bytes = all ? 0 : hd_tensor_bytes(indices->dtype, indices->shape) +
         hd_dtype_bytes(table->dtype, count) + hd_tensor_bytes(request->out.dtype, request->out.shape);
-    const hdi_rows_launch launch = { .module = HDI_MODULE_GATHER, .workgroup = workgroup, .inputs = { table, all ? table : indices },
-                                     .input_count = 2, .out = &request->out, .spec = { (uint32_t)table->dtype, form }, .spec_count = 2,
-                                     .push = { (uint32_t)rows, (uint32_t)n, (uint32_t)(count / (along ? rows : n)) }, .push_count = 3,
-                                     .groups = hdi_divide_up(hdi_divide_up(count * type_bytes(request->out.dtype), 4), workgroup),
-                                     .flops = count, .bytes = asked_bytes, .because = "an invocation for each word of the result" };
+    const hdi_rows_launch launch = { .module = HDI_MODULE_GATHER, .workgroup = workgroup,
+                                     .inputs = { table, all ? table : indices },
+                                     .input_count = 2, .out = &request->out, .spec = { (uint32_t)table->dtype, form },
+                                     .spec_count = 2,
+                                     .push = { (uint32_t)rows, (uint32_t)n, (uint32_t)(count / (along ? rows : n)) },
+                                     .push_count = 3,
+                                     .groups = hdi_divide_up(hdi_divide_up(count * type_bytes(request->out.dtype), 4),
+                                                             workgroup),
+                                     .flops = count, .bytes = asked_bytes,
+                                     .because = "an invocation for each word of the result" };
     return hdi_rows_add(request, &launch, lowering, error);
 }
 
@@ -34,39 +41,42 @@ static uint32_t scatter_code(hdi_op op) {
     default:                 return HDI_SCATTER_ADD;
     }
 }
-static hd_status lower_scatter(const hdi_request *request, const hdi_tensor *operands, hdi_lowering *lowering, hd_error *error) {
-  const uint32_t rows = hdi_rows_dim(&operands[0], 0),
-                 workgroup = hdi_rows_workgroup(request->caps);
-  const uint64_t n = row_elements(&operands[0]),
-                 count = hd_shape_elements(operands[1].shape);
-  const hdi_rows_launch launch = {
-      .module = HDI_MODULE_SCATTER,
-      .inputs = {&operands[0], &operands[1], &operands[2]},
-      .input_count = 3,
-      .out = &request->out,
-      .spec = {scatter_code(request->op), (uint32_t)operands[0].dtype},
-      .spec_count = 2,
-      .push = {rows, (uint32_t)n, (uint32_t)count},
-      .push_count = 3,
-      .groups = rows * hdi_divide_up(n, workgroup),
-      .flops = count * (n + rows),
-      .because = "each workgroup looks for its own row's updates: their order "
-                 "is kept"};
-  return hdi_rows_add(request, &launch, lowering, error);
+static hd_status lower_scatter(const hdi_request *request, const hdi_tensor *operands, hdi_lowering *lowering,
+                               hd_error *error) {
+    const uint32_t rows = hdi_rows_dim(&operands[0], 0), workgroup = hdi_rows_workgroup(request->caps);
+    const uint64_t n = row_elements(&operands[0]), count = hd_shape_elements(operands[1].shape);
+    const hdi_rows_launch launch = { .module = HDI_MODULE_SCATTER,
+                                     .inputs = { &operands[0], &operands[1], &operands[2] },
+                                     .input_count = 3,
+                                     .out = &request->out,
+                                     .spec = { scatter_code(request->op), (uint32_t)operands[0].dtype },
+                                     .spec_count = 2,
+                                     .push = { rows, (uint32_t)n, (uint32_t)count },
+                                     .push_count = 3,
+                                     .groups = rows * hdi_divide_up(n, workgroup),
+                                     .flops = count * (n + rows),
+                                     .because = "each workgroup looks for its own row's updates: their order "
+                                                "is kept" };
+    return hdi_rows_add(request, &launch, lowering, error);
 }
 
-/* Operands: rows and position, and pages where the state is a pool of them; the result is the state itself, in place. */
-static hd_status lower_write(const hdi_request *request, const hdi_tensor *operands, hdi_lowering *lowering, hd_error *error) {
+/* Operands: rows and position, and pages where the state is a pool of them; the result is the state itself, in
+ * place. */
+static hd_status lower_write(const hdi_request *request, const hdi_tensor *operands, hdi_lowering *lowering,
+                             hd_error *error) {
     const hdi_tensor *rows = &operands[0], *state = &request->out;
     const bool paged = hdi_rows_has(request, 2);
-    const hdi_rows_place place = hdi_write_rows_place(state->shape, rows->shape, operands[1].shape, paged ? &operands[2].shape : NULL);
+    const hdi_rows_place place =
+        hdi_write_rows_place(state->shape, rows->shape, operands[1].shape, paged ? &operands[2].shape : NULL);
     if (paged && place.S * place.n > UINT32_MAX)
         return hdi_fail(error, HD_STATUS_LIMIT, "a sequence of more than 2^32 - 1 elements in pages");
-    const uint64_t words = hdi_divide_up(place.T * place.n * type_bytes(state->dtype), 4) + 1; /* of a sequence: both edges may be shared */
+    /* of a sequence: both edges may be shared */
+    const uint64_t words = hdi_divide_up(place.T * place.n * type_bytes(state->dtype), 4) + 1;
     const uint32_t workgroup = request->caps->native_kernels ? 4096 : hdi_rows_workgroup(request->caps);
     const uint32_t page = paged ? hdi_rows_page(state) : 0;
     const uint64_t table_bytes = paged ? hd_tensor_bytes(operands[2].dtype, operands[2].shape) : 0;
-    const uint64_t moved = hd_tensor_bytes(rows->dtype, rows->shape) + place.B * place.T * place.n * type_bytes(state->dtype);
+    const uint64_t moved =
+        hd_tensor_bytes(rows->dtype, rows->shape) + place.B * place.T * place.n * type_bytes(state->dtype);
     const hdi_rows_launch launch = { .module = HDI_MODULE_WRITE_ROWS, .workgroup = workgroup,
                                      .inputs = { rows, &operands[1], paged ? &operands[2] : rows }, .input_count = 3,
                                      .out = state, .out_access = HDI_READ | HDI_WRITE,
@@ -74,7 +84,8 @@ static hd_status lower_write(const hdi_request *request, const hdi_tensor *opera
                                      .push = { (uint32_t)place.B, (uint32_t)place.T, (uint32_t)place.S,
                                                (uint32_t)place.n, (uint32_t)place.N }, .push_count = 5,
                                      .groups = place.B * hdi_divide_up(words, workgroup),
-                                     .bytes = hd_tensor_bytes(operands[1].dtype, operands[1].shape) + table_bytes + moved,
+                                     .bytes = hd_tensor_bytes(operands[1].dtype,
+                                                              operands[1].shape) + table_bytes + moved,
                                      .because = "an invocation for each word written" };
     return hdi_rows_add(request, &launch, lowering, error);
 }
@@ -86,10 +97,12 @@ hd_status hdi_lower_gather(const hdi_request *request, hdi_lowering *lowering, h
         if (status != HD_OK) return status;
     }
     switch (request->op) {
-    case HDI_OP_GATHER: case HDI_OP_TAKE_ALONG: return lower_gather(request, &operands[0], &operands[1], lowering, error);
+    case HDI_OP_GATHER:
+        case HDI_OP_TAKE_ALONG: return lower_gather(request, &operands[0], &operands[1], lowering, error);
     case HDI_OP_SCATTER_ADD: case HDI_OP_SCATTER_MUL: case HDI_OP_SCATTER_MAX: case HDI_OP_SCATTER_MIN:
         return lower_scatter(request, operands, lowering, error);
     case HDI_OP_WRITE_ROWS:  return lower_write(request, operands, lowering, error);
-    default:                 return lower_gather(request, &operands[0], NULL, lowering, error); /* cast of a quantised tensor */
+    /* cast of a quantised tensor */
+    default:                 return lower_gather(request, &operands[0], NULL, lowering, error);
     }
 }

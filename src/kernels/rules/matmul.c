@@ -1,6 +1,6 @@
-/* matmul.c: turns a matrix product, as matmul_shape.c brings it into form, into one launch: chooses the first kernel of a
- * short list that fits device, types and sizes, and fills in its constants and words. Pure; relies on abi.h for what each
- * word means. */
+/* matmul.c: turns a matrix product, as matmul_shape.c brings it into form, into one launch: chooses the first kernel of
+ * a short list that fits device, types and sizes, and fills in its constants and words. Pure; relies on abi.h for what
+ * each word means. */
 #include "cmds/library.h"
 #include "kernels/cpu/matmul_native.h"
 #include "kernels/rules/matmul.h"
@@ -20,7 +20,8 @@ typedef struct config {
     uint32_t parts;     /* of K, each with sums of its own; 0: not divided */
     uint32_t ahead;     /* HDI_MM_AHEAD */
     bool     merges;
-    uint32_t packs;     /* module that makes rows of A ready in a launch of its own; HDI_MODULE_COUNT: A is read as it is */
+    /* module that makes rows of A ready in a launch of its own; HDI_MODULE_COUNT: A is read as it is */
+    uint32_t packs;
     bool     halves[2]; /* operands that a launch of their own makes f16 first */
     const char *because;
 } config;
@@ -32,7 +33,8 @@ static bool has_runs(const product *p) {
 }
 /* Is the module, over weights like these, known to be wrong on the device? */
 static bool is_wrong(const product *p, hdi_module_id module) {
-    return hdi_variant_is_wrong(p->request->caps, (hdi_variant){ module, is_exact(p), UINT64_C(1) << p->b.tensor->dtype });
+    return hdi_variant_is_wrong(p->request->caps,
+                                (hdi_variant){ module, is_exact(p), UINT64_C(1) << p->b.tensor->dtype });
 }
 static uint64_t most_invocations(const hdi_caps *caps) { return HDI_MIN(caps->max_workgroup, caps->max_workgroup_x); }
 static uint64_t tiles_of(const product *p, uint64_t tile_m, uint64_t tile_n) {
@@ -44,15 +46,17 @@ static bool norm_fits(const product *p) {
     const hdi_norm *norm = &p->request->a_norm;
     if (!norm->present) return true;
     if (p->a.tensor->dtype != HD_F32 || p->a.depth != 1 || (p->request->attrs->ints[0] & HD_TRANSPOSE_A)) return false;
-    return !norm->weighted || (norm->weight.dtype == HD_F32 && hdi_tensor_is_dense(&norm->weight) && norm->weight.first == 0);
+    return !norm->weighted ||
+           (norm->weight.dtype == HD_F32 && hdi_tensor_is_dense(&norm->weight) && norm->weight.first == 0);
 }
 
 /* Does the second B lie as the first one does? */
 static bool pair_fits(const product *p) {
     const hdi_tensor *first = p->b.tensor, *second = &p->request->inputs[2];
-    return !p->request->pair || (first->dtype == second->dtype && first->first == second->first &&
-                                 hdi_shape_equal(first->shape, second->shape) &&
-                                 memcmp(first->strides, second->strides, first->shape.rank * sizeof first->strides[0]) == 0);
+    return !p->request->pair ||
+           (first->dtype == second->dtype && first->first == second->first &&
+            hdi_shape_equal(first->shape, second->shape) &&
+            memcmp(first->strides, second->strides, first->shape.rank * sizeof first->strides[0]) == 0);
 }
 
 static uint32_t sums_of(const product *p, const config *c) {
@@ -65,8 +69,8 @@ static bool is_last(const hdi_kernel_option *o) {
     return !next || next->native != o->native;
 }
 
-/* Below, each kernel says whether it fits a product with an option whose numbers are in the config already, and what that
- * costs by the kernel's rules: they take the cheapest option that fits, none at the cost NEVER. */
+/* Below, each kernel says whether it fits a product with an option whose numbers are in the config already, and what
+ * that costs by the kernel's rules: they take the cheapest option that fits, none at the cost NEVER. */
 
 /* ---- few rows ---- */
 
@@ -74,7 +78,8 @@ static bool subgroup_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
     if (is_exact(p) || p->m > FEW_ROWS || !caps->subgroup_arithmetic || caps->subgroup < 4) return false;
     if (caps->max_bindings < STREAM_BINDINGS) return false;
-    if (!p->a.along_k || !p->b.along_k || !p->a.wide || !p->b.wide || p->k % 8 != 0 || !norm_fits(p) || !pair_fits(p)) return false;
+    if (!p->a.along_k || !p->b.along_k || !p->a.wide || !p->b.wide || p->k % 8 != 0 || !norm_fits(p) || !pair_fits(p))
+        return false;
     c->tile_m = (uint32_t)p->m;
     c->because = "few rows of A: weights are streamed once, summed by subgroups";
     return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= sums_of(p, c) * c->workgroup;
@@ -95,7 +100,8 @@ static bool dot_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
     const hdi_tensor *b = p->b.tensor;
     if (p->m > FEW_ROWS || !has_runs(p)) return false;
-    if (!caps->integer_dot || !caps->subgroup_arithmetic || !caps->subgroup_shuffle || !caps->subgroup_control) return false;
+    if (!caps->integer_dot || !caps->subgroup_arithmetic || !caps->subgroup_shuffle || !caps->subgroup_control)
+        return false;
     if (caps->max_bindings < STREAM_BINDINGS || caps->subgroup < LEAST_SUBGROUP) return false;
     if (!p->a.along_k || !p->b.along_k || !p->a.wide || !norm_fits(p) || !pair_fits(p)) return false;
     if (is_exact(p) && p->request->a_norm.present) return false; /* its sum of squares has an order of its own */
@@ -116,9 +122,9 @@ static bool dot_fits(const product *p, config *c) {
 
 static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
-/* Workgroups of 8 subgroups; smaller ones where they would leave most units idle, more columns of a lane where there would be many
- * for each unit, or where rows share a weight's unpacking. Few runs at once: on an H200 through Vulkan it cost time to ask for all of
- * them before A is rounded. */
+/* Workgroups of 8 subgroups; smaller ones where they would leave most units idle, more columns of a lane where there
+ * would be many for each unit, or where rows share a weight's unpacking. Few runs at once: on an H200 through Vulkan it
+ * cost time to ask for all of them before A is rounded. */
 static uint64_t dot_cost(const product *p, const hdi_kernel_option *o) {
     enum { USUAL = 8, SMALL = 4, MANY = 10, LONG_K = 2560 };
     const hdi_caps *caps = p->request->caps;
@@ -126,8 +132,10 @@ static uint64_t dot_cost(const product *p, const hdi_kernel_option *o) {
     const uint64_t groups = hdi_divide_up(p->n, slots) * p->batch, products = p->request->pair ? 2 : 1;
     if (!is_exact(p) && !is_wide_for_dot(p->b.tensor->dtype)) return NEVER; /* where measured */
     const uint64_t columns = p->m > 2 || groups * products > MANY * units ? 2 : 1;
-    const uint64_t ahead = p->m > 2 || columns * products > 2 ? 1 : p->m * columns * products > 1 ? 2 : p->k > LONG_K ? 5 : 3;
-    return 8 * distance(o->subgroups, 4 * groups < units ? SMALL : USUAL) + 8 * distance(o->tile_n, columns) + distance(o->keys, ahead);
+    const uint64_t ahead = p->m > 2 ||
+                           columns * products > 2 ? 1 : p->m * columns * products > 1 ? 2 : p->k > LONG_K ? 5 : 3;
+    return 8 * distance(o->subgroups, 4 * groups < units ? SMALL : USUAL) + 8 * distance(o->tile_n, columns) +
+           distance(o->keys, ahead);
 }
 
 static const char *vector_because(const product *p) {
@@ -155,7 +163,8 @@ static bool has_columns(const product *p) {
 static bool native_vector_fits(const product *p, config *c) {
     if (p->m > FEW_ROWS) return false;
     c->tile_m = (uint32_t)p->m;
-    const uint64_t exact = HDI_MAX(hdcpu_exact_scratch_bytes(c->tile_m, c->tile_n), hdcpu_exact_vector_bytes(c->tile_n, p->k));
+    const uint64_t exact =
+        HDI_MAX(hdcpu_exact_scratch_bytes(c->tile_m, c->tile_n), hdcpu_exact_vector_bytes(c->tile_n, p->k));
     const uint64_t bytes = is_exact(p) ? exact : hdcpu_vector_scratch_bytes(c->tile_n, p->k);
     c->scratch_bytes = (uint32_t)bytes;
     c->because = vector_because(p);
@@ -169,12 +178,12 @@ static uint64_t native_vector_cost(const product *p, const hdi_kernel_option *o)
 
 /* ---- matrix units ---- */
 
-/* What else takes time, as the work that the largest tile does meanwhile (measured on an H200): a workgroup's beginning and
- * end like so much of K, one more launch like so many products, and an element of a sum's operands like so many. */
+/* What else takes time, as the work that the largest tile does meanwhile (measured on an H200): a workgroup's beginning
+ * and end like so much of K, one more launch like so many products, and an element of a sum's operands like so many. */
 enum { LEAST_PART = 512, START_DEPTH = 640, LAUNCH_WORK = 3600000, SUM_WORK = 2 };
 
-/* The sum of the parts of K, from `partial` [batch, parts, M, N] on (one part: the product itself), and the product's chain
- * behind it: one element-wise launch over [batch, M, N]. False where a chain cannot hold them. */
+/* The sum of the parts of K, from `partial` [batch, parts, M, N] on (one part: the product itself), and the product's
+ * chain behind it: one element-wise launch over [batch, M, N]. False where a chain cannot hold them. */
 static bool chain_of_parts(const product *p, uint32_t parts, uint32_t partial, hdi_chain *out_chain, hdi_tensor *out) {
     const hdi_chain *behind = p->request->chain;
     const hd_shape shape = HD_SHAPE((int64_t)p->batch, (int64_t)p->m, (int64_t)p->n);
@@ -194,7 +203,8 @@ static bool chain_of_parts(const product *p, uint32_t parts, uint32_t partial, h
                                                      s->tensor->first };
     }
     for (uint32_t i = 0; i < adds; i++)
-        out_chain->steps[i] = (hdi_step){ HDI_STEP_ADD, (uint8_t)(i ? HDI_CHAIN_INPUTS + i - 1 : 0), (uint8_t)(i + 1), HDI_SOURCE_NONE,
+        out_chain->steps[i] = (hdi_step){ HDI_STEP_ADD, (uint8_t)(i ? HDI_CHAIN_INPUTS + i - 1 : 0), (uint8_t)(i + 1),
+                                          HDI_SOURCE_NONE,
                                           i + 1 == adds ? p->type : HD_F32, 0 };
     for (uint32_t i = adds; i < steps; i++) {
         hdi_step *step = &out_chain->steps[i];
@@ -202,7 +212,8 @@ static bool chain_of_parts(const product *p, uint32_t parts, uint32_t partial, h
         uint8_t *sources[] = { &step->a, &step->b, &step->c };
         for (uint32_t k = 0; k < HDI_COUNT(sources); k++) {
             if (*sources[k] == HDI_SOURCE_NONE) continue;
-            if (*sources[k] == 0) *sources[k] = adds ? (uint8_t)(HDI_CHAIN_INPUTS + adds - 1) : 0; /* the product itself */
+            /* the product itself */
+            if (*sources[k] == 0) *sources[k] = adds ? (uint8_t)(HDI_CHAIN_INPUTS + adds - 1) : 0;
             else *sources[k] = (uint8_t)(*sources[k] + adds); /* later inputs and later steps alike */
         }
     }
@@ -222,7 +233,8 @@ static bool is_gapless(const hdi_tensor *tensor) {
 /* May all of B be made f16 ahead of the product? */
 static bool halves_fit(const product *p) {
     const hdi_caps *caps = p->request->caps;
-    const uint64_t bytes = 2 * hd_shape_elements(p->b.tensor->shape), most = HDI_MIN(caps->max_binding_bytes, caps->memory_bytes / 64);
+    const uint64_t bytes = 2 * hd_shape_elements(p->b.tensor->shape),
+                   most = HDI_MIN(caps->max_binding_bytes, caps->memory_bytes / 64);
     return is_gapless(p->b.tensor) && bytes <= most && !is_wrong(p, HDI_MODULE_HALVES);
 }
 
@@ -294,7 +306,8 @@ static uint64_t tensor_cost(const product *p, const hdi_kernel_option *o) {
 /* One that the library can be told of: lines without gaps along one axis, beginning where it may rely on. */
 static bool is_plain(const side *s, uint64_t lines, uint64_t depths) {
     const bool apart = s->along_k ? s->depth == 1 && s->line >= depths : s->line == 1 && s->depth >= lines;
-    return apart && (s->wide || s->tensor->dtype == HD_F32) && hd_dtype_bytes(s->tensor->dtype, s->first) % HDI_PRODUCT_ALIGN == 0;
+    return apart && (s->wide || s->tensor->dtype == HD_F32) &&
+           hd_dtype_bytes(s->tensor->dtype, s->first) % HDI_PRODUCT_ALIGN == 0;
 }
 
 /* Both operands of one float type, or floats beside weights that are made f16 first, as for matrix units. */
@@ -314,7 +327,8 @@ static bool library_fits(const product *p, config *c) {
     if (a != b && b != HD_F16 && !(c->halves[1] && halves_fit(p))) return false;
     if (!c->halves[0] && !is_plain(&p->a, p->m, p->k)) return false;
     if (!c->halves[1] && !is_plain(&p->b, p->n, p->k)) return false;
-    if (b != HD_F32 && (p->n % UNIT != 0 || p->k % UNIT != 0)) return false; /* of narrow types it takes whole vectors */
+    /* of narrow types it takes whole vectors */
+    if (b != HD_F32 && (p->n % UNIT != 0 || p->k % UNIT != 0)) return false;
     if (hdi_product_is_refused(caps, (const uint64_t[4]){ p->m, p->n, p->k, p->batch })) return false;
     c->because = "many rows of A: the device's own library of matrix products";
     return !p->request->chain || chain_of_parts(p, 1, 0, &chain, &out);
@@ -365,11 +379,13 @@ static uint64_t amx_cost(const product *p, const hdi_kernel_option *o) {
 /* Each weight meets as many rows as a vector has lanes. */
 static bool int8_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
-    if (!caps->integer_dot || !hdi_dtype_has_whole_codes(p->b.tensor->dtype) || is_wrong(p, HDI_MODULE_PACK_INT8)) return false;
+    if (!caps->integer_dot || !hdi_dtype_has_whole_codes(p->b.tensor->dtype) || is_wrong(p, HDI_MODULE_PACK_INT8))
+        return false;
     if (is_exact(p) && !has_runs(p)) return false;
     if (p->m <= FEW_ROWS || p->m > UINT32_MAX - HDCPU_INT8_LINES || !has_columns(p)) return false;
     c->tile_m = (uint32_t)HDI_MIN(p->m, HDCPU_INT8_TILE_M);
-    const uint64_t bytes = is_exact(p) ? hdcpu_int8_exact_bytes(c->tile_m, c->tile_n, p->k) : hdcpu_int8_tile_bytes(c->tile_m, c->tile_n);
+    const uint64_t bytes =
+        is_exact(p) ? hdcpu_int8_exact_bytes(c->tile_m, c->tile_n, p->k) : hdcpu_int8_tile_bytes(c->tile_m, c->tile_n);
     c->scratch_bytes = (uint32_t)bytes;
     c->packs = HDI_MODULE_PACK_INT8;
     c->because = "quantised weights as integers: rows rounded to 8 bits once, columns unpacked on the way";
@@ -384,7 +400,8 @@ static bool native_tile_fits(const product *p, config *c) {
     const uint64_t bytes = is_exact(p) ? hdcpu_exact_scratch_bytes(c->tile_m, c->tile_n)
                                        : hdcpu_fast_scratch_bytes(c->tile_m, c->tile_n, p->k);
     c->scratch_bytes = (uint32_t)bytes;
-    c->because = is_exact(p) ? "tiles summed in the order that every device shares" : "tiles packed for the vector units";
+    c->because =
+        is_exact(p) ? "tiles summed in the order that every device shares" : "tiles packed for the vector units";
     return bytes <= UINT32_MAX;
 }
 
@@ -414,8 +431,8 @@ static uint64_t tile_cost(const product *p, const hdi_kernel_option *o) {
 
 /* ---- options ---- */
 
-/* The first one that fits is taken. A native device has C kernels of some; some make a norm and a pair; and some are those of
- * the exact product in 8 bits, which takes no other. */
+/* The first one that fits is taken. A native device has C kernels of some; some make a norm and a pair; and some are
+ * those of the exact product in 8 bits, which takes no other. */
 static const struct {
     hdi_module_id module;
     bool native, merges;
@@ -452,13 +469,15 @@ static bool grid_fits(const product *p, const config *c) {
     return groups[0] <= caps->max_groups_x && groups[1] <= caps->max_groups_y && groups[2] <= caps->max_groups_z;
 }
 
-/* Is it there for the device and the request, and not known to be wrong? The last one is judged by hdi_kernels_lower. */
+/* Is it there for the device and the request, and not known to be wrong? The last one is judged by
+ * hdi_kernels_lower. */
 static bool is_open(const product *p, uint32_t kernel) {
     const hdi_module_id module = kernels[kernel].module;
     const bool merged = p->request->a_norm.present || p->request->pair;
     const bool last = module == HDI_MODULE_MATMUL_TILED || module == HDI_MODULE_MATMUL_CODES;
     const bool codes = module == HDI_MODULE_MATMUL_CODES || module == HDI_MODULE_MATMUL_CODES_DOT;
-    const bool runs = is_exact(p) && has_runs(p), both = module == HDI_MODULE_MATVEC_DOT || module == HDI_MODULE_MATMUL_INT8;
+    const bool runs = is_exact(p) && has_runs(p),
+               both = module == HDI_MODULE_MATVEC_DOT || module == HDI_MODULE_MATMUL_INT8;
     if (runs ? !codes && !both : codes) return false;
     return kernels[kernel].native == (p->request->caps->native_kernels != 0) && (!merged || kernels[kernel].merges) &&
            (last || !is_wrong(p, module));
@@ -533,13 +552,15 @@ static hd_status check(const product *p, hd_error *error) {
     const hdi_chain *chain = request->chain;
     const uint64_t c_elements = p->batch * p->m * p->n;
     const uint32_t words = HDI_MM_PUSH_CHAIN + 4 * p->source_count + (chain ? chain->attr_count : 0);
-    if (request->out.first != 0) return hdi_fail(error, HD_STATUS_INTERNAL, "a matrix product writes from element 0 on");
+    if (request->out.first != 0)
+        return hdi_fail(error, HD_STATUS_INTERNAL, "a matrix product writes from element 0 on");
     if (words > HDI_MAX_PUSH_WORDS || 4 * words > request->caps->max_push_bytes)
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the product and its chain need %u push words", words);
     if (!request->caps->native_kernels && request->caps->max_bindings < BINDINGS)
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a matrix product needs %d bindings", BINDINGS);
     if (c_elements > UINT32_MAX || p->k > UINT32_MAX - 64)
-        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a matrix product of %llu elements", (unsigned long long)c_elements);
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a matrix product of %llu elements",
+                        (unsigned long long)c_elements);
     for (int i = 0; i < 2; i++) {
         const side *s = i ? &p->b : &p->a;
         uint64_t last = s->first;
@@ -548,7 +569,8 @@ static hd_status check(const product *p, hd_error *error) {
             if (stride < 0 || !hdi_add_u64(last, (uint64_t)steps * (uint64_t)stride, &last)) last = UINT64_MAX;
         }
         if (last > UINT32_MAX)
-            return hdi_fail(error, HD_STATUS_UNSUPPORTED, "operand %d of a matrix product reaches beyond element 2^32, or back", i);
+            return hdi_fail(error, HD_STATUS_UNSUPPORTED,
+                            "operand %d of a matrix product reaches beyond element 2^32, or back", i);
         if (s->first % hdi_dtype(s->tensor->dtype).block_elements != 0)
             return hdi_fail(error, HD_STATUS_INTERNAL, "operand %d begins inside of a block", i);
     }
@@ -566,7 +588,9 @@ static void add_merged(const product *p, const config *c, hdi_launch *launch) {
     hdi_kernel *kernel = &launch->kernel;
     kernel->spec_count = (c->ahead ? HDI_MM_AHEAD : HDI_MM_PAIR) + 1;
     kernel->spec[HDI_MM_AHEAD] = c->ahead;
-    kernel->spec[HDI_MM_NORM] = !norm->present ? HDI_MM_NORM_NONE : norm->weighted ? HDI_MM_NORM_WEIGHTED : HDI_MM_NORM_PLAIN;
+    kernel->spec[HDI_MM_NORM] = !norm->present   ? HDI_MM_NORM_NONE
+                                : norm->weighted ? HDI_MM_NORM_WEIGHTED
+                                                 : HDI_MM_NORM_PLAIN;
     memcpy(&kernel->spec[HDI_MM_NORM_EPS], &norm->eps, sizeof norm->eps);
     kernel->spec[HDI_MM_PAIR] = p->request->pair;
     hdi_launch_bind(launch, norm->weighted ? &norm->weight : p->a.tensor, HDI_READ);
@@ -578,8 +602,8 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
     uint64_t groups[3];
     grid_of(p, c, groups);
     if (!grid_fits(p, c))
-        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a grid of %llu x %llu x %llu workgroups", (unsigned long long)groups[0],
-                        (unsigned long long)groups[1], (unsigned long long)groups[2]);
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a grid of %llu x %llu x %llu workgroups",
+                        (unsigned long long)groups[0], (unsigned long long)groups[1], (unsigned long long)groups[2]);
     hdi_launch *launch = hdi_lowering_add(lowering);
     if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
     hdi_kernel *kernel = &launch->kernel;
@@ -613,7 +637,8 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
     kernel->push_bytes = 4 * words;
     hdi_launch_bind(launch, a, HDI_READ);
     hdi_launch_bind(launch, p->b.tensor, HDI_READ);
-    hdi_launch_bind(launch, &p->request->out, HDI_READ | HDI_WRITE); /* words of narrow types are shared: read and written */
+    /* words of narrow types are shared: read and written */
+    hdi_launch_bind(launch, &p->request->out, HDI_READ | HDI_WRITE);
     const uint64_t products = p->request->pair ? 2 : 1;
     launch->bytes = hdi_product_side_bytes(p, &p->a, p->m) + products * hdi_product_side_bytes(p, &p->b, p->n) +
                     hd_tensor_bytes(p->request->out.dtype, p->request->out.shape);
@@ -636,7 +661,8 @@ bool hdi_matmul_fits(const hdi_request *request) {
 }
 
 /* What `partial` holds of the product, as chain_of_parts has it, and the chain behind it. */
-static hd_status launch_chain(const product *p, uint32_t parts, const hdi_tensor *partial, hdi_lowering *lowering, hd_error *error) {
+static hd_status launch_chain(const product *p, uint32_t parts, const hdi_tensor *partial, hdi_lowering *lowering,
+                              hd_error *error) {
     hdi_chain chain;
     hdi_tensor out;
     if (!chain_of_parts(p, parts, partial->storage, &chain, &out))
@@ -687,7 +713,8 @@ static hd_status launch_library(const product *p, const config *c, hdi_lowering 
     hdi_launch_bind(launch, &workspace, HDI_READ | HDI_WRITE);
     for (int i = 0; i < 3; i++) launch->groups[i] = 1;
     launch->flops = 2 * p->batch * p->m * p->n * p->k;
-    launch->bytes = hdi_product_side_bytes(p, &p->a, p->m) + hdi_product_side_bytes(p, &p->b, p->n) + hd_tensor_bytes(out.dtype, out.shape);
+    launch->bytes = hdi_product_side_bytes(p, &p->a, p->m) + hdi_product_side_bytes(p, &p->b, p->n) +
+                    hd_tensor_bytes(out.dtype, out.shape);
     launch->because = c->because;
     launch->option = c->measured ? c->option->id : 0;
     return p->request->chain ? launch_chain(p, 1, &out, lowering, error) : HD_OK;
@@ -701,7 +728,8 @@ static hd_status lower_product(const product *p, const hdi_kernel_option *option
     if (!take_option(p, option, &c))
         return hdi_fail(error, HD_STATUS_UNSUPPORTED,
                         "no matrix product fits a device with %llu bytes of shared memory and workgroups of %llu",
-                        (unsigned long long)request->caps->shared_bytes, (unsigned long long)most_invocations(request->caps));
+                        (unsigned long long)request->caps->shared_bytes,
+                        (unsigned long long)most_invocations(request->caps));
     if (c.packs != HDI_MODULE_COUNT) {
         hdi_tensor packed;
         status = hdi_product_pack_rows(p, c.packs, lowering, &packed, error);

@@ -28,7 +28,8 @@ typedef struct product {
     uint32_t source_count, free_axis; /* batch axes below free_axis are unused */
 } product;
 
-/* Brings both operands of the request to lines along K and at most three batch axes. UNSUPPORTED where these are not enough. */
+/* Brings both operands of the request to lines along K and at most three batch axes. UNSUPPORTED where these are not
+ * enough. */
 hd_status hdi_product_read(const hdi_request *request, product *out_product, hd_error *error);
 
 /* ---- what is made ready ahead of a product (matmul_ahead.c) ---- */
@@ -37,12 +38,14 @@ hd_status hdi_product_read(const hdi_request *request, product *out_product, hd_
 uint64_t hdi_product_side_bytes(const product *p, const side *s, uint64_t lines);
 /* Fills in the family's push words up to the chain's attributes; returns how many these are. */
 uint32_t hdi_product_words(const product *p, hdi_launch *launch);
-/* Rows of A as a product asks for them: as bf16 tiles (PACK_BF16), rounded to 8 bits side by side in vectors (PACK_INT8), or
- * rounded to 8 bits row by row (CODES, abi.h). */
-hd_status hdi_product_pack_rows(const product *p, uint32_t module, hdi_lowering *lowering, hdi_tensor *out_packed, hd_error *error);
+/* Rows of A as a product asks for them: as bf16 tiles (PACK_BF16), rounded to 8 bits side by side in vectors
+ * (PACK_INT8), or rounded to 8 bits row by row (CODES, abi.h). */
+hd_status hdi_product_pack_rows(const product *p, uint32_t module, hdi_lowering *lowering, hdi_tensor *out_packed,
+                                hd_error *error);
 /* A float tensor as f16, dense; finite numbers that f16 does not hold become its largest. */
 hd_status hdi_product_floats_as_halves(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
                                        hdi_tensor *out_halves, hd_error *error);
 /* A quantised tensor without gaps as f16, in the order in which it lies. */
-hd_status hdi_product_codes_as_halves(const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_halves, hd_error *error);
+hd_status hdi_product_codes_as_halves(const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_halves,
+                                      hd_error *error);
 #endif

@@ -1,5 +1,5 @@
-/* matmul_ahead.c: the launches that make a matrix product's operands ready for it, each in a temporary of its own, and the words
- * that all kernels of the family are told. Pure. */
+/* matmul_ahead.c: the launches that make a matrix product's operands ready for it, each in a temporary of its own, and
+ * the words that all kernels of the family are told. Pure. */
 #include "kernels/cpu/matmul_native.h"
 #include "kernels/rules/matmul.h"
 #include "kernels/rows.h"
@@ -34,10 +34,12 @@ uint32_t hdi_product_words(const product *p, hdi_launch *launch) {
 }
 
 /* A as a product of native tiles reads it: a group packs 16 rows. */
-static hd_status pack_tiles(const product *p, uint32_t module, hdi_lowering *lowering, hdi_tensor *out_packed, hd_error *error) {
+static hd_status pack_tiles(const product *p, uint32_t module, hdi_lowering *lowering, hdi_tensor *out_packed,
+                            hd_error *error) {
     enum { LINES = 16 };
     const bool bf16 = module == HDI_MODULE_PACK_BF16, exact = p->request->math == HD_MATH_EXACT;
-    const uint32_t m = (uint32_t)p->m, k = (uint32_t)p->k, runs = exact ? 1 : hdcpu_int8_runs((uint32_t)p->b.tensor->dtype);
+    const uint32_t m = (uint32_t)p->m, k = (uint32_t)p->k,
+                   runs = exact ? 1 : hdcpu_int8_runs((uint32_t)p->b.tensor->dtype);
     const uint64_t bytes = p->batch * (bf16 ? hdcpu_amx_packed_bytes(m, k) : hdcpu_int8_packed_bytes(m, k, runs));
     hd_status status = hdi_rows_temporary(lowering, HD_BF16, HD_SHAPE((int64_t)(bytes / 2)), out_packed, error);
     if (status) return status;
@@ -88,7 +90,8 @@ static hd_status round_rows(const product *p, hdi_lowering *lowering, hdi_tensor
     return HD_OK;
 }
 
-hd_status hdi_product_pack_rows(const product *p, uint32_t module, hdi_lowering *lowering, hdi_tensor *out_packed, hd_error *error) {
+hd_status hdi_product_pack_rows(const product *p, uint32_t module, hdi_lowering *lowering, hdi_tensor *out_packed,
+                                hd_error *error) {
     if (module == HDI_MODULE_CODES) return round_rows(p, lowering, out_packed, error);
     return pack_tiles(p, module, lowering, out_packed, error);
 }
@@ -97,7 +100,8 @@ hd_status hdi_product_pack_rows(const product *p, uint32_t module, hdi_lowering 
 hd_status hdi_product_floats_as_halves(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
                                   hdi_tensor *out_halves, hd_error *error) {
     const float most = 65504;
-    const hdi_chain chain = { .steps = { { HDI_STEP_CLIP, 0, HDI_SOURCE_NONE, HDI_SOURCE_NONE, HD_F16, 0 } }, .step_count = 1,
+    const hdi_chain chain = { .steps = { { HDI_STEP_CLIP, 0, HDI_SOURCE_NONE, HDI_SOURCE_NONE, HD_F16, 0 } },
+                              .step_count = 1,
                               .inputs = { *from }, .input_count = 1, .attrs = { -most, most }, .attr_count = 2 };
     const hd_status status = hdi_rows_temporary(lowering, HD_F16, from->shape, out_halves, error);
     if (status) return status;
@@ -105,7 +109,8 @@ hd_status hdi_product_floats_as_halves(const hdi_request *request, const hdi_ten
 }
 
 /* A quantised tensor without gaps as f16, in the order in which it lies. */
-hd_status hdi_product_codes_as_halves(const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_halves, hd_error *error) {
+hd_status hdi_product_codes_as_halves(const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_halves,
+                                      hd_error *error) {
     enum { WORKGROUP = 128, EACH = 8 };
     const uint64_t elements = hd_shape_elements(from->shape);
     hd_status status = hdi_rows_temporary(lowering, HD_F16, from->shape, out_halves, error);

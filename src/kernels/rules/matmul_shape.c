@@ -1,4 +1,5 @@
-/* matmul_shape.c: a matrix product's operands as lines along K and at most three batch axes, and how they lie in memory. Pure. */
+/* matmul_shape.c: a matrix product's operands as lines along K and at most three batch axes, and how they lie in
+ * memory. Pure. */
 #include "kernels/rules/matmul.h"
 
 
@@ -19,7 +20,8 @@ static bool join_rows(product *p, uint32_t axis, uint64_t length) {
         even = even && (single || stride_along(p->sources[i].tensor, rank, axis) == p->m * p->sources[i].m);
     if (!even) return false;
     if (single) p->a.line = a;
-    for (uint32_t i = 0; i < p->source_count && single; i++) p->sources[i].m = stride_along(p->sources[i].tensor, rank, axis);
+    for (uint32_t i = 0; i < p->source_count && single; i++)
+        p->sources[i].m = stride_along(p->sources[i].tensor, rank, axis);
     p->m *= length;
     return true;
 }
@@ -34,7 +36,8 @@ static bool join_batch(product *p, uint32_t axis, uint64_t length) {
         else if (stride != p->batch * p->sources[i].batch) return false;
     }
     p->batch *= length;
-    if (inner < BATCH_AXES && a == p->lengths[inner] * p->a.batch[inner] && b == p->lengths[inner] * p->b.batch[inner]) {
+    if (inner < BATCH_AXES && a == p->lengths[inner] * p->a.batch[inner] &&
+        b == p->lengths[inner] * p->b.batch[inner]) {
         p->lengths[inner] *= length;
         return true;
     }
@@ -79,11 +82,13 @@ hd_status hdi_product_read(const hdi_request *request, product *p, hd_error *err
     const hd_shape *shape = &request->out.shape;
     const uint64_t flags = request->attrs ? (uint64_t)request->attrs->ints[0] : 0;
     if (shape->rank < 2 || a->shape.rank < 2 || b->shape.rank < 2)
-        return hdi_fail(error, HD_STATUS_INTERNAL, "a matrix product of tensors of ranks %u and %u", a->shape.rank, b->shape.rank);
+        return hdi_fail(error, HD_STATUS_INTERNAL, "a matrix product of tensors of ranks %u and %u", a->shape.rank,
+                        b->shape.rank);
     const uint32_t a_row = a->shape.rank - (flags & HD_TRANSPOSE_A ? 1u : 2u), a_column = 2 * a->shape.rank - 3 - a_row;
     const uint32_t b_row = b->shape.rank - (flags & HD_TRANSPOSE_B ? 1u : 2u), b_column = 2 * b->shape.rank - 3 - b_row;
     *p = (product){
-        .request = request, .type = a->dtype, .m = (uint64_t)a->shape.dims[a_row], .n = (uint64_t)b->shape.dims[b_column],
+        .request = request, .type = a->dtype, .m = (uint64_t)a->shape.dims[a_row],
+            .n = (uint64_t)b->shape.dims[b_column],
         .k = (uint64_t)a->shape.dims[a_column], .batch = 1, .lengths = { 1, 1, 1 }, .free_axis = BATCH_AXES,
         .a = { .tensor = a, .first = a->first, .line = stride_along(a, a->shape.rank, a_row),
                .depth = stride_along(a, a->shape.rank, a_column) },

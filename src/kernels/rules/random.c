@@ -7,8 +7,10 @@ hd_status hdi_lower_random(const hdi_request *request, hdi_lowering *lowering, h
     hdi_tensor key;
     const hd_status status = hdi_rows_dense(request, &request->inputs[0], lowering, &key, error);
     if (status) return status;
-    const hdi_rows_launch launch = { .module = HDI_MODULE_RANDOM, .workgroup = workgroup, .inputs = { &key }, .input_count = 1,
-                                     .out = &request->out, .push = { (uint32_t)count, (uint32_t)request->attrs->ints[0] }, .push_count = 2,
+    const hdi_rows_launch launch = { .module = HDI_MODULE_RANDOM, .workgroup = workgroup, .inputs = { &key },
+                                     .input_count = 1,
+                                     .out = &request->out,
+                                     .push = { (uint32_t)count, (uint32_t)request->attrs->ints[0] }, .push_count = 2,
                                      .groups = hdi_divide_up(hdi_divide_up(count, 4), workgroup), .flops = 20 * count,
                                      .because = "an invocation for each four words of the result" };
     return hdi_rows_add(request, &launch, lowering, error);

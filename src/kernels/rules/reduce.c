@@ -14,8 +14,8 @@ static uint32_t code_of(hdi_op op) {
     }
 }
 
-/* Into how many equal parts columns are divided, so that there are enough of them for the device; 1: they stay whole, as in exact mode,
- * where the order of a sum down a column is one. */
+/* Into how many equal parts columns are divided, so that there are enough of them for the device; 1: they stay whole,
+ * as in exact mode, where the order of a sum down a column is one. */
 static uint64_t column_parts(const hdi_request *request, const hdi_rows_launch *launch, hd_dtype dtype, uint64_t n) {
     enum { LEAST_ROWS = 64, GROUPS_EACH = 8 };
     const hdi_caps *caps = request->caps;
@@ -29,10 +29,12 @@ static uint64_t column_parts(const hdi_request *request, const hdi_rows_launch *
 }
 
 /* The parts of columns first, each as if it were a line of its own, then what they came to. */
-static hd_status add_columns(const hdi_request *request, hdi_rows_launch *launch, uint64_t parts, hdi_lowering *lowering, hd_error *error) {
+static hd_status add_columns(const hdi_request *request, hdi_rows_launch *launch, uint64_t parts,
+                             hdi_lowering *lowering, hd_error *error) {
     const uint32_t op = launch->spec[0], outer = launch->push[0], inner = launch->push[2];
     hdi_tensor partial;
-    hd_status status = hdi_rows_temporary(lowering, HD_F32, HD_SHAPE((int64_t)outer, (int64_t)parts, (int64_t)inner), &partial, error);
+    hd_status status =
+        hdi_rows_temporary(lowering, HD_F32, HD_SHAPE((int64_t)outer, (int64_t)parts, (int64_t)inner), &partial, error);
     if (status != HD_OK) return status;
     launch->out = &partial;
     launch->spec[0] = op == HDI_REDUCE_MEAN ? HDI_REDUCE_SUM : op;
@@ -72,9 +74,11 @@ hd_status hdi_lower_reduce(const hdi_request *request, hdi_lowering *lowering, h
     const bool picks = op == HDI_REDUCE_MAX || op == HDI_REDUCE_MIN || op == HDI_REDUCE_ARGMAX;
     const uint64_t elements = outer * n * inner;
     const uint64_t part = picks && outer < request->caps->compute_units ? HDI_REDUCE_PICK_PART : HDI_REDUCE_PART;
-    hdi_rows_launch launch = { .module = HDI_MODULE_REDUCE, .inputs = { x, &inputs[operands - 1] }, .input_count = 2, .out = &request->out,
+    hdi_rows_launch launch = { .module = HDI_MODULE_REDUCE, .inputs = { x, &inputs[operands - 1] }, .input_count = 2,
+                               .out = &request->out,
                                .spec = { op, (uint32_t)x->dtype, inner != 1, 0 }, .spec_count = 4,
-                               .push = { (uint32_t)outer, (uint32_t)n, (uint32_t)inner, 1, (uint32_t)n, (uint32_t)part }, .push_count = 6,
+                               .push = { (uint32_t)outer, (uint32_t)n, (uint32_t)inner, 1, (uint32_t)n,
+                                         (uint32_t)part }, .push_count = 6,
                                .groups = outer, .flops = elements * operands, .because = "a workgroup for each row" };
     if (inner != 1) {
         launch.groups = hdi_divide_up(outer * inner, hdi_rows_workgroup(request->caps));
@@ -88,8 +92,9 @@ hd_status hdi_lower_reduce(const hdi_request *request, hdi_lowering *lowering, h
     const uint64_t parts = hdi_divide_up(n, part);
     const hd_dtype computing = x->dtype == HD_I32 ? HD_I32 : HD_F32;
     hdi_tensor partial;
-    hd_status status = hdi_rows_temporary(lowering, computing, HD_SHAPE((int64_t)outer, (int64_t)parts, op == HDI_REDUCE_ARGMAX ? 2 : 1),
-                                          &partial, error);
+    hd_status status =
+        hdi_rows_temporary(lowering, computing,
+                           HD_SHAPE((int64_t)outer, (int64_t)parts, op == HDI_REDUCE_ARGMAX ? 2 : 1), &partial, error);
     if (status != HD_OK) return status;
     launch.out = &partial;
     launch.spec[0] = op == HDI_REDUCE_MEAN ? HDI_REDUCE_SUM : op;

@@ -67,7 +67,8 @@ static uint64_t fraction(pair x) {
     return (top << 32) + (uint64_t)(int64_t)(tail + (tail < 0 ? -0.5 : 0.5));
 }
 
-bool hdi_rope_frequencies(float theta, float frequency_scale, const float *factors, uint32_t dims, uint32_t *out_words) {
+bool hdi_rope_frequencies(float theta, float frequency_scale, const float *factors, uint32_t dims,
+                          uint32_t *out_words) {
     const float base = theta == 0.0f ? 10000.0f : theta, scale = frequency_scale == 0.0f ? 1.0f : frequency_scale;
     if (!(base >= 0x1p-126f && base < 0x1p127f)) return false;
     const pair ln_base = logarithm(base);
@@ -87,17 +88,20 @@ bool hdi_rope_frequencies(float theta, float frequency_scale, const float *facto
 }
 
 /* The table of frequencies as a constant of the plan. */
-static hd_status frequency_table(const hdi_attrs *attrs, uint32_t dims, hdi_lowering *lowering, hdi_tensor *out_table, hd_error *error) {
+static hd_status frequency_table(const hdi_attrs *attrs, uint32_t dims, hdi_lowering *lowering, hdi_tensor *out_table,
+                                 hd_error *error) {
     const size_t bytes = (size_t)dims * 4;
     uint32_t *words = hdi_alloc(lowering->allocator, bytes);
     if (words == NULL) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the table of frequencies");
     hd_status status = HD_OK;
-    if (!hdi_rope_frequencies(attrs->floats[0], attrs->floats[1], attrs->factor_count >= dims / 2 ? attrs->factors : NULL, dims, words))
+    if (!hdi_rope_frequencies(attrs->floats[0], attrs->floats[1],
+                              attrs->factor_count >= dims / 2 ? attrs->factors : NULL, dims, words))
         status = hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "rope's theta, scale or factors give no finite frequency");
     const uint32_t storage = status == HD_OK ? lowering->constant(lowering->user, words, bytes) : HDI_NO_INDEX;
     hdi_free(lowering->allocator, words, bytes);
     if (status != HD_OK) return status;
-    if (storage == HDI_NO_INDEX) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the table of frequencies");
+    if (storage == HDI_NO_INDEX)
+        return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the table of frequencies");
     *out_table = hdi_tensor_dense(storage, HD_I32, HD_SHAPE(dims));
     return HD_OK;
 }
@@ -115,10 +119,12 @@ hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_
         if (status != HD_OK) return status;
     }
     const hdi_tensor *x = &operands[0];
-    const uint32_t rank = x->shape.rank, T = hdi_rows_dim(x, rank - 3), H = hdi_rows_dim(x, rank - 2), D = hdi_rows_dim(x, rank - 1);
+    const uint32_t rank = x->shape.rank, T = hdi_rows_dim(x, rank - 3), H = hdi_rows_dim(x, rank - 2),
+                   D = hdi_rows_dim(x, rank - 1);
     const uint32_t dims = attrs->ints[0] == 0 ? D & ~1u : (uint32_t)attrs->ints[0];
     const uint64_t elements = hd_shape_elements(x->shape), tokens = elements / H / D;
-    if (dims < 2 || dims > D || dims % 2 != 0) return hdi_fail(error, HD_STATUS_SHAPE, "rope turns %u of %u elements", dims, D);
+    if (dims < 2 || dims > D || dims % 2 != 0)
+        return hdi_fail(error, HD_STATUS_SHAPE, "rope turns %u of %u elements", dims, D);
     const hd_status status = frequency_table(attrs, dims, lowering, &table, error);
     if (status != HD_OK) return status;
     const uint64_t sequences = to_rows ? hd_shape_elements(operands[3].shape) : 1;
@@ -130,14 +136,18 @@ hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_
     while (!native && workgroup > 32 && workgroup >= D) workgroup /= 2;
     const hdi_rows_launch launch = {
         .module = HDI_MODULE_ROPE, .workgroup = workgroup,
-        .inputs = { x, &operands[1], &table, &operands[2], &operands[3], &operands[4] }, .input_count = 6, .out = &request->out,
+        .inputs = { x, &operands[1], &table, &operands[2], &operands[3], &operands[4] }, .input_count = 6,
+        .out = &request->out,
         .out_access = to_rows ? HDI_READ | HDI_WRITE : HDI_WRITE,
         .spec = { (uint32_t)x->dtype, attrs->ints[1] == HD_ROPE_NEIGHBOURS, request->norm ? 1u + has_weight : 0u,
                   to_rows, page }, .spec_count = 5,
         .push = { (uint32_t)tokens, T, H, D, dims, hdi_rows_float_bits(magnitude),
                   hdi_rows_float_bits(request->norm ? request->norm->floats[0] : 0),
-                  (uint32_t)(tokens / sequences), (uint32_t)rows, paged ? hdi_rows_dim(&request->out, 0) : 0 }, .push_count = 10,
-        .groups = native ? tokens : tokens * H, .flops = (request->norm ? 10 : 6) * elements, .scratch_bytes = 4 * (dims + 2 * D),
-        .because = native ? "a group for each token, whose angles serve all heads" : "a workgroup for each head of each token" };
+                  (uint32_t)(tokens / sequences), (uint32_t)rows, paged ? hdi_rows_dim(&request->out, 0) : 0 },
+                  .push_count = 10,
+        .groups = native ? tokens : tokens * H, .flops = (request->norm ? 10 : 6) * elements,
+        .scratch_bytes = 4 * (dims + 2 * D),
+        .because = native ? "a group for each token, whose angles serve all heads"
+        : "a workgroup for each head of each token" };
     return hdi_rows_add(request, &launch, lowering, error);
 }

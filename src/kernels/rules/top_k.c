@@ -1,8 +1,9 @@
-/* top_k.c: lowers top_k, along the last axis. Parts of a long row give their own best, and these are merged: two launches for
- * a row of a million. */
+/* top_k.c: lowers top_k, along the last axis. Parts of a long row give their own best, and these are merged: two
+ * launches for a row of a million. */
 #include "kernels/rows.h"
 
-_Static_assert(HD_MAX_TOP_K - 1 + HDI_TOP_K_MOST / HDI_TOP_K_DIGITS <= HDI_TOP_K_KEPT, "there is room for all at or above the cut");
+_Static_assert(HD_MAX_TOP_K - 1 + HDI_TOP_K_MOST / HDI_TOP_K_DIGITS <= HDI_TOP_K_KEPT,
+               "there is room for all at or above the cut");
 
 /* So many bits less and a position in a part is a digit. */
 static uint32_t shift_of(uint64_t part) {
@@ -21,7 +22,8 @@ hd_status hdi_lower_top_k(const hdi_request *request, hdi_lowering *lowering, hd
     uint64_t n = (uint64_t)from.shape.dims[from.shape.rank - 1];
     const uint64_t rows = elements / n;
     uint64_t whole = rows < caps->compute_units ? HDI_TOP_K_WHOLE : HDI_TOP_K_MOST, part = HDI_TOP_K_PART;
-    /* A CPU goes over a row once and puts what is better than its list into it: the longer the row, the fewer elements are. */
+    /* A CPU goes over a row once and puts what is better than its list into it: the longer the row, the fewer elements
+     * are. */
     if (caps->native_kernels) whole = 4 * HDI_TOP_K_MOST, part = HDI_TOP_K_MOST;
     hdi_rows_launch launch = { .module = HDI_MODULE_TOP_K, .inputs = { &from }, .input_count = 1, .out = &request->out,
                                .spec = { type, 0 }, .spec_count = 2, .push_count = 6, .flops = elements };
@@ -30,7 +32,8 @@ hd_status hdi_lower_top_k(const hdi_request *request, hdi_lowering *lowering, hd
         hdi_tensor pairs;
         status = hdi_rows_temporary(lowering, HD_I32, HD_SHAPE((int64_t)rows, (int64_t)(parts * k), 2), &pairs, error);
         if (status != HD_OK) return status;
-        const uint32_t push[] = { (uint32_t)rows, (uint32_t)n, (uint32_t)k, (uint32_t)parts, (uint32_t)part, shift_of(part) };
+        const uint32_t push[] = { (uint32_t)rows,  (uint32_t)n,    (uint32_t)k,
+                                  (uint32_t)parts, (uint32_t)part, shift_of(part) };
         memcpy(launch.push, push, sizeof push);
         launch.out = &pairs;
         launch.spec[1] |= 1;

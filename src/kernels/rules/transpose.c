@@ -1,10 +1,13 @@
-/* transpose.c: copies across memory: the input's neighbours lie along one axis, the output's along another. Element by element
- * one of them would be walked in steps of a whole line; here both are walked along theirs, and tiles are turned between. Pure. */
+/* transpose.c: copies across memory: the input's neighbours lie along one axis, the output's along another. Element by
+ * element one of them would be walked in steps of a whole line; here both are walked along theirs, and tiles are turned
+ * between. Pure. */
 #include "kernels/cpu/transpose.h"
 #include "kernels/space.h"
 
-enum { LEAST = 16, NATIVE_LEAST = 2, WORKGROUP = 256 }; /* elements along the axes that are worth it; a CPU takes long narrow ones too */
-/* On a CPU a tile is large, so that each page of memory is met seldom, but stays in the second cache, and there is one for everybody. */
+/* elements along the axes that are worth it; a CPU takes long narrow ones too */
+enum { LEAST = 16, NATIVE_LEAST = 2, WORKGROUP = 256 };
+/* On a CPU a tile is large, so that each page of memory is met seldom, but stays in the second cache, and there is one
+ * for everybody. */
 enum { TILE_BYTES = 1024, MOST_TILE = 512, LEAST_TILE = 64, FOR_EACH_THREAD = 4 };
 
 /* The two axes that are turned. */
@@ -36,15 +39,16 @@ static bool finds_turn(const hdi_space *s, const hdi_caps *caps, turn *out) {
     while (out->r < s->rank && in->strides[out->r] != 1) out->r++;
     if (out->r >= out->c || to->strides[out->c] != 1 || !is_whole(s, out)) return false;
     const uint64_t r = s->lengths[out->r], c = s->lengths[out->c], least = HDI_MIN(r, c);
-    return least >= (caps->native_kernels ? NATIVE_LEAST : LEAST) && HDI_MAX(r, c) >= LEAST * LEAST / HDI_MIN(least, LEAST);
+    return least >= (caps->native_kernels ? NATIVE_LEAST : LEAST) &&
+           HDI_MAX(r, c) >= LEAST * LEAST / HDI_MIN(least, LEAST);
 }
 
 /* Can the device run the kernel, and is it right there? */
 static bool has_kernel(const hdi_caps *caps, const hdi_kernel *kernel) {
     const uint64_t shared = (uint64_t)kernel->spec[HDI_TR_TILE] * HDI_TR_WORDS * 4;
     if (hdi_variant_is_wrong(caps, hdi_variant_of(kernel))) return false;
-    return caps->native_kernels || (HDI_MIN(caps->max_workgroup, caps->max_workgroup_x) >= WORKGROUP && caps->shared_bytes >= shared &&
-                                    caps->max_push_bytes >= HDI_TR_PUSH_WORDS * 4);
+    return caps->native_kernels || (HDI_MIN(caps->max_workgroup, caps->max_workgroup_x) >= WORKGROUP &&
+                                    caps->shared_bytes >= shared && caps->max_push_bytes >= HDI_TR_PUSH_WORDS * 4);
 }
 
 static uint64_t groups_of(const hdi_space *s, const turn *t, uint32_t tile) {
@@ -109,6 +113,7 @@ hd_status hdi_lower_transpose(const hdi_request *request, const hdi_chain *chain
     hdi_launch_grid(launch, groups_of(s, &t, kernel.spec[HDI_TR_TILE]));
     launch->flops = elements;
     launch->bytes = 2 * elements * bytes;
-    launch->because = "the input lies along another axis than the output: tiles are turned, and both are walked along their own";
+    launch->because =
+        "the input lies along another axis than the output: tiles are turned, and both are walked along their own";
     return HD_OK;
 }

@@ -1,7 +1,7 @@
 /* arch.h: what a family of models is. A family is one file in this folder and one row in HDL_ARCH_LIST: the tensors
- * that its files have, which elements its rotary embedding pairs, what its gates are put through, and the figures that it
- * alone has. Its layers are those of decoder.c: a part that not all families have is computed where the family lists its
- * tensor and the file has it.
+ * that its files have, which elements its rotary embedding pairs, what its gates are put through, and the figures that
+ * it alone has. Its layers are those of decoder.c: a part that not all families have is computed where the family lists
+ * its tensor and the file has it.
  *
  * How a family says what it has:
  *   fused weights        "attn_qkv" in place of "attn_q", "attn_k" and "attn_v"; "ffn_up" of HDL_LEN_GATE_UP rows and
@@ -15,7 +15,8 @@
  *   learned positions    "position_embd" (gpt2.c)
  *   experts              a second list, with HDL_TENSORS_EXPERTS in place of the feed-forward's (llama.c)
  * A tensor that no row lists is refused by its name, so what a family lacks here cannot be lost without a word. Keys
- * that all families have are read in figures.c and rope.c, those of few by the family's `read`; the rest is keys.c's. */
+ * that all families have are read in figures.c and rope.c, those of few by the family's `read`; the rest is
+ * keys.c's. */
 #ifndef HDL_ARCH_H
 #define HDL_ARCH_H
 
@@ -54,11 +55,12 @@ struct hdl_tensor_row {
 /* Rows of a layer: a norm; a weight that is multiplied with, and its bias. */
 #define HDL_NORM(stem, length) { stem ".weight", HDL_LEN_##length, HDL_LEN_NONE, false, HDL_LAYER, false }
 #define HDL_LINEAR(stem, rows, columns, optional_bias)                                                                 \
-    { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, false },                                           \
+    { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, false }, \
     { stem ".bias", HDL_LEN_##rows, HDL_LEN_NONE, optional_bias, HDL_LAYER, false }
-#define HDL_LAYER_NORM(stem, length) HDL_NORM(stem, length), { stem ".bias", HDL_LEN_##length, HDL_LEN_NONE, false, HDL_LAYER, false }
+#define HDL_LAYER_NORM(stem, length)                                                                                   \
+    HDL_NORM(stem, length), { stem ".bias", HDL_LEN_##length, HDL_LEN_NONE, false, HDL_LAYER, false }
 #define HDL_OPTIONAL_LAYER_NORM(stem, length)                                                                          \
-    { stem ".weight", HDL_LEN_##length, HDL_LEN_NONE, true, HDL_LAYER, false },                                               \
+    { stem ".weight", HDL_LEN_##length, HDL_LEN_NONE, true, HDL_LAYER, false }, \
     { stem ".bias", HDL_LEN_##length, HDL_LEN_NONE, true, HDL_LAYER, false }
 /* Rows that most families have. A family's list has the rows of a layer first, and ends with HDL_TENSORS_OUTSIDE. */
 #define HDL_TENSORS_NORMS HDL_NORM("attn_norm", HIDDEN), HDL_NORM("ffn_norm", HIDDEN)
@@ -86,9 +88,9 @@ struct hdl_tensor_row {
 /* Of layer norms: the bias of the last one, which is outside of the layers. */
 #define HDL_BIAS_OUTSIDE { "output_norm.bias", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false }
 #define HDL_TENSORS_OUTSIDE                                                                                            \
-    { "token_embd.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, false, HDL_EMBED, false },                                     \
-    { "output_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false },                                           \
-    { "output.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, true, HDL_HEAD, false },                                           \
+    { "token_embd.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, false, HDL_EMBED, false }, \
+    { "output_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false }, \
+    { "output.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, true, HDL_HEAD, false }, \
     { "output.bias", HDL_LEN_VOCABULARY, HDL_LEN_NONE, true, HDL_HEAD, false }, { 0 }
 
 /* ---- families ---- */

@@ -1,4 +1,5 @@
-/* command_r.c: Command R: layer norms without biases, attention and feed-forward side by side behind one, a factor of the logits. */
+/* command_r.c: Command R: layer norms without biases, attention and feed-forward side by side behind one, a factor of
+ * the logits. */
 #include "llm/arch/arch.h"
 
 static const hdl_tensor_row tensors[] = {

@@ -46,9 +46,10 @@ static hd_value adapted(const hdl_graph *g, const char *name, hd_value x, hd_val
     return g->desc->adapt(g->desc->user, p, full, x, y);
 }
 
-/* x times the transposed `table` and its factor, with the bias of `stem` where there is one. @param name the weight's, where it
- * may be adapted; NULL */
-static hd_value product(const hdl_graph *g, hd_value x, hd_value table, float scale, const char *stem, const char *name) {
+/* x times the transposed `table` and its factor, with the bias of `stem` where there is one. @param name the weight's,
+ * where it may be adapted; NULL */
+static hd_value product(const hdl_graph *g, hd_value x, hd_value table, float scale, const char *stem,
+                        const char *name) {
     const hd_value bias = vector(g, stem, "bias");
     hd_value y = hd_matmul_with(g->program, x, table, HD_TRANSPOSE_B);
     if (scale != 1) y = hd_scale(g->program, y, scale, 0);
@@ -177,7 +178,8 @@ hd_value hdl_relu_squared(hd_program *p, hd_value x) {
 static hd_value gated(const hdl_graph *g, hd_value x) {
     const hdl_figures *f = &g->model->figures;
     const int64_t n = f->feed_forward;
-    const bool apart = has(g, "ffn_gate.weight"), fused = !apart && weight(g, "ffn_up.weight")->row->rows == HDL_LEN_GATE_UP;
+    const bool apart = has(g, "ffn_gate.weight"),
+               fused = !apart && weight(g, "ffn_up.weight")->row->rows == HDL_LEN_GATE_UP;
     hd_value gate = apart ? linear(g, x, "ffn_gate") : 0, up = linear(g, x, "ffn_up");
     if (!apart && !fused) return f->activation(g->program, up);
     if (fused) {
@@ -237,9 +239,11 @@ static hd_value feed_forward(const hdl_graph *g, hd_value x) {
 
 hd_value hdl_layer(const hdl_graph *g, hd_value x) {
     const bool parallel = g->model->figures.parallel;
-    const hd_value first = normed(g, x, "attn_norm"), own = normed(g, x, "attn_norm_2"); /* falcon.c: of attention alone */
+    /* falcon.c: of attention alone */
+    const hd_value first = normed(g, x, "attn_norm"), own = normed(g, x, "attn_norm_2");
     const hd_value y = attend(g, turned(g, project(g, own == x ? first : own)));
-    const hd_value attended = added(g, x, linear(g, normed(g, y, "attn_sub_norm"), "attn_output"), "post_attention_norm");
+    const hd_value attended =
+        added(g, x, linear(g, normed(g, y, "attn_sub_norm"), "attn_output"), "post_attention_norm");
     const hd_value second = normed(g, parallel ? x : attended, "ffn_norm");
     return added(g, attended, feed_forward(g, parallel && second == x ? first : second), "post_ffw_norm");
 }

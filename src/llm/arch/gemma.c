@@ -1,4 +1,5 @@
-/* gemma.c: Gemma: Llama whose embedding is scaled and whose gates are gelu; its files hold the norms' weights with 1 added. */
+/* gemma.c: Gemma: Llama whose embedding is scaled and whose gates are gelu; its files hold the norms' weights with 1
+ * added. */
 #include "llm/arch/arch.h"
 #include <math.h>
 

@@ -1,9 +1,11 @@
-/* gemma2.c: Gemma 2: Gemma with norms behind both blocks, soft caps of scores and logits, and a window in every second layer. */
+/* gemma2.c: Gemma 2: Gemma with norms behind both blocks, soft caps of scores and logits, and a window in every second
+ * layer. */
 #include "llm/arch/arch.h"
 #include <math.h>
 
 static const hdl_tensor_row tensors[] = {
-    HDL_TENSORS_NORMS, HDL_TENSORS_POST_NORMS, HDL_TENSORS_QKV(true), HDL_TENSORS_OUT, HDL_TENSORS_GATED, HDL_TENSORS_OUTSIDE,
+    HDL_TENSORS_NORMS, HDL_TENSORS_POST_NORMS, HDL_TENSORS_QKV(true),
+    HDL_TENSORS_OUT,   HDL_TENSORS_GATED,      HDL_TENSORS_OUTSIDE,
 };
 
 /* The largest model, of 46 layers, divides its queries by another root; no key says so. */

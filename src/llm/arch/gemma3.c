@@ -1,10 +1,11 @@
-/* gemma3.c: Gemma 3, its text: Gemma 2 with norms of heads in place of caps, and a window in five of six layers, which turn
- * by another base. */
+/* gemma3.c: Gemma 3, its text: Gemma 2 with norms of heads in place of caps, and a window in five of six layers, which
+ * turn by another base. */
 #include "llm/arch/arch.h"
 #include <math.h>
 
 static const hdl_tensor_row tensors[] = {
-    HDL_TENSORS_NORMS, HDL_TENSORS_POST_NORMS, HDL_TENSORS_QKV(true), HDL_NORM("attn_q_norm", HEAD), HDL_NORM("attn_k_norm", HEAD),
+    HDL_TENSORS_NORMS, HDL_TENSORS_POST_NORMS, HDL_TENSORS_QKV(true), HDL_NORM("attn_q_norm", HEAD),
+    HDL_NORM("attn_k_norm", HEAD),
     HDL_TENSORS_OUT, HDL_TENSORS_GATED, HDL_TENSORS_OUTSIDE,
 };
 

@@ -2,7 +2,8 @@
 #include "llm/arch/arch.h"
 
 static const hdl_tensor_row tensors[] = {
-    HDL_TENSORS_NORMS, HDL_TENSORS_POST_NORMS, HDL_TENSORS_QKV(true), HDL_TENSORS_OUT, HDL_LINEAR("ffn_up", GATE_UP, HIDDEN, true),
+    HDL_TENSORS_NORMS, HDL_TENSORS_POST_NORMS, HDL_TENSORS_QKV(true), HDL_TENSORS_OUT,
+    HDL_LINEAR("ffn_up", GATE_UP, HIDDEN, true),
     HDL_LINEAR("ffn_down", HIDDEN, FORWARD, true), HDL_TENSORS_OUTSIDE,
 };
 

@@ -1,4 +1,5 @@
-/* granite.c: Granite: Llama with a factor of the embedding, of what each block adds, of the scores and of the logits. */
+/* granite.c: Granite: Llama with a factor of the embedding, of what each block adds, of the scores and of the
+ * logits. */
 #include "llm/arch/arch.h"
 
 static const hdl_tensor_row tensors[] = {

@@ -1,4 +1,5 @@
-/* qwen2moe.c: Qwen 2 with experts, whose shares are those among all, and an expert that all tokens use in their measure. */
+/* qwen2moe.c: Qwen 2 with experts, whose shares are those among all, and an expert that all tokens use in their
+ * measure. */
 #include "llm/arch/arch.h"
 
 static const hdl_tensor_row with_experts[] = {

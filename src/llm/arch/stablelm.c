@@ -1,8 +1,10 @@
-/* stablelm.c: StableLM: Llama with layer norms, of whose heads a part turns; feed-forward beside attention where it has no norm. */
+/* stablelm.c: StableLM: Llama with layer norms, of whose heads a part turns; feed-forward beside attention where it has
+ * no norm. */
 #include "llm/arch/arch.h"
 
 static const hdl_tensor_row tensors[] = {
-    HDL_LAYER_NORM("attn_norm", HIDDEN), HDL_OPTIONAL_LAYER_NORM("ffn_norm", HIDDEN), HDL_TENSORS_QKV(true), HDL_TENSORS_OUT,
+    HDL_LAYER_NORM("attn_norm", HIDDEN), HDL_OPTIONAL_LAYER_NORM("ffn_norm", HIDDEN), HDL_TENSORS_QKV(true),
+    HDL_TENSORS_OUT,
     HDL_TENSORS_GATED, HDL_BIAS_OUTSIDE, HDL_TENSORS_OUTSIDE,
 };
 

@@ -1,5 +1,6 @@
 /* automaton.c: makes the graphs of rules deterministic, one rule after the other, and takes out of them what cannot be
- * finished. Sets of places become states (the subset construction); a call of a rule is read as if it were a character. */
+ * finished. Sets of places become states (the subset construction); a call of a rule is read as if it were a
+ * character. */
 #include "llm/form/automaton.h"
 #include <stdlib.h>
 
@@ -22,7 +23,9 @@ typedef struct maker {
     hd_error *error;
 } maker;
 
-static bool fail_memory(maker *m) { return hdl_fail(m->error, HD_STATUS_OUT_OF_HOST_MEMORY, "grammar: no memory"), false; }
+static bool fail_memory(maker *m) {
+    return hdl_fail(m->error, HD_STATUS_OUT_OF_HOST_MEMORY, "grammar: no memory"), false;
+}
 static bool fail_large(maker *m) {
     return hdl_fail(m->error, HD_STATUS_LIMIT,
                     "grammar: it needs too many states: make repetitions smaller, or choices that begin alike fewer"),
@@ -110,7 +113,8 @@ static bool add_state(maker *m, uint32_t begin) {
     const uint64_t cells = ((uint64_t)out->state_count + 1) * out->classes;
     if (out->state_count >= HDL_MAX_STATES || cells > HDL_MAX_CELLS) return fail_large(m);
     if (!hdl_grow(&out->allocator, &out->states, &out->state_room, out->state_count + 1, sizeof *out->states) ||
-        !hdl_grow(&out->allocator, &out->table, &out->table_room, (size_t)cells, sizeof *out->table)) return fail_memory(m);
+        !hdl_grow(&out->allocator, &out->table, &out->table_room, (size_t)cells, sizeof *out->table))
+        return fail_memory(m);
     for (uint64_t i = cells - out->classes; i < cells; i++) out->table[i] = HDL_NO_STATE;
     out->states[out->state_count] = (hdl_state){ .inside = m->net->inside[m->members[begin]] };
     out->state_count++;
@@ -134,7 +138,8 @@ static bool close_set(maker *m, uint16_t *out_state) {
         *out_state = (uint16_t)(m->first_state + set);
         return true;
     }
-    if (!hdl_grow(&m->out->allocator, &m->set_ends, &m->set_room, m->set_count + 1, sizeof *m->set_ends)) return fail_memory(m);
+    if (!hdl_grow(&m->out->allocator, &m->set_ends, &m->set_room, m->set_count + 1, sizeof *m->set_ends))
+        return fail_memory(m);
     if (!add_state(m, begin)) return false;
     m->slots[at & (m->slot_count - 1)] = m->set_count + 1;
     m->set_ends[m->set_count] = m->member_count;
@@ -165,7 +170,8 @@ static bool read_call(maker *m, uint32_t set, uint32_t rule, uint16_t *out) {
     for (uint32_t i = set_begin(m, set); i < m->set_ends[set]; i++)
         for (uint32_t e = m->net->first_edges[m->members[i]]; e; e = m->net->edges[e].next) {
             if (!works(m, 1)) return false;
-            if (m->net->edges[e].kind == HDL_EDGE_CALL && m->net->edges[e].rule == rule && !add_member(m, m->net->edges[e].to))
+            if (m->net->edges[e].kind == HDL_EDGE_CALL && m->net->edges[e].rule == rule &&
+                !add_member(m, m->net->edges[e].to))
                 return false;
         }
     return close_set(m, out);
@@ -262,7 +268,8 @@ typedef struct step {
     uint32_t state, next;
 } step;
 
-/* Finds a rule that comes to itself before a byte was read, and is on the way then: `seen` 1; 2 when all below it was looked at. */
+/* Finds a rule that comes to itself before a byte was read, and is on the way then: `seen` 1; 2 when all below it was
+ * looked at. */
 static bool has_circle(const hdl_automaton *a, const bool *left, const bool *begins, uint8_t *seen, step *way,
                        uint16_t *out_start) {
     for (uint32_t from = 0; from < a->state_count; from++) {
@@ -296,7 +303,8 @@ static bool refuse_circle(maker *m, uint16_t start) {
     for (uint32_t i = 0; i < m->grammar->rule_count; i++)
         if (m->starts[i] == start)
             hdl_fail(m->error, HD_STATUS_UNSUPPORTED,
-                     "grammar: rule %s can begin with itself (left recursion); write it with * or +, or put what repeats last",
+                     "grammar: rule %s can begin with itself (left recursion); write it with * or +, or put what "
+                     "repeats last",
                      hdl_quote(m->grammar->rules[i].name, quoted));
     return false;
 }
@@ -305,7 +313,8 @@ static bool check_circles(maker *m) {
     const hd_allocator *allocator = &m->out->allocator;
     const uint32_t states = m->out->state_count, rules = m->grammar->rule_count;
     uint16_t circle = 0;
-    bool *flags = hdl_alloc(allocator, 3 * (uint64_t)states), *empty = flags, *left = flags + states, *begins = left + states;
+    bool *flags = hdl_alloc(allocator, 3 * (uint64_t)states), *empty = flags, *left = flags + states,
+         *begins = left + states;
     uint8_t *seen = hdl_alloc(allocator, states);
     step *way = hdl_alloc(allocator, rules * sizeof *way);
     bool ok = flags && seen && way ? true : fail_memory(m);

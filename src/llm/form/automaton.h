@@ -1,6 +1,6 @@
 /* automaton.h: a grammar as a machine that reads bytes. Each rule is a deterministic automaton over bytes and calls of
- * other rules; where a call comes back to lies on a stack (matcher.h). What can never be finished is not in it: from every state
- * an answer can be ended, with tokens that the vocabulary has. */
+ * other rules; where a call comes back to lies on a stack (matcher.h). What can never be finished is not in it: from
+ * every state an answer can be ended, with tokens that the vocabulary has. */
 #ifndef HDL_AUTOMATON_H
 #define HDL_AUTOMATON_H
 
@@ -40,9 +40,10 @@ typedef struct hdl_automaton {
     uint16_t     start;
 } hdl_automaton;
 
-/* Of what the grammar says and the tokens can spell. hdl_automaton_free in any case. Statuses: UNSUPPORTED (a rule that begins with
- * itself, by name; a grammar of which no answer can be finished), LIMIT, OUT_OF_HOST_MEMORY. */
-hd_status hdl_automaton_make(const hdl_grammar *grammar, const hdl_trie *trie, hdl_automaton *out_automaton, hd_error *error);
+/* Of what the grammar says and the tokens can spell. hdl_automaton_free in any case. Statuses: UNSUPPORTED (a rule that
+ * begins with itself, by name; a grammar of which no answer can be finished), LIMIT, OUT_OF_HOST_MEMORY. */
+hd_status hdl_automaton_make(const hdl_grammar *grammar, const hdl_trie *trie, hdl_automaton *out_automaton,
+                             hd_error *error);
 void hdl_automaton_free(hdl_automaton *automaton);
 
 /* ---- net.c: the step before, rules as graphs whose edges are free, read a byte, or call a rule ---- */

@@ -1,4 +1,5 @@
-/* gbnf.c: reads the text of a grammar in llama.cpp's form: name ::= "text" [a-z] . ( | ) * + ? {m,n} other-name # remark. */
+/* gbnf.c: reads the text of a grammar in llama.cpp's form: name ::= "text" [a-z] . ( | ) * + ? {m,n} other-name #
+ * remark. */
 #include "llm/form/grammar.h"
 #include "llm/utf8.h"
 
@@ -39,7 +40,8 @@ static uint32_t add_node(reader *r, hdl_node node) {
 
 static bool add_range(reader *r, uint32_t low, uint32_t high) {
     hdl_grammar *g = r->grammar;
-    if (!hdl_grow(&g->allocator, &g->ranges, &g->range_room, g->range_count + 1, sizeof *g->ranges)) return fail_memory(r);
+    if (!hdl_grow(&g->allocator, &g->ranges, &g->range_room, g->range_count + 1, sizeof *g->ranges))
+        return fail_memory(r);
     g->ranges[g->range_count++] = (hdl_range){ low, high };
     return true;
 }
@@ -91,7 +93,8 @@ static void skip(reader *r, bool lines) {
 }
 
 static int hex_digit(int c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' &&
+           c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 /* What stands behind a backslash. */
@@ -100,7 +103,8 @@ static bool read_escape(reader *r, uint32_t *out) {
     const int c = peek(r);
     const uint32_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
     const char *known = c > 0 ? strchr(names, c) : NULL;
-    if (!digits && !known) return fail(r, HD_STATUS_PARSE, "no such escape; write \\n, \\x20, \\u00e9 or \\U0001f600"), false;
+    if (!digits && !known)
+        return fail(r, HD_STATUS_PARSE, "no such escape; write \\n, \\x20, \\u00e9 or \\U0001f600"), false;
     r->at++;
     *out = known ? (uint8_t)codes[known - names] : 0;
     for (uint32_t i = 0; i < digits; i++, r->at++) {
@@ -217,7 +221,8 @@ static uint32_t read_item(reader *r) {
     if (take(r, '(')) return read_inside(r);
     if (take(r, '.')) {
         const uint32_t first = r->grammar->range_count;
-        return add_range(r, 0, HDL_LAST_CHARACTER) ? add_node(r, (hdl_node){ HDL_NODE_CHARACTERS, first, 0, 1, 0 }) : HDL_NO_NODE;
+        return add_range(r, 0, HDL_LAST_CHARACTER) ? add_node(r, (hdl_node){ HDL_NODE_CHARACTERS, first, 0, 1, 0 })
+                                                   : HDL_NO_NODE;
     }
     if (is_name(peek(r))) {
         const uint32_t rule = rule_number(r, read_name(r));
@@ -323,7 +328,8 @@ static hd_status read_rules(reader *r) {
         if (!read_rule(r)) return r->error->status;
     const int64_t root = hdl_index_find(&r->grammar->names, hdl_text("root"), name_of, r->grammar);
     if (root < 0)
-        return hdl_fail(r->error, HD_STATUS_NAME_NOT_FOUND, "grammar: no rule is called root, which answers begin with");
+        return hdl_fail(r->error, HD_STATUS_NAME_NOT_FOUND,
+                        "grammar: no rule is called root, which answers begin with");
     r->grammar->root = (uint32_t)root;
     for (uint32_t i = 0; i < r->grammar->rule_count; i++) {
         char quoted[HDL_QUOTE];

@@ -49,9 +49,9 @@ typedef struct hdl_grammar {
     uint32_t     root;     /* the rule to begin with */
 } hdl_grammar;
 
-/* Reads llama.cpp's GBNF, whose first rule is "root". Names stay in `text`. hdl_grammar_free in any case. Statuses: PARSE (with line
- * and column), NAME_NOT_FOUND (a rule that is not there, or no "root"), UNSUPPORTED (tokens in the text), LIMIT,
- * OUT_OF_HOST_MEMORY. */
+/* Reads llama.cpp's GBNF, whose first rule is "root". Names stay in `text`. hdl_grammar_free in any case. Statuses:
+ * PARSE (with line and column), NAME_NOT_FOUND (a rule that is not there, or no "root"), UNSUPPORTED (tokens in the
+ * text), LIMIT, OUT_OF_HOST_MEMORY. */
 hd_status hdl_gbnf_read(const hd_allocator *allocator, hdl_span text, hdl_grammar *out_grammar, hd_error *error);
 void hdl_grammar_free(hdl_grammar *grammar);
 

@@ -100,7 +100,8 @@ bool hdl_json_same(const hdl_json *json, uint32_t a, uint32_t b) {
 /* ---- reading ---- */
 
 static int hex_digit(int c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' &&
+           c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 /* Four digits; UINT32_MAX: there are not. */
@@ -132,7 +133,8 @@ static bool read_escape(reader *r) {
     const bool high = code >= 0xD800 && code < 0xDC00;
     if (high && take(r, '\\') && take(r, 'u')) low = read_code(r);
     if (high && low >= 0xDC00 && low < 0xE000) code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-    if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return fail(r, HD_STATUS_PARSE, "this is no escape"), false;
+    if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
+        return fail(r, HD_STATUS_PARSE, "this is no escape"), false;
     put_code(r->json, code);
     return true;
 }
@@ -231,13 +233,14 @@ static uint32_t read_value(reader *r) {
     return value || r->error->status ? value : fail_new(r);
 }
 
-hd_status hdl_json_read(const hd_allocator *allocator, hdl_span text, hdl_json *json, uint32_t *out_value, hd_error *error) {
+hd_status hdl_json_read(const hd_allocator *allocator, hdl_span text, hdl_json *json, uint32_t *out_value,
+                        hd_error *error) {
     hd_error own = { 0 };
     reader r = { .json = json, .text = text, .error = error ? error : &own };
     *json = (hdl_json){ .allocator = *allocator };
     if (text.count > HDL_MAX_JSON_BYTES)
-        return hdl_fail(r.error, HD_STATUS_LIMIT, "JSON: a text of %llu bytes; the limit is %u", (unsigned long long)text.count,
-                        HDL_MAX_JSON_BYTES);
+        return hdl_fail(r.error, HD_STATUS_LIMIT, "JSON: a text of %llu bytes; the limit is %u",
+                        (unsigned long long)text.count, HDL_MAX_JSON_BYTES);
     json->byte_room = text.count;
     json->bytes = hdl_alloc(allocator, text.count);
     if (!json->bytes || !hdl_grow(allocator, &json->values, &json->room, 1, sizeof *json->values))

@@ -1,5 +1,5 @@
-/* json.h: JSON as the core library reads it, which needs no other library for it: schemas. Values are numbers of a list, so that new ones
- * can be made of old ones. */
+/* json.h: JSON as the core library reads it, which needs no other library for it: schemas. Values are numbers of a
+ * list, so that new ones can be made of old ones. */
 #ifndef HDL_JSON_H
 #define HDL_JSON_H
 
@@ -38,8 +38,10 @@ typedef struct hdl_json {
     uint64_t        byte_count, byte_room;
 } hdl_json;
 
-/* Reads one value: *out_value. hdl_json_free in any case. Statuses: PARSE (with line and column), LIMIT, OUT_OF_HOST_MEMORY. */
-hd_status hdl_json_read(const hd_allocator *allocator, hdl_span text, hdl_json *out_json, uint32_t *out_value, hd_error *error);
+/* Reads one value: *out_value. hdl_json_free in any case. Statuses: PARSE (with line and column), LIMIT,
+ * OUT_OF_HOST_MEMORY. */
+hd_status hdl_json_read(const hd_allocator *allocator, hdl_span text, hdl_json *out_json, uint32_t *out_value,
+                        hd_error *error);
 void hdl_json_free(hdl_json *json);
 
 /* What an object has under a name, the last where there are several; HDL_NO_VALUE: nothing, or no object. */

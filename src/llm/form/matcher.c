@@ -1,5 +1,5 @@
-/* matcher.c: a walk over the vocabulary's trie with the automaton. What begins alike is read once, and masks are kept: an
- * answer comes back to the same places, inside of a string above all. */
+/* matcher.c: a walk over the vocabulary's trie with the automaton. What begins alike is read once, and masks are kept:
+ * an answer comes back to the same places, inside of a string above all. */
 #include "llm/form/matcher.h"
 
 enum { BOTTOM = 0, BUCKETS = 1 << 12, MASKS = 64, MASK_PLACES = 8, MANY_STACKS = 1 << 16, MOST_STEPS = 1 << 25 };
@@ -36,7 +36,8 @@ struct hdl_matcher {
     uint32_t  place_count;       /* of the answer */
     size_t    place_room;
     bool      complete;
-    uint32_t  ends[HDL_TRIE_DEPTH + 1], marks[HDL_TRIE_DEPTH + 1]; /* of each level of a walk: its last place, and stacks */
+    /* of each level of a walk: its last place, and stacks */
+    uint32_t  ends[HDL_TRIE_DEPTH + 1], marks[HDL_TRIE_DEPTH + 1];
     place     reached[HDL_MAX_PLACES]; /* in one step, by calls and returns */
     uint64_t  steps;             /* of this call */
     hd_status failed;            /* in this call */
@@ -136,8 +137,8 @@ static uint32_t read_byte(hdl_matcher *m, uint32_t from, uint32_t to, uint8_t by
     return count;
 }
 
-/* The same where it is simple, as it is most often: one place that can neither call nor return, and the next one is not left at
- * once. False, and nothing was done, where it is not. */
+/* The same where it is simple, as it is most often: one place that can neither call nor return, and the next one is not
+ * left at once. False, and nothing was done, where it is not. */
 static inline bool read_simply(hdl_matcher *m, uint32_t from, uint32_t to, uint8_t byte, uint32_t *out_end) {
     const hdl_automaton *a = m->automaton;
     const place p = m->places[from];
@@ -173,7 +174,8 @@ static hd_status tell(hdl_matcher *m, hd_error *error) {
 static void find_complete(hdl_matcher *m) {
     const uint32_t stacks = m->stack_count;
     uint32_t reached = 0;
-    for (uint32_t i = 0; i < m->place_count && !m->failed; i++) reach(m, &reached, m->places[i].stack, m->places[i].state);
+    for (uint32_t i = 0; i < m->place_count && !m->failed; i++)
+        reach(m, &reached, m->places[i].stack, m->places[i].state);
     m->complete = close(m, &reached);
     forget(m, stacks);
 }
@@ -242,7 +244,8 @@ hd_status hdl_matcher_accept(hdl_matcher *m, int32_t token, hd_error *error) {
     if (m->failed || !may_end(m, from, to)) {
         forget(m, stacks);
         const hd_status status = tell(m, error);
-        return status ? status : hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "grammar: token %d may not come next", token);
+        return status ? status
+                      : hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "grammar: token %d may not come next", token);
     }
     memmove(m->places, m->places + from, (to - from) * sizeof *m->places);
     m->place_count = to - from;
@@ -256,7 +259,8 @@ bool hdl_matcher_complete(const hdl_matcher *m) { return m->complete; }
 /* ---- masks ---- */
 
 static void allow(const hdl_matcher *m, uint32_t *bits, int32_t token) {
-    for (; token != HDL_NO_TOKEN; token = m->trie->same[token]) bits[(uint32_t)token / 32] |= UINT32_C(1) << (uint32_t)token % 32;
+    for (; token != HDL_NO_TOKEN; token = m->trie->same[token])
+        bits[(uint32_t)token / 32] |= UINT32_C(1) << (uint32_t)token % 32;
 }
 
 static void walk(hdl_matcher *m, uint32_t *bits) {
@@ -339,7 +343,8 @@ hd_status hdl_matcher_create(const hd_allocator *allocator, const hdl_automaton 
 void hdl_matcher_destroy(hdl_matcher *m) {
     if (!m) return;
     const hd_allocator allocator = m->allocator;
-    for (uint32_t i = 0; i < MASKS; i++) hdl_free(&allocator, m->masks[i].bits, m->mask_words * sizeof *m->masks[i].bits);
+    for (uint32_t i = 0; i < MASKS; i++)
+        hdl_free(&allocator, m->masks[i].bits, m->mask_words * sizeof *m->masks[i].bits);
     hdl_free(&allocator, m->stacks, m->stack_room * sizeof *m->stacks);
     hdl_free(&allocator, m->places, m->place_room * sizeof *m->places);
     hdl_free(&allocator, m, sizeof *m);

@@ -1,5 +1,5 @@
-/* net.c: rules as graphs. Characters become their bytes in UTF-8. Short rules without a loop stand in place of their names,
- * so that what is asked of a token in a loop is asked of one state. */
+/* net.c: rules as graphs. Characters become their bytes in UTF-8. Short rules without a loop stand in place of their
+ * names, so that what is asked of a token in a loop is asked of one state. */
 #include "llm/form/automaton.h"
 
 enum { SHORT_RULE = 24, MOST_COPIES = 64 };
@@ -17,10 +17,13 @@ typedef struct maker {
 } maker;
 
 static bool fail_long(maker *m) {
-    return hdl_fail(m->error, HD_STATUS_LIMIT, "grammar: it is too large: %u states and edges are allowed", HDL_MAX_EDGES),
+    return hdl_fail(m->error, HD_STATUS_LIMIT, "grammar: it is too large: %u states and edges are allowed",
+                    HDL_MAX_EDGES),
            false;
 }
-static bool fail_memory(maker *m) { return hdl_fail(m->error, HD_STATUS_OUT_OF_HOST_MEMORY, "grammar: no memory"), false; }
+static bool fail_memory(maker *m) {
+    return hdl_fail(m->error, HD_STATUS_OUT_OF_HOST_MEMORY, "grammar: no memory"), false;
+}
 
 static bool add_place(maker *m, bool inside, uint32_t *out) {
     hdl_net *net = m->net;
@@ -37,7 +40,8 @@ static bool add_place(maker *m, bool inside, uint32_t *out) {
 static bool add_edge(maker *m, uint32_t from, hdl_edge edge) {
     hdl_net *net = m->net;
     if (net->edge_count >= HDL_MAX_EDGES) return fail_long(m);
-    if (!hdl_grow(&net->allocator, &net->edges, &net->edge_room, net->edge_count + 1, sizeof *net->edges)) return fail_memory(m);
+    if (!hdl_grow(&net->allocator, &net->edges, &net->edge_room, net->edge_count + 1, sizeof *net->edges))
+        return fail_memory(m);
     edge.next = net->first_edges[from];
     net->edges[net->edge_count] = edge;
     net->first_edges[from] = net->edge_count++;
@@ -47,7 +51,8 @@ static bool add_free(maker *m, uint32_t from, uint32_t to) {
     return add_edge(m, from, (hdl_edge){ .to = to, .kind = HDL_EDGE_FREE });
 }
 static bool add_bytes(maker *m, uint32_t from, uint32_t to, uint32_t low, uint32_t high) {
-    return add_edge(m, from, (hdl_edge){ .to = to, .kind = HDL_EDGE_BYTES, .low = (uint8_t)low, .high = (uint8_t)high });
+    return add_edge(m, from,
+                    (hdl_edge){ .to = to, .kind = HDL_EDGE_BYTES, .low = (uint8_t)low, .high = (uint8_t)high });
 }
 
 /* ---- characters ---- */
@@ -63,7 +68,8 @@ static bool any_bytes(maker *m, ending *e, uint32_t count, uint32_t *out) {
     if (count == 0) return *out = e->to, true;
     if (e->any[count] == HDL_NO_PLACE) {
         uint32_t behind, place;
-        if (!any_bytes(m, e, count - 1, &behind) || !add_place(m, true, &place) || !add_bytes(m, place, behind, 0x80, 0xBF))
+        if (!any_bytes(m, e, count - 1, &behind) || !add_place(m, true, &place) ||
+            !add_bytes(m, place, behind, 0x80, 0xBF))
             return false;
         e->any[count] = place;
     }
@@ -82,7 +88,8 @@ static bool put_byte(maker *m, uint32_t from, ending *e, uint32_t mark, uint32_t
             return any_bytes(m, e, more, &place) && add_bytes(m, from, place, mark | first, mark | last);
         }
         if ((low & rest) == 0 && first < last) { /* whole blocks, and the part of one behind them */
-            if (!any_bytes(m, e, more, &place) || !add_bytes(m, from, place, mark | first, mark | (last - 1))) return false;
+            if (!any_bytes(m, e, more, &place) || !add_bytes(m, from, place, mark | first, mark | (last - 1)))
+                return false;
             low = last << bits;
             continue;
         }
@@ -213,7 +220,8 @@ static uint32_t length_of(const maker *m, uint32_t number) {
     return (uint32_t)length;
 }
 
-/* Rules whose names are all short make short rules: found by going over them until nothing is new, a few times at most. */
+/* Rules whose names are all short make short rules: found by going over them until nothing is new, a few times at
+ * most. */
 static void find_short(maker *m) {
     bool found = true;
     for (uint32_t round = 0; found && round < 8; round++) {

@@ -1,5 +1,5 @@
-/* schema.c: writes the rules of a schema. Each schema that is met becomes a rule r0, r1, ... of its own, which waits until its turn
- * comes: so a schema may name itself, and nothing is deep. */
+/* schema.c: writes the rules of a schema. Each schema that is met becomes a rule r0, r1, ... of its own, which waits
+ * until its turn comes: so a schema may name itself, and nothing is deep. */
 #include "llm/form/schema.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,8 @@
 /* ---- words ---- */
 
 bool hdl_schema_no_memory(hdl_schema_work *w) {
-    if (w->json.count >= HDL_MAX_JSON_VALUES) return hdl_fail(w->error, HD_STATUS_LIMIT, "schema: it comes to too much"), false;
+    if (w->json.count >= HDL_MAX_JSON_VALUES)
+        return hdl_fail(w->error, HD_STATUS_LIMIT, "schema: it comes to too much"), false;
     return hdl_fail(w->error, HD_STATUS_OUT_OF_HOST_MEMORY, "schema: no memory"), false;
 }
 
@@ -16,7 +17,8 @@ bool hdl_schema_refuse(hdl_schema_work *w, const char *what, const char *name) {
 }
 
 static bool make_room(hdl_schema_work *w, size_t more) {
-    if (w->out.count + more > HDL_MAX_JSON_BYTES) return hdl_fail(w->error, HD_STATUS_LIMIT, "schema: it is too large"), false;
+    if (w->out.count + more > HDL_MAX_JSON_BYTES)
+        return hdl_fail(w->error, HD_STATUS_LIMIT, "schema: it is too large"), false;
     return hdl_grow(&w->allocator, &w->out.text, &w->out.room, w->out.count + more, 1) || hdl_schema_no_memory(w);
 }
 
@@ -56,7 +58,8 @@ static bool rule_of(hdl_schema_work *w, uint32_t schema, uint32_t *out) {
         if (w->rules[*out].schema == schema) return true;
     if (w->rule_count >= HDL_MAX_SCHEMA_RULES)
         return hdl_fail(w->error, HD_STATUS_LIMIT, "schema: more than %u schemas in it", HDL_MAX_SCHEMA_RULES), false;
-    if (!hdl_grow(&w->allocator, &w->rules, &w->rule_room, w->rule_count + 1, sizeof *w->rules)) return hdl_schema_no_memory(w);
+    if (!hdl_grow(&w->allocator, &w->rules, &w->rule_room, w->rule_count + 1, sizeof *w->rules))
+        return hdl_schema_no_memory(w);
     w->rules[w->rule_count++].schema = schema;
     return true;
 }
@@ -65,7 +68,8 @@ static bool rule_of(hdl_schema_work *w, uint32_t schema, uint32_t *out) {
 static bool say_rule(hdl_schema_work *w, uint32_t schema) {
     uint32_t rule;
     const hdl_json_value *value = &w->json.values[schema];
-    if (value->kind == HDL_JSON_TRUE || (value->kind == HDL_JSON_OBJECT && !value->first)) return hdl_schema_say(w, "any");
+    if (value->kind == HDL_JSON_TRUE || (value->kind == HDL_JSON_OBJECT && !value->first))
+        return hdl_schema_say(w, "any");
     return rule_of(w, schema, &rule) && hdl_schema_say(w, "r%u", rule);
 }
 
@@ -112,11 +116,13 @@ uint32_t hdl_schema_types(const hdl_schema_work *w, uint32_t schema) {
                    list = hdl_schema_get(w, schema, "enum");
     if (type) types = type_named(w->json.values[type].text);
     if (type && w->json.values[type].kind == HDL_JSON_ARRAY)
-        for (uint32_t i = w->json.values[type].first; i; i = w->json.values[i].next) types |= type_named(w->json.values[i].text);
+        for (uint32_t i = w->json.values[type].first; i; i = w->json.values[i].next)
+            types |= type_named(w->json.values[i].text);
     if (constant) types &= type_of(&w->json.values[constant]);
     if (list) {
         uint32_t listed = 0;
-        for (uint32_t i = w->json.values[list].first; i; i = w->json.values[i].next) listed |= type_of(&w->json.values[i]);
+        for (uint32_t i = w->json.values[list].first; i; i = w->json.values[i].next)
+            listed |= type_of(&w->json.values[i]);
         types &= listed;
     }
     return types;
@@ -132,7 +138,8 @@ static bool say_value(hdl_schema_work *w, uint32_t value) {
     case HDL_JSON_FALSE: return hdl_schema_say(w, "false");
     case HDL_JSON_TRUE: return hdl_schema_say(w, "true");
     case HDL_JSON_NUMBER: return hdl_schema_say_text(w, v.text, false);
-    case HDL_JSON_STRING: return hdl_schema_say(w, "\\\"") && hdl_schema_say_text(w, v.text, true) && hdl_schema_say(w, "\\\"");
+    case HDL_JSON_STRING:
+        return hdl_schema_say(w, "\\\"") && hdl_schema_say_text(w, v.text, true) && hdl_schema_say(w, "\\\"");
     case HDL_JSON_ARRAY:
     case HDL_JSON_OBJECT: break;
     }
@@ -169,7 +176,8 @@ static bool say_values(hdl_schema_work *w, uint32_t schema) {
     bool any = false;
     for (uint32_t i = list ? w->json.values[list].first : constant; i; i = list ? w->json.values[i].next : 0) {
         const uint32_t has = type_of(&w->json.values[i]);
-        const bool fits = has == (HDL_TYPE_INTEGER | HDL_TYPE_FRACTION) ? (types & HDL_TYPE_FRACTION) != 0 : (types & has) != 0;
+        const bool fits =
+            has == (HDL_TYPE_INTEGER | HDL_TYPE_FRACTION) ? (types & HDL_TYPE_FRACTION) != 0 : (types & has) != 0;
         if (!fits || (list && constant && !hdl_json_same(&w->json, i, constant))) continue;
         if (!hdl_schema_say(w, any ? " | \"" : "\"") || !say_value(w, i) || !hdl_schema_say(w, "\"")) return false;
         any = true;
@@ -191,11 +199,14 @@ static bool say_array(hdl_schema_work *w, uint32_t rule, uint32_t schema) {
     uint32_t least, most, count = 0;
     if (items && w->json.values[items].kind == HDL_JSON_ARRAY)
         return hdl_schema_refuse(w, "items is a list; write ", "prefixItems");
-    if (prefix && w->json.values[prefix].kind != HDL_JSON_ARRAY) return hdl_schema_refuse(w, "this is no list: ", "prefixItems");
-    if (!hdl_schema_count(w, schema, "minItems", 0, &least) || !hdl_schema_count(w, schema, "maxItems", UINT32_MAX, &most))
+    if (prefix && w->json.values[prefix].kind != HDL_JSON_ARRAY)
+        return hdl_schema_refuse(w, "this is no list: ", "prefixItems");
+    if (!hdl_schema_count(w, schema, "minItems", 0, &least) ||
+        !hdl_schema_count(w, schema, "maxItems", UINT32_MAX, &most))
         return false;
     if (most < least) return hdl_schema_say(w, "r%u-a ::= []\n", rule);
-    for (uint32_t i = prefix ? w->json.values[prefix].first : 0; i && count < most; i = w->json.values[i].next, count++) {
+    for (uint32_t i = prefix ? w->json.values[prefix].first : 0; i && count < most;
+         i = w->json.values[i].next, count++) {
         if (!hdl_schema_say(w, "r%u-i%u ::= %s%s", rule, count, count < least ? "" : "(", count ? "\",\" ws " : "") ||
             !say_rule(w, i) || !hdl_schema_say(w, " r%u-i%u%s\n", rule, count + 1, count < least ? "" : ")?"))
             return false;
@@ -231,27 +242,32 @@ static int64_t find_property(const property *list, uint32_t count, hdl_span name
     return -1;
 }
 
-/* The properties of a schema in their order, and behind them those that are only required. `list` has room for the most. */
+/* The properties of a schema in their order, and behind them those that are only required. `list` has room for the
+ * most. */
 static bool list_properties(hdl_schema_work *w, uint32_t schema, property *list, uint32_t *count) {
-    const uint32_t properties = hdl_schema_get(w, schema, "properties"), required = hdl_schema_get(w, schema, "required");
+    const uint32_t properties = hdl_schema_get(w, schema, "properties"),
+                   required = hdl_schema_get(w, schema, "required");
     const uint32_t others = hdl_schema_get(w, schema, "additionalProperties");
     const hdl_json_value *values = w->json.values;
     *count = 0;
     if (properties && values[properties].kind != HDL_JSON_OBJECT)
         return hdl_schema_refuse(w, "this is no object: ", "properties");
-    if (required && values[required].kind != HDL_JSON_ARRAY) return hdl_schema_refuse(w, "this is no list: ", "required");
+    if (required && values[required].kind != HDL_JSON_ARRAY)
+        return hdl_schema_refuse(w, "this is no list: ", "required");
     for (uint32_t pass = 0; pass < 2; pass++)
         for (uint32_t i = values[pass ? required : properties].first; i; i = values[i].next) {
             const hdl_span name = pass ? values[i].text : values[i].name;
             const int64_t known = find_property(list, *count, name);
-            if (pass && values[i].kind != HDL_JSON_STRING) return hdl_schema_refuse(w, "this is no list of names: ", "required");
+            if (pass && values[i].kind != HDL_JSON_STRING)
+                return hdl_schema_refuse(w, "this is no list of names: ", "required");
             if (known >= 0) {
                 if (pass) list[known].needed = true;
                 else list[known].schema = i; /* named twice: the last one counts */
                 continue;
             }
             if (*count >= HDL_MAX_PROPERTIES)
-                return hdl_fail(w->error, HD_STATUS_LIMIT, "schema: an object of more than %u properties", HDL_MAX_PROPERTIES),
+                return hdl_fail(w->error, HD_STATUS_LIMIT, "schema: an object of more than %u properties",
+                                HDL_MAX_PROPERTIES),
                        false;
             list[(*count)++] = (property){ name, pass ? (others ? others : w->any) : i, pass };
         }
@@ -277,7 +293,8 @@ static uint64_t length_at(hdl_span name, uint64_t at) {
     return length;
 }
 
-/* Names in order, those with characters that JSON would have to escape left out: other names are written without escapes. */
+/* Names in order, those with characters that JSON would have to escape left out: other names are written without
+ * escapes. */
 static uint32_t sort_names(const property *list, uint32_t count, hdl_span *names) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -301,7 +318,8 @@ static uint32_t sort_names(const property *list, uint32_t count, hdl_span *names
 
 /* The rule rN-x<from>-<to>-<at>: how a name that is none of `names` can go on behind the first `at` bytes of names
  * from .. to-1, which these have in common. */
-static bool say_other_names(hdl_schema_work *w, uint32_t rule, const hdl_span *names, uint32_t from, uint32_t to, uint64_t at) {
+static bool say_other_names(hdl_schema_work *w, uint32_t rule, const hdl_span *names, uint32_t from, uint32_t to,
+                            uint64_t at) {
     if (from < to && names[from].count > HDL_MAX_KEY_BYTES)
         return hdl_schema_refuse(w, "a property's name is too long beside ", "additionalProperties");
     const bool is_name = from < to && names[from].count == at;
@@ -348,8 +366,8 @@ static bool say_others(hdl_schema_work *w, uint32_t rule, const property *list, 
     return ok;
 }
 
-/* The rules rN-i: what may follow when a pair was written and properties from i on are left. Then the object: it begins with one of those
- * properties before which none is needed. */
+/* The rules rN-i: what may follow when a pair was written and properties from i on are left. Then the object: it begins
+ * with one of those properties before which none is needed. */
 static bool say_pairs(hdl_schema_work *w, uint32_t rule, const property *list, uint32_t count, bool has_others) {
     uint32_t first_needed = 0;
     while (first_needed < count && !list[first_needed].needed) first_needed++;
@@ -361,7 +379,8 @@ static bool say_pairs(hdl_schema_work *w, uint32_t rule, const property *list, u
         return false;
     if (!hdl_schema_say(w, "r%u-o ::= \"{\" ws (", rule)) return false;
     for (uint32_t i = 0; i < count && i <= first_needed; i++)
-        if (!hdl_schema_say(w, i ? " | " : "") || !say_property(w, &list[i]) || !hdl_schema_say(w, " r%u-%u ws", rule, i + 1))
+        if (!hdl_schema_say(w, i ? " | " : "") || !say_property(w, &list[i]) ||
+            !hdl_schema_say(w, " r%u-%u ws", rule, i + 1))
             return false;
     if (first_needed < count) return hdl_schema_say(w, ") \"}\"\n");
     if (has_others && !hdl_schema_say(w, "%sr%u-p r%u-%u ws", count ? " | " : "", rule, rule, count)) return false;
@@ -444,7 +463,8 @@ static uint32_t without_choices(hdl_schema_work *w, uint32_t schema) {
     const uint32_t rest = hdl_json_new(&w->json, HDL_JSON_OBJECT, hdl_text(""));
     for (uint32_t i = w->json.values[schema].first; i && rest; i = w->json.values[i].next) {
         const hdl_span name = w->json.values[i].name;
-        if (hdl_same(name, hdl_text("anyOf")) || hdl_same(name, hdl_text("oneOf")) || hdl_schema_describes(name)) continue;
+        if (hdl_same(name, hdl_text("anyOf")) || hdl_same(name, hdl_text("oneOf")) || hdl_schema_describes(name))
+            continue;
         if (!hdl_json_put(&w->json, rest, name, i)) return hdl_schema_no_memory(w), HDL_NO_VALUE;
     }
     if (!rest) hdl_schema_no_memory(w);
@@ -461,14 +481,16 @@ static bool say_choice(hdl_schema_work *w, uint32_t rule, uint32_t schema) {
         for (uint32_t k = w->json.values[i].next; k; k = w->json.values[k].next)
             if (!hdl_schema_apart(w, i, k, 0))
                 return w->error->status ? false
-                                        : hdl_schema_refuse(w, "two may fit at once, so write anyOf in place of ", "oneOf");
+                                        : hdl_schema_refuse(w, "two may fit at once, so write anyOf in place of ",
+                                                            "oneOf");
     const uint32_t rest = without_choices(w, schema);
     if (!rest) return false;
     const bool alone = !w->json.values[rest].first;
     if (!hdl_schema_say(w, "r%u ::=", rule)) return false;
     for (uint32_t i = w->json.values[list].first; i; i = w->json.values[i].next) {
         const uint32_t branch = alone ? i : hdl_schema_merge(w, rest, i);
-        if (!branch || !hdl_schema_say(w, i == w->json.values[list].first ? " " : " | ") || !say_rule(w, branch)) return false;
+        if (!branch || !hdl_schema_say(w, i == w->json.values[list].first ? " " : " | ") || !say_rule(w, branch))
+            return false;
     }
     return hdl_schema_say(w, "\n");
 }
@@ -508,7 +530,8 @@ static bool say_schema(hdl_schema_work *w, uint32_t rule) {
     const uint32_t flat = hdl_schema_flat(w, schema);
     if (!flat) return false;
     if (flat != schema)
-        return rule_of(w, flat, &other) && hdl_schema_say(w, "r%u ::= ", rule) && say_rule(w, flat) && hdl_schema_say(w, "\n");
+        return rule_of(w, flat, &other) && hdl_schema_say(w, "r%u ::= ", rule) && say_rule(w, flat) &&
+               hdl_schema_say(w, "\n");
     if (hdl_schema_get(w, schema, "anyOf") || hdl_schema_get(w, schema, "oneOf")) return say_choice(w, rule, schema);
     if (hdl_schema_get(w, schema, "const") || hdl_schema_get(w, schema, "enum"))
         return hdl_schema_say(w, "r%u ::= ", rule) && say_values(w, schema) && hdl_schema_say(w, "\n");
@@ -524,7 +547,8 @@ static const char common[] =
     "any-object ::= \"{\" ws (string \":\" ws any (\",\" ws string \":\" ws any)* ws)? \"}\"\n"
     "any-array ::= \"[\" ws (any (\",\" ws any)* ws)? \"]\"\n"
     "string ::= \"\\\"\" char* \"\\\"\"\n"
-    "char ::= [^\"\\\\\\x00-\\x1f] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" ([0-9a-cefA-CEF] hex hex hex | [dD] [0-7] hex hex))\n"
+    "char ::= [^\"\\\\\\x00-\\x1f] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" ([0-9a-cefA-CEF] hex hex hex | [dD] [0-7] hex "
+    "hex))\n"
     "hex ::= [0-9a-fA-F]\n"
     "integer ::= \"-\"? (\"0\" | [1-9] [0-9]{0,15})\n"
     "number ::= \"-\"? (\"0\" | [1-9] [0-9]{0,15}) (\".\" [0-9]{1,16})? ([eE] [-+]? [0-9]{1,2})?\n"
@@ -534,7 +558,8 @@ static bool say_all(hdl_schema_work *w) {
     uint32_t rule;
     w->any = hdl_json_new(&w->json, HDL_JSON_TRUE, hdl_text(""));
     if (!w->any) return hdl_schema_no_memory(w);
-    if (!hdl_schema_say(w, "root ::= ") || !say_rule(w, w->root) || !hdl_schema_say(w, "\n") || !rule_of(w, w->root, &rule))
+    if (!hdl_schema_say(w, "root ::= ") || !say_rule(w, w->root) || !hdl_schema_say(w, "\n") ||
+        !rule_of(w, w->root, &rule))
         return false;
     for (uint32_t i = 0; i < w->rule_count; i++)
         if (!say_schema(w, i)) return false;
@@ -549,7 +574,8 @@ hd_status hdl_schema_rules(const hd_allocator *allocator, hdl_span schema, hdl_r
     hdl_schema_work w = { .allocator = *allocator, .error = error ? error : &own };
     hd_status status = hdl_json_read(allocator, schema, &w.json, &w.root, w.error);
     if (!status && !say_all(&w))
-        status = w.error->status ? w.error->status : hdl_fail(w.error, HD_STATUS_LIMIT, "schema: a name in it is too long");
+        status =
+            w.error->status ? w.error->status : hdl_fail(w.error, HD_STATUS_LIMIT, "schema: a name in it is too long");
     *out = w.out;
     hdl_json_free(&w.json);
     hdl_free(allocator, w.rules, w.rule_room * sizeof *w.rules);

@@ -1,6 +1,6 @@
-/* schema.h: JSON Schema as rules of a grammar. Every text of the rules is JSON that the schema takes; the other way round not all is
- * there: properties come in the schema's order, numbers have up to 16 digits, space is what a printer puts. What is not known is
- * refused by its name. */
+/* schema.h: JSON Schema as rules of a grammar. Every text of the rules is JSON that the schema takes; the other way
+ * round not all is there: properties come in the schema's order, numbers have up to 16 digits, space is what a printer
+ * puts. What is not known is refused by its name. */
 #ifndef HDL_SCHEMA_H
 #define HDL_SCHEMA_H
 
@@ -12,8 +12,9 @@ typedef struct hdl_rules_text {
     size_t count, room;
 } hdl_rules_text;
 
-/* The rules for a schema, as GBNF: *out_text, *out_bytes; free with hdl_free(allocator, *out_text, *out_room). Statuses: PARSE (of the
- * JSON, of a pattern), UNSUPPORTED (a keyword, or what it says, by name), NAME_NOT_FOUND (a $ref), LIMIT, OUT_OF_HOST_MEMORY. */
+/* The rules for a schema, as GBNF: *out_text, *out_bytes; free with hdl_free(allocator, *out_text, *out_room).
+ * Statuses: PARSE (of the JSON, of a pattern), UNSUPPORTED (a keyword, or what it says, by name), NAME_NOT_FOUND (a
+ * $ref), LIMIT, OUT_OF_HOST_MEMORY. */
 hd_status hdl_schema_rules(const hd_allocator *allocator, hdl_span schema, hdl_rules_text *out, hd_error *error);
 
 /* ---- inside: the work on a schema (schema.c, schema_merge.c, schema_text.c) ---- */

@@ -46,7 +46,8 @@ static uint32_t find_ref(hdl_schema_work *w, uint32_t ref) {
     char quoted[HDL_QUOTE];
     if (w->json.values[ref].kind != HDL_JSON_STRING || !text.count || text.bytes[0] != '#' ||
         (text.count > 1 && text.bytes[1] != '/') || memchr(text.bytes, '%', (size_t)text.count)) {
-        hdl_schema_refuse(w, "a $ref names a place in the schema, such as #/$defs/a, and not ", hdl_quote(text, quoted));
+        hdl_schema_refuse(w, "a $ref names a place in the schema, such as #/$defs/a, and not ",
+                          hdl_quote(text, quoted));
         return HDL_NO_VALUE;
     }
     for (uint64_t at = 1; at < text.count && value;) {
@@ -85,8 +86,9 @@ static uint32_t both(hdl_schema_work *w, uint32_t a, uint32_t b) {
     if (w->json.values[b].kind == HDL_JSON_TRUE) return a;
     const uint32_t list = hdl_json_new(&w->json, HDL_JSON_ARRAY, hdl_text(""));
     const uint32_t schema = hdl_json_new(&w->json, HDL_JSON_OBJECT, hdl_text(""));
-    if (!list || !schema || !hdl_json_put(&w->json, list, hdl_text(""), a) || !hdl_json_put(&w->json, list, hdl_text(""), b) ||
-        !hdl_json_put(&w->json, schema, hdl_text("allOf"), list)) return no_memory(w);
+    if (!list || !schema || !hdl_json_put(&w->json, list, hdl_text(""), a) ||
+        !hdl_json_put(&w->json, list, hdl_text(""), b) || !hdl_json_put(&w->json, schema, hdl_text("allOf"), list))
+        return no_memory(w);
     return schema;
 }
 
@@ -115,7 +117,8 @@ static uint32_t lists_of_both(hdl_schema_work *w, uint32_t a, uint32_t b, bool c
     bool ok = list != HDL_NO_VALUE;
     for (uint32_t i = w->json.values[a].first; i && ok; i = w->json.values[i].next) {
         bool found = !common;
-        for (uint32_t k = w->json.values[b].first; k && !found; k = w->json.values[k].next) found = hdl_json_same(&w->json, i, k);
+        for (uint32_t k = w->json.values[b].first; k && !found; k = w->json.values[k].next)
+            found = hdl_json_same(&w->json, i, k);
         ok = !found || hdl_json_put(&w->json, list, hdl_text(""), i);
     }
     for (uint32_t i = w->json.values[b].first; i && ok && !common; i = w->json.values[i].next)
@@ -159,7 +162,8 @@ static uint32_t keyword_of_both(hdl_schema_work *w, uint32_t a, uint32_t b, uint
                         is_named(name, "exclusiveMinimum");
     const bool smaller = is_named(name, "maxItems") || is_named(name, "maxLength") || is_named(name, "maximum") ||
                          is_named(name, "exclusiveMaximum");
-    if ((larger || smaller) && w->json.values[left].kind == HDL_JSON_NUMBER && w->json.values[right].kind == HDL_JSON_NUMBER)
+    if ((larger || smaller) && w->json.values[left].kind == HDL_JSON_NUMBER &&
+        w->json.values[right].kind == HDL_JSON_NUMBER)
         return (value_of(w->json.values[left].text) > value_of(w->json.values[right].text)) == larger ? left : right;
     hdl_schema_refuse(w, "two schemas at once (allOf, $ref) have each its own ", hdl_quote(name, quoted));
     return HDL_NO_VALUE;
@@ -203,7 +207,8 @@ uint32_t hdl_schema_merge(hdl_schema_work *w, uint32_t a, uint32_t b) {
     const bool prefixed = hdl_schema_get(w, a, "prefixItems") || hdl_schema_get(w, b, "prefixItems");
     if (prefixed && (hdl_schema_get(w, a, "items") || hdl_schema_get(w, a, "prefixItems")) &&
         (hdl_schema_get(w, b, "items") || hdl_schema_get(w, b, "prefixItems")))
-        return hdl_schema_refuse(w, "two schemas at once (allOf, $ref) have each its own ", "prefixItems or items"), HDL_NO_VALUE;
+        return hdl_schema_refuse(w, "two schemas at once (allOf, $ref) have each its own ", "prefixItems or items"),
+               HDL_NO_VALUE;
     const uint32_t out = hdl_json_new(&w->json, HDL_JSON_OBJECT, hdl_text(""));
     if (!out) return no_memory(w);
     if (hdl_schema_get(w, a, "properties") || hdl_schema_get(w, b, "properties")) {
@@ -219,7 +224,8 @@ uint32_t hdl_schema_flat(hdl_schema_work *w, uint32_t schema) {
     const uint32_t ref = hdl_schema_get(w, schema, "$ref"), all = hdl_schema_get(w, schema, "allOf");
     if (!ref && !all) return schema;
     if (++w->merge_count > HDL_MAX_SCHEMA_MERGES)
-        return hdl_fail(w->error, HD_STATUS_LIMIT, "schema: $ref and allOf go on without an end, or too long"), HDL_NO_VALUE;
+        return hdl_fail(w->error, HD_STATUS_LIMIT, "schema: $ref and allOf go on without an end, or too long"),
+               HDL_NO_VALUE;
     if (!hdl_schema_check(w, schema)) return HDL_NO_VALUE;
     if (all && w->json.values[all].kind != HDL_JSON_ARRAY)
         return hdl_schema_refuse(w, "this is no list of schemas: ", "allOf"), HDL_NO_VALUE;
@@ -235,7 +241,8 @@ uint32_t hdl_schema_flat(hdl_schema_work *w, uint32_t schema) {
     if (ref) {
         const uint32_t target = find_ref(w, ref);
         if (target == schema) hdl_schema_refuse(w, "a $ref leads to ", "itself");
-        if (!target || target == schema || !(out = out ? hdl_schema_merge(w, out, target) : target)) return HDL_NO_VALUE;
+        if (!target || target == schema || !(out = out ? hdl_schema_merge(w, out, target) : target))
+            return HDL_NO_VALUE;
     }
     for (uint32_t i = all ? w->json.values[all].first : 0; i; i = w->json.values[i].next)
         if (!(out = out ? hdl_schema_merge(w, out, i) : i)) return HDL_NO_VALUE;
@@ -252,10 +259,12 @@ static bool values_apart(hdl_schema_work *w, uint32_t a, uint32_t b) {
         lists[i] = hdl_schema_get(w, schemas[i], "enum");
         if (!singles[i] && !lists[i]) return false;
     }
-    for (uint32_t i = singles[0] ? singles[0] : w->json.values[lists[0]].first; i; i = singles[0] ? 0 : w->json.values[i].next)
+    for (uint32_t i = singles[0] ? singles[0] : w->json.values[lists[0]].first; i;
+         i = singles[0] ? 0 : w->json.values[i].next)
         for (uint32_t k = singles[1] ? singles[1] : w->json.values[lists[1]].first; k;
              k = singles[1] ? 0 : w->json.values[k].next) {
-            const hdl_json_kind kind = w->json.values[i].kind; /* 1 and 1.0 are the same, and so may be what holds them */
+            /* 1 and 1.0 are the same, and so may be what holds them */
+            const hdl_json_kind kind = w->json.values[i].kind;
             if (kind == w->json.values[k].kind &&
                 (kind >= HDL_JSON_ARRAY || kind == HDL_JSON_NUMBER || hdl_json_same(&w->json, i, k)) &&
                 (kind != HDL_JSON_NUMBER || value_of(w->json.values[i].text) == value_of(w->json.values[k].text)))
@@ -282,7 +291,8 @@ bool hdl_schema_apart(hdl_schema_work *w, uint32_t a, uint32_t b, uint32_t depth
     for (uint32_t i = properties ? w->json.values[properties].first : 0; i; i = w->json.values[i].next) {
         const hdl_span name = w->json.values[i].name;
         const uint32_t other = hdl_json_find(&w->json, hdl_schema_get(w, b, "properties"), name);
-        if (other && requires(w, a, name) && requires(w, b, name) && hdl_schema_apart(w, i, other, depth + 1)) return true;
+        if (other && requires(w, a, name) && requires(w, b, name) && hdl_schema_apart(w, i, other, depth + 1))
+            return true;
     }
     return false;
 }

@@ -6,7 +6,8 @@
 
 #define MOST_INTEGER INT64_C(1000000000000000)
 
-/* The whole number at or below a bound, or above it with `up`, and whether the bound is whole; cut to MOST_INTEGER + 1. */
+/* The whole number at or below a bound, or above it with `up`, and whether the bound is whole; cut to MOST_INTEGER +
+ * 1. */
 static int64_t whole_of(hdl_span text, bool up, bool *out_whole) {
     int64_t value = 0, power = 0, sign = 1;
     bool whole = true, behind = false, large = false;
@@ -54,7 +55,9 @@ static bool bound(hdl_schema_work *w, uint32_t schema, const char *name, bool is
     return true;
 }
 
-static bool say_digits(hdl_schema_work *w, int64_t count) { return count == 0 || hdl_schema_say(w, "[0-9]{%d} ", (int)count); }
+static bool say_digits(hdl_schema_work *w, int64_t count) {
+    return count == 0 || hdl_schema_say(w, "[0-9]{%d} ", (int)count);
+}
 
 /* Digits at from .. of two numbers of the same length: what lies between. An edge that is free is NULL. */
 static bool say_between(hdl_schema_work *w, const char *low, const char *high, int64_t left) {
@@ -63,7 +66,8 @@ static bool say_between(hdl_schema_work *w, const char *low, const char *high, i
     const char a = low ? *low : '0', b = high ? *high : '9';
     bool ok = hdl_schema_say(w, "(");
     if (low && high && a == b)
-        return ok && hdl_schema_say(w, "\"%c\" ", a) && say_between(w, low + 1, high + 1, left - 1) && hdl_schema_say(w, ") ");
+        return ok && hdl_schema_say(w, "\"%c\" ", a) && say_between(w, low + 1, high + 1, left - 1) &&
+               hdl_schema_say(w, ") ");
     const char first = low ? (char)(a + 1) : a, last = high ? (char)(b - 1) : b;
     if (low) ok = ok && hdl_schema_say(w, "\"%c\" ", a) && say_between(w, low + 1, NULL, left - 1);
     if (low && (first <= last || high)) ok = ok && hdl_schema_say(w, "| ");
@@ -98,7 +102,8 @@ static bool say_range(hdl_schema_work *w, int64_t low, int64_t high) {
 
 bool hdl_schema_integer(hdl_schema_work *w, uint32_t schema) {
     int64_t least = -MOST_INTEGER - 1, most = MOST_INTEGER + 1;
-    if (!bound(w, schema, "minimum", true, false, &least) || !bound(w, schema, "exclusiveMinimum", true, true, &least) ||
+    if (!bound(w, schema, "minimum", true, false, &least) ||
+        !bound(w, schema, "exclusiveMinimum", true, true, &least) ||
         !bound(w, schema, "maximum", false, false, &most) || !bound(w, schema, "exclusiveMaximum", false, true, &most))
         return false;
     if (least < -MOST_INTEGER && most > MOST_INTEGER) return hdl_schema_say(w, "integer");
@@ -107,7 +112,8 @@ bool hdl_schema_integer(hdl_schema_work *w, uint32_t schema) {
     if (least < -MOST_INTEGER) least = -MOST_INTEGER;
     if (most > MOST_INTEGER) most = MOST_INTEGER;
     if (least > most) return hdl_schema_say(w, "[]");
-    if (least < 0 && (!hdl_schema_say(w, "\"-\" (") || !say_range(w, most < 0 ? -most : 1, -least) || !hdl_schema_say(w, ") ")))
+    if (least < 0 &&
+        (!hdl_schema_say(w, "\"-\" (") || !say_range(w, most < 0 ? -most : 1, -least) || !hdl_schema_say(w, ") ")))
         return false;
     if (least < 0 && most >= 0 && !hdl_schema_say(w, "| ")) return false;
     return most < 0 || say_range(w, least > 0 ? least : 0, most);
@@ -181,11 +187,13 @@ static bool turn_round(pattern *p, set *s, uint32_t last) {
 }
 
 static bool add_class(pattern *p, set *s, char letter) {
-    static const struct { char letter; const char *pairs; } classes[] = { { 'd', "09" }, { 'w', "azAZ09__" }, { 's', "\t\r  " } };
+    static const struct { char letter; const char *pairs; } classes[] = { { 'd', "09" }, { 'w', "azAZ09__" },
+                                                                          { 's', "\t\r  " } };
     const bool others = letter >= 'A' && letter <= 'Z';
     set found = { .ascii = true };
     for (size_t i = 0; i < 3; i++)
-        for (const char *pair = classes[i].pairs; classes[i].letter == (others ? letter + 32 : letter) && *pair; pair += 2)
+        for (const char *pair = classes[i].pairs; classes[i].letter == (others ? letter + 32 : letter) && *pair;
+             pair += 2)
             if (!add(p, &found, (uint8_t)pair[0], (uint8_t)pair[1])) return false;
     if (others && !turn_round(p, &found, 0x7E)) return false;
     s->ascii = true;
@@ -258,8 +266,8 @@ static bool say_code(hdl_schema_work *w, uint32_t code) {
                             : hdl_schema_say(w, "\\U%08x", (unsigned)code);
 }
 
-/* The set as it stands in a JSON string: what must be escaped there is written so; control characters without a short escape are
- * left out. */
+/* The set as it stands in a JSON string: what must be escaped there is written so; control characters without a short
+ * escape are left out. */
 static bool say_set(hdl_schema_work *w, const set *s) {
     static const struct { uint32_t code; const char *text;
     } escaped[] = {
@@ -287,7 +295,8 @@ static bool say_choice(pattern *p);
 
 static bool read_count(pattern *p, uint32_t *out) {
     const uint64_t from = p->at;
-    for (*out = 0; peek(p) >= '0' && peek(p) <= '9' && *out < 100000; p->at++) *out = *out * 10 + (uint32_t)(peek(p) - '0');
+    for (*out = 0; peek(p) >= '0' && peek(p) <= '9' && *out < 100000; p->at++)
+        *out = *out * 10 + (uint32_t)(peek(p) - '0');
     return p->at > from;
 }
 
@@ -300,7 +309,8 @@ static bool say_quantity(pattern *p) {
         most = least;
         if (ok && take(p, ',')) open = !read_count(p, &most);
         if (!ok || !take(p, '}')) return refuse(p, "a brace is not the beginning of a number of times; write \\{");
-        if (open ? !hdl_schema_say(p->w, "{%u,} ", least) : !hdl_schema_say(p->w, "{%u,%u} ", least, most)) return false;
+        if (open ? !hdl_schema_say(p->w, "{%u,} ", least) : !hdl_schema_say(p->w, "{%u,%u} ", least, most))
+            return false;
     } else {
         return true;
     }
@@ -313,7 +323,8 @@ static bool say_item(pattern *p) {
     bool is_class = false;
     uint32_t code = 0;
     if (take(p, '(')) {
-        if (take(p, '?') && !take(p, ':')) return refuse(p, "groups that look ahead or behind, or have a name, are not known");
+        if (take(p, '?') && !take(p, ':'))
+            return refuse(p, "groups that look ahead or behind, or have a name, are not known");
         if (++p->depth > MOST_NESTED) return refuse(p, "groups are nested too deeply");
         if (!hdl_schema_say(p->w, "(") || !say_choice(p)) return false;
         p->depth--;
@@ -323,7 +334,8 @@ static bool say_item(pattern *p) {
     if (take(p, '[')) {
         if (!read_set(p, &s)) return false;
     } else if (take(p, '.')) {
-        if (!add(p, &s, 0x20, 0x7E) || !add(p, &s, 0xA0, 0x2027) || !add(p, &s, 0x202A, 0x10FFFF)) return false; /* no end of a line */
+        /* no end of a line */
+        if (!add(p, &s, 0x20, 0x7E) || !add(p, &s, 0xA0, 0x2027) || !add(p, &s, 0x202A, 0x10FFFF)) return false;
     } else if (take(p, '\\')) {
         if (!read_escape(p, &s, &is_class, &code) || (!is_class && !add(p, &s, code, code))) return false;
     } else if (strchr("*+?{^$", peek(p))) {
@@ -368,8 +380,9 @@ static const char *format_pattern(hdl_span name) {
     } formats[] = {
         { "date", "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])$" },
         { "time", "^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$" },
-        { "date-time", "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6}"
-                       ")?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$" },
+        { "date-time",
+          "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6}"
+          ")?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$" },
         { "uuid", "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$" },
     };
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
@@ -381,17 +394,21 @@ bool hdl_schema_string(hdl_schema_work *w, uint32_t schema) {
     const uint32_t given = hdl_schema_get(w, schema, "pattern"), format = hdl_schema_get(w, schema, "format");
     uint32_t least, most;
     char quoted[HDL_QUOTE];
-    if (!hdl_schema_count(w, schema, "minLength", 0, &least) || !hdl_schema_count(w, schema, "maxLength", UINT32_MAX, &most))
+    if (!hdl_schema_count(w, schema, "minLength", 0, &least) ||
+        !hdl_schema_count(w, schema, "maxLength", UINT32_MAX, &most))
         return false;
-    if (given && w->json.values[given].kind != HDL_JSON_STRING) return hdl_schema_refuse(w, "this is no text: ", "pattern");
+    if (given && w->json.values[given].kind != HDL_JSON_STRING)
+        return hdl_schema_refuse(w, "this is no text: ", "pattern");
     if (given && format) return hdl_schema_refuse(w, "there is a pattern beside ", "format");
     if ((given || format) && (least > 0 || most != UINT32_MAX))
         return hdl_schema_refuse(w, "there are lengths beside ", given ? "pattern" : "format");
     const char *known = format ? format_pattern(w->json.values[format].text) : NULL;
-    if (format && !known) return hdl_schema_refuse(w, "there is no format ", hdl_quote(w->json.values[format].text, quoted));
+    if (format && !known)
+        return hdl_schema_refuse(w, "there is no format ", hdl_quote(w->json.values[format].text, quoted));
     pattern p = { .w = w, .text = known ? hdl_text(known) : w->json.values[given].text };
     if (given || known) return say_pattern(&p);
     if (most < least) return hdl_schema_say(w, "[]");
-    if (most == UINT32_MAX) return least ? hdl_schema_say(w, "\"\\\"\" char{%u,} \"\\\"\"", least) : hdl_schema_say(w, "string");
+    if (most == UINT32_MAX)
+        return least ? hdl_schema_say(w, "\"\\\"\" char{%u,} \"\\\"\"", least) : hdl_schema_say(w, "string");
     return hdl_schema_say(w, "\"\\\"\" char{%u,%u} \"\\\"\"", least, most);
 }

@@ -12,7 +12,8 @@ typedef struct entry {
 bool hdl_trie_has(const hdl_tokenizer *tokenizer, int32_t token) {
     const hdl_token_type type = hdl_token_type_of(tokenizer, token);
     const uint64_t bytes = hdl_token_text(tokenizer, token).count;
-    return (type == HDL_TOKEN_NORMAL || type == HDL_TOKEN_USER || type == HDL_TOKEN_BYTE) && bytes > 0 && bytes <= HDL_TRIE_DEPTH;
+    return (type == HDL_TOKEN_NORMAL || type == HDL_TOKEN_USER || type == HDL_TOKEN_BYTE) && bytes > 0 &&
+           bytes <= HDL_TRIE_DEPTH;
 }
 
 static int compare(const void *left, const void *right) {
@@ -51,7 +52,8 @@ static void fill(hdl_trie *trie, const entry *entries, uint32_t count) {
 /* ---- what can be spelled ---- */
 
 static bool spell(hdl_trie *trie, uint32_t low, uint32_t high) {
-    if (!hdl_grow(&trie->allocator, &trie->spelled, &trie->spelled_room, trie->spelled_count + 1, sizeof *trie->spelled))
+    if (!hdl_grow(&trie->allocator, &trie->spelled, &trie->spelled_room, trie->spelled_count + 1,
+                  sizeof *trie->spelled))
         return false;
     trie->spelled[trie->spelled_count++] = (hdl_range){ low, high };
     return true;
@@ -122,8 +124,8 @@ static bool make(hdl_trie *trie, const hdl_tokenizer *tokenizer, entry *entries)
     return find_spelled(trie, entries, count);
 }
 
-hd_status hdl_trie_create(const hd_allocator *allocator, const hdl_tokenizer *tokenizer, uint32_t tokens, hdl_trie **out,
-                          hd_error *error) {
+hd_status hdl_trie_create(const hd_allocator *allocator, const hdl_tokenizer *tokenizer, uint32_t tokens,
+                          hdl_trie **out, hd_error *error) {
     *out = NULL;
     hdl_trie *trie = hdl_alloc(allocator, sizeof *trie);
     entry *entries = hdl_alloc(allocator, tokens * sizeof *entries);

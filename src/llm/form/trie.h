@@ -1,4 +1,5 @@
-/* trie.h: the tokens of a vocabulary by their bytes, so that what begins alike is looked at once. Read-only once made. */
+/* trie.h: the tokens of a vocabulary by their bytes, so that what begins alike is looked at once. Read-only once
+ * made. */
 #ifndef HDL_TRIE_H
 #define HDL_TRIE_H
 
@@ -24,14 +25,15 @@ typedef struct hdl_trie {
     uint32_t       tokens;
     bool           spells_all; /* every character can be said */
     bool           ends_inside; /* whatever character a token begins can be ended by others */
-    hdl_range     *spelled;    /* where spells_all is false: the characters that can be said, by themselves or byte by byte */
+    /* where spells_all is false: the characters that can be said, by themselves or byte by byte */
+    hdl_range     *spelled;
     uint32_t       spelled_count;
     size_t         spelled_room;
 } hdl_trie;
 
 /* Of the first `tokens` tokens those that stand for text. Statuses: OUT_OF_HOST_MEMORY. */
-hd_status hdl_trie_create(const hd_allocator *allocator, const hdl_tokenizer *tokenizer, uint32_t tokens, hdl_trie **out_trie,
-                          hd_error *error);
+hd_status hdl_trie_create(const hd_allocator *allocator, const hdl_tokenizer *tokenizer, uint32_t tokens,
+                          hdl_trie **out_trie, hd_error *error);
 void hdl_trie_destroy(hdl_trie *trie);
 /* Does the token stand for text that is in the trie? */
 bool hdl_trie_has(const hdl_tokenizer *tokenizer, int32_t token);
