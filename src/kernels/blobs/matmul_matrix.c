@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 38eaffeb33e15403. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 8231ce871752b0f6. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -13723,4 +13723,4 @@ static const uint32_t words[] = {
 0x000006ff,0x000022a8,0x000022a7,0x00000725,0x000200f9,0x000022a6,0x000200f8,0x000022ab,
 0x000200f9,0x00000b1d,0x000200f8,0x00000b1d,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x38eaffeb33e15403), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x8231ce871752b0f6), NULL };
