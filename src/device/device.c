@@ -48,7 +48,7 @@ hd_status hdi_device_open(const hdi_host *host, const hdi_backend *backend, cons
 /* Takes out one object whose submission is done (or, at the end, any). Called with the lock held. */
 static bool free_due(hd_device *device, bool any, hdi_deferred_free *out_deferred) {
     for (uint32_t i = 0; i < device->deferred_count; i++)
-        if (any || device->deferred_frees[i].ticket <= device->done_ticket) {
+        if (any || device->lost || device->deferred_frees[i].ticket <= device->done_ticket) {
             *out_deferred = device->deferred_frees[i];
             device->deferred_frees[i] = device->deferred_frees[--device->deferred_count];
             return true;
@@ -63,15 +63,12 @@ static void settle(hd_device *device) {
 
 static void end_freed(hd_device *device, bool any) {
     hdi_deferred_free deferred;
-    hdi_mutex_lock(&device->lock);
-    any |= device->lost && device->deferred_count > 0;
-    hdi_mutex_unlock(&device->lock);
-    if (any) settle(device);
     for (;;) {
         hdi_mutex_lock(&device->lock);
-        bool found = free_due(device, any, &deferred);
+        const bool found = free_due(device, any, &deferred), done = found && deferred.ticket <= device->done_ticket;
         hdi_mutex_unlock(&device->lock);
         if (!found) return;
+        if (!done) settle(device);
         deferred.end(deferred.object);
     }
 }

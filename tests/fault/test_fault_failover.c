@@ -1,6 +1,5 @@
-/* test_fault_failover.c: a device is lost at every driver call in turn, in the middle of a chain of runs with a state.
- * The
- * plan goes on on the CPU, and every output has the bits of an undisturbed run: a loss costs time, not work. */
+/* test_fault_failover.c: a device is lost at one driver call after the other, in the middle of a chain of runs with a
+ * state. The plan goes on on the CPU, and every output has the bits of an undisturbed run: a loss costs time, not work. */
 #include "device/vulkan/vk.h"
 #include "sweep.h"
 #include <heddle.h>

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <time.h>
 #include <cmocka.h>
+#include "sweep.h"
 #ifdef HEDDLE_VULKAN
 #include "device/vulkan/vk.h"
-#include "sweep.h"
 #endif
 
 enum { ANSWER = 3 };

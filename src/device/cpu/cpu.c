@@ -308,7 +308,8 @@ static void run_job(hdi_backend_device *device, const cpu_job *job, cpu_profile 
                                  slot_pointer(job, cmd->as.copy.from), cmd->as.copy.to.bytes);
             break;
         case HDI_CMD_FILL:
-            run_fill(slot_pointer(job, cmd->as.fill.to), cmd->as.fill.to.bytes, cmd->as.fill.value); break;
+            run_fill(slot_pointer(job, cmd->as.fill.to), cmd->as.fill.to.bytes, cmd->as.fill.value);
+            break;
         case HDI_CMD_BARRIER: break;
         case HDI_CMD_MARK:
             if (!profile) break;
@@ -696,8 +697,8 @@ static bool available(hdi_backend_device *device, uint64_t *out_bytes) {
 }
 
 const hdi_backend hdi_backend_cpu = {
-    HDI_BACKEND_VERSION, sizeof(hdi_backend), "cpu", probe, device_open, device_close, device_alloc, device_free,
-    device_map,
-    kernel_load, kernel_free, device_submit, forget, device_poll, device_wait, device_profile, native, trim, NULL, NULL,
-    available, wait_idle
+    .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "cpu", .probe = probe, .open = device_open,
+    .close = device_close, .alloc = device_alloc, .free = device_free, .map = device_map, .kernel_load = kernel_load,
+    .kernel_free = kernel_free, .submit = device_submit, .forget = forget, .poll = device_poll, .wait = device_wait,
+    .profile = device_profile, .native = native, .trim = trim, .available = available, .settle = wait_idle,
 };

@@ -38,8 +38,8 @@ static void probe(const hdi_host *host, hdi_probe *out_probe) {
         .memory_bytes = UINT64_C(1) << 40, .host_bytes = UINT64_C(1) << 40, .max_allocation_bytes = UINT64_C(1) << 40,
         .max_binding_bytes = UINT32_MAX, .binding_align = 256, .max_bindings = HDI_MAX_BINDINGS, .max_push_bytes = 128,
         .max_workgroup = 1024, .max_workgroup_x = 1024, .max_groups_x = INT32_MAX, .max_groups_y = 65535,
-        .max_groups_z = 65535,
-        .shared_bytes = 32768, .subgroup = 32, .dispatch_base = 1, .unified_memory = 1, .host_visible = 1 };
+        .max_groups_z = 65535, .shared_bytes = 32768, .subgroup = 32, .dispatch_base = 1, .unified_memory = 1,
+        .host_visible = 1 };
     snprintf(found->caps.name, sizeof found->caps.name, "null");
 }
 
@@ -176,7 +176,8 @@ static void *native(hdi_backend_device *device) {
 static void trim(hdi_backend_device *device) { (void)device; }
 
 const hdi_backend hdi_backend_null = {
-    HDI_BACKEND_VERSION, sizeof(hdi_backend), "null", probe, device_open, device_close, device_alloc, device_free,
-    device_map,
-    kernel_load, kernel_free, submit, forget, poll, wait_done, profile, native, trim, NULL, NULL, NULL, NULL
+    .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "null", .probe = probe, .open = device_open,
+    .close = device_close, .alloc = device_alloc, .free = device_free, .map = device_map, .kernel_load = kernel_load,
+    .kernel_free = kernel_free, .submit = submit, .forget = forget, .poll = poll, .wait = wait_done, .profile = profile,
+    .native = native, .trim = trim,
 };
