@@ -93,12 +93,10 @@ static void write_remark(const bench_set *set, const bench_row *row, text *to) {
 
 static const column columns[] = {
     { "machine", false, true, write_machine }, { "operation", false, true, write_op },
-    { "counted", false, true, write_counted },
-    { "size", false, false, write_size }, { "elements", true, false, write_elements },
-    { "submissions", true, false, write_submissions },
+    { "counted", false, true, write_counted }, { "size", false, false, write_size },
+    { "elements", true, false, write_elements }, { "submissions", true, false, write_submissions },
     { "device", false, false, write_device }, { "median, ns", true, false, write_median_ns },
-    { "min", true, false, write_min_ns },
-    { "P90", true, false, write_p90_ns }, { "max", true, false, write_max_ns },
+    { "min", true, false, write_min_ns }, { "P90", true, false, write_p90_ns }, { "max", true, false, write_max_ns },
     { "first run", true, false, write_first_ns }, { "samples", true, false, write_samples },
     { "tokens/s", true, false, write_tokens }, { "GFLOP/s", true, false, write_gflops },
     { "GB/s", true, false, write_gbytes }, { "of the roof", true, false, write_of_roof },

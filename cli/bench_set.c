@@ -126,8 +126,7 @@ static int check_row(const cli_command *command, const char *path, const bench_r
     const table_row *cells = row->cells;
     const struct { const char *name; double value; } sizes[] = {
         { "elements", cells->elements }, { "bytes", cells->bytes }, { "flops", cells->flops },
-        { "samples", cells->samples },
-        { "first_ns", cells->first_ns }, { "peak_flops_per_s", cells->peak_flops_per_s },
+        { "samples", cells->samples }, { "first_ns", cells->first_ns }, { "peak_flops_per_s", cells->peak_flops_per_s },
         { "peak_bytes_per_s", cells->peak_bytes_per_s },
     };
     if (!(cells->median_ns > 0))

@@ -101,8 +101,6 @@ void bench_summary_write(const bench_set *set, text *to) {
             contest = contest || set->rows[end].fastest || set->rows[end].tied;
         if (contest) write_chapter(set, at, end, to);
     }
-    text_add(
-        to,
-        "\nA device overtakes the CPU at the first size from which on it wins at least 90%% of the sizes. A tie: the "
-        "next one takes no more than 5%% longer.\n");
+    text_add(to, "\nA device overtakes the CPU at the first size from which on it wins at least 90%% of the sizes. "
+                 "A tie: the next one takes no more than 5%% longer.\n");
 }

@@ -32,10 +32,12 @@ typedef struct panel {
 static void add_marker(text *to, unsigned style, double x, double y, double r) {
     switch ((style + style / CHART_COLOURS) % 4) {
     case 0: text_add(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"/>", x, y, r); break;
-    case 1: text_add(to, "<path d=\"M%.1f %.1fh%.1fv%.1fh%.1fz\"/>", x - 0.9 * r, y - 0.9 * r, 1.8 * r, 1.8 * r,
-                     -1.8 * r); break;
-    case 2: text_add(to, "<path d=\"M%.1f %.1fl%.1f %.1fh%.1fz\"/>", x, y - 1.25 * r, 1.2 * r, 2.1 * r, -2.4 * r);
-    break;
+    case 1:
+        text_add(to, "<path d=\"M%.1f %.1fh%.1fv%.1fh%.1fz\"/>", x - 0.9 * r, y - 0.9 * r, 1.8 * r, 1.8 * r, -1.8 * r);
+        break;
+    case 2:
+        text_add(to, "<path d=\"M%.1f %.1fl%.1f %.1fh%.1fz\"/>", x, y - 1.25 * r, 1.2 * r, 2.1 * r, -2.4 * r);
+        break;
     default:
         text_add(to, "<path d=\"M%.1f %.1fl%.1f %.1fl%.1f %.1fl%.1f %.1fz\"/>", x, y - 1.3 * r, 1.3 * r, 1.3 * r,
                  -1.3 * r, 1.3 * r, -1.3 * r, -1.3 * r);

@@ -124,9 +124,8 @@ static int answer(chat *c) {
 /* After an answer: what there is to tell. */
 static int end_turn(chat *c) {
     if (c->answer.made.stop == HD_STOP_CONTEXT)
-        cli_note(
-                "heddle: the context of %u tokens is full; /clear begins a new conversation, --context gives more "
-                "room\n", (unsigned)c->llm.desc.context);
+        cli_note("heddle: the context of %u tokens is full; /clear begins a new conversation, --context gives more "
+                 "room\n", (unsigned)c->llm.desc.context);
     if (c->interactive) cli_note("\n");
     return CLI_OK;
 }

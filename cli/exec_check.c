@@ -12,8 +12,7 @@ bool exec_random(const char *text, uint64_t seed, npy_array *out_array) {
     if (!cli_read_tensor(text, &dtype, &shape) || (dtype != HD_F32 && dtype != HD_I32 && dtype != HD_U8)) return false;
     const uint64_t bytes = hd_tensor_bytes(dtype, shape), step = dtype == HD_U8 ? 1 : 4;
     *out_array = (npy_array){ .kind = dtype == HD_F32 ? 'f' : dtype == HD_I32 ? 'i' : 'u', .item_bytes = (uint32_t)step,
-                              .shape = shape,
-                              .bytes = bytes, .data = malloc((size_t)bytes) };
+                              .shape = shape, .bytes = bytes, .data = malloc((size_t)bytes) };
     if (!out_array->data) return false;
     seed = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
     for (uint64_t at = 0; at < bytes; at += step) {

@@ -70,8 +70,8 @@ int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
                  "them may be poor\n",
                  (unsigned)context, (unsigned)llm->info.context);
     llm->desc = (hd_session_desc){ .device = llm->cli.device, .context = (uint32_t)context, .math = math,
-                                   .memory_bytes = memory,
-                                   .stream = cli_get(args, "--stream") != NULL, .progress_user = llm };
+                                   .memory_bytes = memory, .stream = cli_get(args, "--stream") != NULL,
+                                   .progress_user = llm };
     if (layers != UINT32_MAX)
         llm->desc.device_layers = layers == 0 ? -1 : layers > llm->info.layers ? (int)llm->info.layers : (int)layers;
     llm->desc.progress = draw_progress;

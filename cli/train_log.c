@@ -111,9 +111,9 @@ static void draw(const train_log *log, text *to) {
         }
     if (counts[0] == 0) return;
     chart_draw(&(chart){ .title = "loss by step", .x_title = "step", .y_title = "loss", .x_unit = CHART_COUNT,
-                         .y_unit = CHART_COUNT,
-                         .x_least = trained[0].x, .x_most = trained[counts[0] - 1].x, .y_least = least, .y_most = most,
-                         .lines = lines, .line_count = counts[1] ? 2 : 1, .describe = describe }, to);
+                         .y_unit = CHART_COUNT, .x_least = trained[0].x, .x_most = trained[counts[0] - 1].x,
+                         .y_least = least, .y_most = most, .lines = lines, .line_count = counts[1] ? 2 : 1,
+                         .describe = describe }, to);
 }
 
 static void write_page(const train_log *log, text *to) {

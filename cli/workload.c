@@ -215,8 +215,7 @@ static hd_status bind(workload_job *job) {
     for (size_t i = 0; i < hd_program_port_count(job->program) && !status; i++) {
         const hd_port port = hd_program_port(job->program, i);
         const hd_buffer_desc desc = { .bytes = hd_tensor_bytes(port.dtype, port.shape),
-                                      .label = port.name,
-                                      .memory = job->data->ports[i] };
+                                      .label = port.name, .memory = job->data->ports[i] };
         status = hd_buffer_create(job->device, &desc, &job->buffers[i]);
         if (!status) status = hd_plan_bind(job->plan, port.name, job->buffers[i], 0);
     }

@@ -22,8 +22,8 @@ static bool path_of(const hdi_cache *cache, uint64_t key, char *out_path, size_t
 }
 
 static cache_head head_of(const hdi_cache *cache, uint64_t key, const void *bytes, size_t count) {
-    return (
-        cache_head){ CACHE_MAGIC, CACHE_VERSION, key, cache->identity, count, hdi_hash(HDI_HASH_START, bytes, count) };
+    const uint64_t hash = hdi_hash(HDI_HASH_START, bytes, count);
+    return (cache_head){ CACHE_MAGIC, CACHE_VERSION, key, cache->identity, count, hash };
 }
 
 void *hdi_cache_read(const hdi_cache *cache, uint64_t key, size_t *out_bytes) {

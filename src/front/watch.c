@@ -37,9 +37,8 @@ static hd_status tell(const hd_program *program, hd_value value, hdi_watched tol
         "v%u, %s %s%s%s%s%s, is the first to hold a NaN or an infinity that its operands do not: %d NaN and %d "
         "infinities of %llu "
         "elements, the first at %s; look at what it is made of", value, op, hd_dtype_name(node->dtype),
-        hdi_shape_text(node->shape, shape),
-        name ? " \"" : "", name ? name : "", name ? "\"" : "", told.nan, told.not_finite - told.nan,
-        (unsigned long long)hd_shape_elements(node->shape), place);
+        hdi_shape_text(node->shape, shape), name ? " \"" : "", name ? name : "", name ? "\"" : "", told.nan,
+        told.not_finite - told.nan, (unsigned long long)hd_shape_elements(node->shape), place);
     if (error && error->status == status) snprintf(error->op, sizeof error->op, "%s", op);
     return status;
 }

@@ -159,7 +159,8 @@ bool hdl_equal(hdl_chat_run *run, hdl_value a, hdl_value b) {
     case HDL_IS_TEXT: same = hdl_text_same(run, a.as.text, b.as.text); break;
     case HDL_IS_LIST: case HDL_IS_TUPLE:
     case HDL_IS_RANGE:
-        same = a.as.list->count == b.as.list->count && same_items(run, a.as.list, b.as.list) == a.as.list->count; break;
+        same = a.as.list->count == b.as.list->count && same_items(run, a.as.list, b.as.list) == a.as.list->count;
+        break;
     case HDL_IS_MAP: same = equal_maps(run, a.as.map, b.as.map); break;
     case HDL_IS_VIEW:
     case HDL_IS_METHOD: hdl_chat_unsupported(run, run->at, "comparing", hdl_text(hdl_kind_name(a))); break;

@@ -186,8 +186,7 @@ static hd_status divide(const hd_model *model, hdl_layout *layout, hd_device *cp
 static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_device *device, hdl_layout *out) {
     const uint32_t made_for = model->figures.context, layers = model->figures.layers;
     *out = (hdl_layout){ .context = desc->context ? desc->context : made_for < DEFAULT_CONTEXT ? made_for
-                         : DEFAULT_CONTEXT,
-                         .sequences = desc->sequences ? desc->sequences : 1, .chunk = DEFAULT_CHUNK,
+                         : DEFAULT_CONTEXT, .sequences = desc->sequences ? desc->sequences : 1, .chunk = DEFAULT_CHUNK,
                          .math = desc->math };
     if (out->context > 1u << 24 || out->sequences > HDL_MOST_SEQUENCES)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a session has at most 2^24 tokens and 256 sequences");

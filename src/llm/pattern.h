@@ -1,7 +1,7 @@
 /* pattern.h: the regular expressions that byte-level vocabularies cut text by, in the part of their language that those
  * use: characters and classes ([...], \p{Lu}, \s, \S), ? * + {n} {m,n} behind one, alternatives, (?:...) and (?:...)?,
- * (?=...),
- * (?!...), $ at the end of the part, and (?<!...) of one class. As in Perl the first alternative that leads to a match
+ * (?=...), * (?!...), $ at the end of the part,
+ and (?<!...) of one class. As in Perl the first alternative that leads to a match
  * counts, and the longest run that does. A byte that is not UTF-8 is a character, U+FFFD. Patterns are the library's
  * own, never a file's. */
 #ifndef HDL_PATTERN_H

@@ -66,7 +66,8 @@ static void print_attr(hdi_text *out, const hdi_node *node, const hdi_attr *attr
         break;
     case HDI_ATTR_NAME: break; /* print_node writes it */
     case HDI_ATTR_KERNEL:
-        hdi_text_add(out, " %s=%016llx", attr->name, (unsigned long long)a->custom->kernel_hash); break;
+        hdi_text_add(out, " %s=%016llx", attr->name, (unsigned long long)a->custom->kernel_hash);
+        break;
     case HDI_ATTR_PUSH: print_push(out, a->custom); break;
     case HDI_ATTR_BINDINGS: print_bindings(out, a->custom); break;
     case HDI_ATTR_GROUPS:

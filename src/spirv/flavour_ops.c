@@ -290,7 +290,8 @@ static uint32_t product(hdi_flavour *w, uint32_t opcode, uint32_t type_def, cons
                                         column(w, a_type, a, i), b);
             break;
         case SpvOpVectorTimesMatrix:
-            parts[i] = HDI_FLAVOUR_MAKE(w, SpvOpDot, scalar, a, column(w, b_type, b, i)); break;
+            parts[i] = HDI_FLAVOUR_MAKE(w, SpvOpDot, scalar, a, column(w, b_type, b, i));
+            break;
         case SpvOpMatrixTimesMatrix:
             parts[i] = times_vector(w, a_type, a, hdi_spirv_type_at(w->m, b_type->element), column(w, b_type, b, i));
             break;

@@ -212,7 +212,8 @@ static void ballot(const meeting *at, uint32_t opcode, uint64_t *out) {
             mask & (at->lane == 0 && at->words[4] == SpvGroupOperationExclusiveScan ? 0 : upto) & whole);
         break;
     case SpvOpGroupNonUniformBallotFindLSB:
-        *out = mask & whole ? (uint64_t)__builtin_ctzll(mask & whole) : UINT32_MAX; break;
+        *out = mask & whole ? (uint64_t)__builtin_ctzll(mask & whole) : UINT32_MAX;
+        break;
     default: *out = mask & whole ? 63u - (uint64_t)__builtin_clzll(mask & whole) : UINT32_MAX; break;
     }
 }

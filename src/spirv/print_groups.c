@@ -83,8 +83,7 @@ static bool put_sum_of_lanes(hdi_spirv_printer *p, const uint32_t *words, const 
     size_t at = 0;
     const char *scalar = kind == 'f' ? "f32" : kind == 'i' ? "i32" : "u32";
     const char *pieces[] = { kind == 'f' ? "sg_" : type->kind == 'b' ? "0u != sg_" : "($T)sg_", ways[words[4]], "(",
-                             name, ", ", scalar,
-                             kind == 'f' ? ", $0" : kind == 'i' ? ", (i32)@0" : ", (u32)$0",
+                             name, ", ", scalar, kind == 'f' ? ", $0" : kind == 'i' ? ", (i32)@0" : ", (u32)$0",
                              operands[1] ? ", $1)" : ")" };
     for (size_t i = 0; i < HDI_COUNT(pieces); i++) {
         size_t length = strlen(pieces[i]);

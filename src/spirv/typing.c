@@ -158,7 +158,8 @@ static bool composite(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint3
     case SpvOpVectorShuffle: return shuffle(m, inst, result, words, count);
     case SpvOpCompositeExtract: fits = first && count > 1 && follow(m, first, words + 1, count - 1) == result; break;
     case SpvOpCompositeInsert:
-        fits = first && count > 2 && second == result && follow(m, second, words + 2, count - 2) == first; break;
+        fits = first && count > 2 && second == result && follow(m, second, words + 2, count - 2) == first;
+        break;
     case SpvOpVectorExtractDynamic:
         fits = hdi_spirv_is_vector(first_type) && first_type->element == result && is_int_scalar(second_type);
         break;

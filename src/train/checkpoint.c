@@ -23,13 +23,10 @@ static const field fields[] = {
     FIELD("layers", U32, model.layers), FIELD("width", U32, model.width), FIELD("heads", U32, model.heads),
     FIELD("context", U32, model.context), FIELD("vocabulary", U32, model.vocabulary), FIELD("batch", U32, batch),
     FIELD("micro_batch", U32, micro_batch), FIELD("length", U32, length), FIELD("seed", U64, seed),
-    FIELD("rate", F64, schedule.rate),
-    FIELD("least_rate", F64, schedule.least), FIELD("warmup", U64, schedule.warmup),
-    FIELD("decay_steps", U64, schedule.steps),
-    FIELD("decay", DECAY, schedule.decay), FIELD("beta1", F64, adamw.beta1), FIELD("beta2", F64, adamw.beta2),
-    FIELD("eps", F64, adamw.eps),
-    FIELD("weight_decay", F64, weight_decay), FIELD("clip", F32, clip), FIELD("dropout", F32, dropout),
-    FIELD("math", MATH, math), FIELD("data", U64, data),
+    FIELD("rate", F64, schedule.rate), FIELD("least_rate", F64, schedule.least), FIELD("warmup", U64, schedule.warmup),
+    FIELD("decay_steps", U64, schedule.steps), FIELD("decay", DECAY, schedule.decay), FIELD("beta1", F64, adamw.beta1),
+    FIELD("beta2", F64, adamw.beta2), FIELD("eps", F64, adamw.eps), FIELD("weight_decay", F64, weight_decay),
+    FIELD("clip", F32, clip), FIELD("dropout", F32, dropout), FIELD("math", MATH, math), FIELD("data", U64, data),
 };
 static const field lora_fields[] = {
     FIELD("rank", U32, lora.rank), FIELD("alpha", F32, lora.alpha), FIELD("targets", TARGETS, lora.targets),

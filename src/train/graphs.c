@@ -45,9 +45,8 @@ static hd_status begin(hd_trainer *trainer, uint32_t batch, draft *out) {
 
 static void end(draft *d) {
     hd_program_destroy(d->graph.program);
-    hd_value *const of_weights[] = { d->weights, d->others, d->sums }, *const of_sequences[] = { d->losses,
-                                                                                                 d->gradients,
-                                                                                                 d->graph.room };
+    hd_value *const of_weights[] = { d->weights, d->others, d->sums };
+    hd_value *const of_sequences[] = { d->losses, d->gradients, d->graph.room };
     for (size_t i = 0; i < HDT_COUNT(of_weights); i++) free_values(d->trainer, of_weights[i], d->trainer->layout.count);
     for (size_t i = 0; i < HDT_COUNT(of_sequences); i++)
         free_values(d->trainer, of_sequences[i], d->trainer->desc.batch);

@@ -30,14 +30,13 @@ static void fill_caps(const hdcu_facts *facts, uint64_t memory, hdi_caps *caps) 
         .memory_bytes = memory, .host_bytes = host, .max_allocation_bytes = memory, .max_binding_bytes = memory,
             .binding_align = 64,
         .max_bindings = HDI_MAX_BINDINGS, .max_push_bytes = HDI_MAX_PUSH_WORDS * 4,
-        .max_workgroup = value(facts, HDCU_MOST_THREADS),
-        .max_workgroup_x = value(facts, HDCU_MOST_BLOCK_X), .max_groups_x = value(facts, HDCU_MOST_GRID_X),
-        .max_groups_y = value(facts, HDCU_MOST_GRID_Y), .max_groups_z = value(facts, HDCU_MOST_GRID_Z),
-        .shared_bytes = value(facts, HDCU_SHARED_BYTES), .subgroup = value(facts, HDCU_WARP),
-        .subgroup_arithmetic = 1, .subgroup_shuffle = 1,
+        .max_workgroup = value(facts, HDCU_MOST_THREADS), .max_workgroup_x = value(facts, HDCU_MOST_BLOCK_X),
+        .max_groups_x = value(facts, HDCU_MOST_GRID_X), .max_groups_y = value(facts, HDCU_MOST_GRID_Y),
+        .max_groups_z = value(facts, HDCU_MOST_GRID_Z), .shared_bytes = value(facts, HDCU_SHARED_BYTES),
+        .subgroup = value(facts, HDCU_WARP), .subgroup_arithmetic = 1, .subgroup_shuffle = 1,
         .f16_storage = 1, .u8_storage = 1, .f16_arithmetic = 1, .i8_arithmetic = 1, .memory_model = 1, .timestamps = 1,
-        .dispatch_base = 1,
-        .host_visible = facts->values[HDCU_INTEGRATED] != 0, .compute_units = value(facts, HDCU_UNITS) };
+        .dispatch_base = 1, .host_visible = facts->values[HDCU_INTEGRATED] != 0,
+        .compute_units = value(facts, HDCU_UNITS) };
     /* Kilohertz; a lane adds and multiplies at once, memory moves twice a clock. */
     caps->gflops =
         HDI_MAX(caps->compute_units * LANES_A_UNIT * 2 * value(facts, HDCU_CLOCK_KHZ) / 1000000, UINT64_C(100));

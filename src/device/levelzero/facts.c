@@ -76,8 +76,7 @@ static void fill_caps(const hdze_facts *facts, const answers *a, hdi_caps *caps)
         .timestamps = facts->ticks_a_second != 0, .dispatch_base = 1,
         .compute_units = (uint64_t)a->device.numSlices * a->device.numSubslicesPerSlice,
         .gflops = HDI_MAX(lanes * 2 * a->device.coreClockRate / 1000, UINT64_C(100)),
-        .gbytes_s = facts->shares ? 50 : 400,
-        .software = a->device.type == ZE_DEVICE_TYPE_CPU, .unproven = 1 };
+        .gbytes_s = facts->shares ? 50 : 400, .software = a->device.type == ZE_DEVICE_TYPE_CPU, .unproven = 1 };
     snprintf(caps->name, sizeof caps->name, "%.127s", a->device.name);
 }
 

@@ -76,10 +76,8 @@ static void trim(hdi_backend_device *device) { (void)device; }
 
 const hdi_backend hdi_backend_levelzero = {
     .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "levelzero", .probe = hdze_probe,
-    .open = device_open,
-    .close = device_close, .alloc = hdze_alloc, .free = hdi_inflight_free_memory, .map = map,
-    .kernel_load = hdze_kernel_load,
-    .kernel_free = hdi_inflight_free_kernel, .submit = hdze_submit, .forget = hdi_recording_forget, .poll = hdze_poll,
-    .wait = hdze_wait,
-    .profile = hdze_profile, .native = native, .trim = trim,
+    .open = device_open, .close = device_close, .alloc = hdze_alloc, .free = hdi_inflight_free_memory, .map = map,
+    .kernel_load = hdze_kernel_load, .kernel_free = hdi_inflight_free_kernel, .submit = hdze_submit,
+    .forget = hdi_recording_forget, .poll = hdze_poll, .wait = hdze_wait, .profile = hdze_profile, .native = native,
+    .trim = trim,
 };

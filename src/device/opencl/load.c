@@ -187,12 +187,10 @@ static bool describe(const hdcl_cl *cl, const hdcl_facts *facts, hdi_found *out_
         .max_allocation_bytes = number(&q, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8),
         .binding_align = 64, .max_bindings = HDI_MAX_BINDINGS, .max_push_bytes = HDI_MAX_PUSH_WORDS * 4,
         .max_workgroup = number(&q, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t)), .max_workgroup_x = sizes[0],
-        .max_groups_x = INT32_MAX,
-        .max_groups_y = UINT16_MAX, .max_groups_z = UINT16_MAX, .shared_bytes = number(&q, CL_DEVICE_LOCAL_MEM_SIZE, 8),
-        .f16_storage = 1,
-        .u8_storage = 1, .i8_arithmetic = 1, .unified_memory = facts->shares, .host_visible = facts->shares,
-        .timestamps = 1, .dispatch_base = 1, .compute_units = units,
-        .gflops = software ? 8 * units : HDI_MAX(units * mhz * 128 / 1000, UINT64_C(100)),
+        .max_groups_x = INT32_MAX, .max_groups_y = UINT16_MAX, .max_groups_z = UINT16_MAX,
+        .shared_bytes = number(&q, CL_DEVICE_LOCAL_MEM_SIZE, 8), .f16_storage = 1, .u8_storage = 1, .i8_arithmetic = 1,
+        .unified_memory = facts->shares, .host_visible = facts->shares, .timestamps = 1, .dispatch_base = 1,
+        .compute_units = units, .gflops = software ? 8 * units : HDI_MAX(units * mhz * 128 / 1000, UINT64_C(100)),
         .gbytes_s = software ? 10 : 100, .software = software };
     out_found->caps.max_binding_bytes = out_found->caps.max_allocation_bytes;
     snprintf(out_found->caps.name, sizeof out_found->caps.name, "%s", info->name);

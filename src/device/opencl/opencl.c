@@ -57,10 +57,8 @@ static void trim(hdi_backend_device *device) { (void)device; }
 
 const hdi_backend hdi_backend_opencl = {
     .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "opencl", .probe = hdcl_probe,
-    .open = device_open,
-    .close = device_close, .alloc = hdcl_alloc, .free = hdi_inflight_free_memory, .map = hdcl_map,
-    .kernel_load = hdcl_kernel_load,
-    .kernel_free = hdi_inflight_free_kernel, .submit = hdcl_submit, .forget = hdi_recording_forget, .poll = hdcl_poll,
-    .wait = hdcl_wait,
-    .profile = hdcl_profile, .native = native, .trim = trim,
+    .open = device_open, .close = device_close, .alloc = hdcl_alloc, .free = hdi_inflight_free_memory, .map = hdcl_map,
+    .kernel_load = hdcl_kernel_load, .kernel_free = hdi_inflight_free_kernel, .submit = hdcl_submit,
+    .forget = hdi_recording_forget, .poll = hdcl_poll, .wait = hdcl_wait, .profile = hdcl_profile, .native = native,
+    .trim = trim,
 };

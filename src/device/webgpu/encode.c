@@ -73,7 +73,8 @@ static bool encode_all(encoder *e) {
         const uint32_t *groups = cmd->as.dispatch.groups;
         switch (cmd->kind) {
         case HDI_CMD_DISPATCH:
-            fine = launch(e, e->submission->kernels[cmd->as.dispatch.kernel], groups[0], groups[1], groups[2]); break;
+            fine = launch(e, e->submission->kernels[cmd->as.dispatch.kernel], groups[0], groups[1], groups[2]);
+            break;
         case HDI_CMD_COPY:     fine = copy(e, cmd); break;
         case HDI_CMD_FILL:     fine = fill(e, cmd); break;
         case HDI_CMD_BARRIER:  break;

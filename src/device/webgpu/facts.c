@@ -16,12 +16,10 @@ static void fill_caps(const hdwg_facts *facts, const WGPUAdapterInfo *info, hdi_
         .binding_align = HDI_MAX(l->storage_align, 256u),
         .max_bindings = HDI_MIN(l->storage_buffers, (uint32_t)HDI_MAX_BINDINGS),
         .max_push_bytes = HDI_MAX_PUSH_WORDS * 4, .max_workgroup = l->workgroup_invocations,
-        .max_workgroup_x = l->workgroup_x,
-        .max_groups_x = l->groups, .max_groups_y = l->groups, .max_groups_z = l->groups,
-        .shared_bytes = l->workgroup_bytes,
-        .timestamps = facts->has_timestamps, .dispatch_base = 1, .gflops = software ? 100 : 2000,
-        .gbytes_s = software ? 10 : 100,
-        .software = software, .unproven = 1 };
+        .max_workgroup_x = l->workgroup_x, .max_groups_x = l->groups, .max_groups_y = l->groups,
+        .max_groups_z = l->groups, .shared_bytes = l->workgroup_bytes, .timestamps = facts->has_timestamps,
+        .dispatch_base = 1, .gflops = software ? 100 : 2000, .gbytes_s = software ? 10 : 100, .software = software,
+        .unproven = 1 };
         /* known answers tell whether subnormals are kept and f32 is rounded to nearest: WGSL does not */
 }
 

@@ -96,10 +96,8 @@ static void trim(hdi_backend_device *device) { (void)device; }
 
 const hdi_backend hdi_backend_webgpu = {
     .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "webgpu", .probe = hdwg_probe,
-    .open = device_open,
-    .close = device_close, .alloc = hdwg_alloc, .free = hdi_inflight_free_memory, .map = map,
-    .kernel_load = hdwg_kernel_load,
-    .kernel_free = hdi_inflight_free_kernel, .submit = hdwg_submit, .forget = hdi_recording_forget, .poll = hdwg_poll,
-    .wait = hdwg_wait,
-    .profile = hdwg_profile, .native = native, .trim = trim,
+    .open = device_open, .close = device_close, .alloc = hdwg_alloc, .free = hdi_inflight_free_memory, .map = map,
+    .kernel_load = hdwg_kernel_load, .kernel_free = hdi_inflight_free_kernel, .submit = hdwg_submit,
+    .forget = hdi_recording_forget, .poll = hdwg_poll, .wait = hdwg_wait, .profile = hdwg_profile, .native = native,
+    .trim = trim,
 };

@@ -66,9 +66,8 @@ HDCPU_KERNEL(cumsum) {
     const uint32_t group = group_number(group_x, group_y), row = group / parts;
     if (row >= call->push[0]) return;
     const running r = { (form & HDI_CUMSUM_EXCLUSIVE) != 0, (form & HDI_CUMSUM_REVERSE) != 0,
-                        stage == HDI_CUMSUM_TOTALS,
-                        spec[HDI_CUMSUM_TYPE], spec[HDI_SPEC_OUT_TYPE], n, (uint64_t)row * n, call->bindings[0],
-                        call->bindings[2] };
+                        stage == HDI_CUMSUM_TOTALS, spec[HDI_CUMSUM_TYPE], spec[HDI_SPEC_OUT_TYPE], n,
+                        (uint64_t)row * n, call->bindings[0], call->bindings[2] };
     const uint32_t begin = group % parts * part, end = n - begin > part ? begin + part : n;
     uint32_t carry = stage == HDI_CUMSUM_BEHIND ? ((const uint32_t *)call->bindings[1])[group] : 0;
     if (r.type == HDI_TYPE_I32) carry = add_integers(&r, begin, end, carry);

@@ -36,15 +36,15 @@ static int64_t pieces(int64_t total, int64_t piece) {
 static int64_t round_up(int64_t x, int64_t unit) { return pieces(x, unit) * unit; }
 
 static lines rows_of_a(const hdcpu_sgemm *job) {
-    return (
-        lines){ job->a.data, job->a.type, job->a.row_stride, job->a.column_stride, NULL, NULL, job->blocking.kernels };
+    return (lines){ job->a.data, job->a.type, job->a.row_stride, job->a.column_stride, NULL, NULL,
+                    job->blocking.kernels };
 }
 
 static lines columns_of_b(const hdcpu_sgemm *job) {
     if (job->load_b)
         return (lines){ NULL, HD_F32, 0, 1, job->load_b, job->load_user, job->blocking.kernels };
-    return (
-        lines){ job->b.data, job->b.type, job->b.column_stride, job->b.row_stride, NULL, NULL, job->blocking.kernels };
+    return (lines){ job->b.data, job->b.type, job->b.column_stride, job->b.row_stride, NULL, NULL,
+                    job->blocking.kernels };
 }
 
 /* -------------------------------------------------------------------------------------------------------- plan */

@@ -262,8 +262,7 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
     const bool windowed = window > 0 && window < (uint64_t)S + T;
     attention a = { .request = request, .q = q, .k = k, .v = &operands[2], .past = &operands[3], .pages = pages,
                     .sinks = &operands[5], .has_past = has_past, .causal = request->attrs->ints[0] == 0, .B = B, .T = T,
-                    .S = S,
-                    .Hq = Hq, .Hkv = Hkv, .D = D, .N = paged ? hdi_rows_dim(k, 0) : 0, .page = page,
+                    .S = S, .Hq = Hq, .Hkv = Hkv, .D = D, .N = paged ? hdi_rows_dim(k, 0) : 0, .page = page,
                     .row_count = (uint64_t)T * (Hq / Hkv), .pairs = (uint64_t)B * Hkv,
                     .form = (cap > 0 ? HDI_ATTENTION_CAPPED : 0) | (windowed ? HDI_ATTENTION_WINDOWED : 0) |
                             (hdi_rows_has(request, 5) ? HDI_ATTENTION_SINKS : 0),

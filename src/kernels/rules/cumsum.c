@@ -31,9 +31,9 @@ static hd_status lower_rows(const hdi_request *request, const hdi_tensor *x, con
     const hdi_rows_launch middle = { .module = HDI_MODULE_CUMSUM, .inputs = { &totals, &totals }, .input_count = 2,
                                      .out = &before,
                                      .spec = { (uint32_t)computing, HDI_CUMSUM_WHOLE, HDI_CUMSUM_EXCLUSIVE },
-                                     .spec_count = 3,
-                                     .push = { (uint32_t)rows, (uint32_t)parts, 1, (uint32_t)parts }, .push_count = 4,
-                                     .groups = rows, .flops = rows * parts, .because = "what is before each part" };
+                                     .spec_count = 3, .push = { (uint32_t)rows, (uint32_t)parts, 1, (uint32_t)parts },
+                                     .push_count = 4, .groups = rows, .flops = rows * parts,
+                                     .because = "what is before each part" };
     status = hdi_rows_add(request, &middle, lowering, error);
     if (status) return status;
     launch.spec[1] = HDI_CUMSUM_BEHIND;

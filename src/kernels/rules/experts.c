@@ -23,8 +23,7 @@ hd_status hdi_lower_experts(const hdi_request *request, hdi_lowering *lowering, 
     const uint64_t read = HDI_MIN(pairs, E) * (hd_tensor_bytes(w->dtype, w->shape) / E);
     const hdi_rows_launch launch = {
         .module = HDI_MODULE_EXPERTS, .workgroup = workgroup, .inputs = { x, w, chosen }, .input_count = 3,
-        .out = &request->out,
-        .spec = { (uint32_t)x->dtype, (uint32_t)w->dtype, columns }, .spec_count = 3,
+        .out = &request->out, .spec = { (uint32_t)x->dtype, (uint32_t)w->dtype, columns }, .spec_count = 3,
         .push = { (uint32_t)pairs, x->shape.rank == 3 ? 1 : U, E, N, K }, .push_count = 5,
         .groups = E * hdi_divide_up(N, columns), .flops = 2 * elements * K, .scratch_bytes = 8 * K,
         .bytes = read + hd_tensor_bytes(x->dtype, x->shape) + hd_tensor_bytes(chosen->dtype, chosen->shape) +

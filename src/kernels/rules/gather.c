@@ -50,10 +50,8 @@ static hd_status lower_scatter(const hdi_request *request, const hdi_tensor *ope
                                      .input_count = 3,
                                      .out = &request->out,
                                      .spec = { scatter_code(request->op), (uint32_t)operands[0].dtype },
-                                     .spec_count = 2,
-                                     .push = { rows, (uint32_t)n, (uint32_t)count },
-                                     .push_count = 3,
-                                     .groups = rows * hdi_divide_up(n, workgroup),
+                                     .spec_count = 2, .push = { rows, (uint32_t)n, (uint32_t)count },
+                                     .push_count = 3, .groups = rows * hdi_divide_up(n, workgroup),
                                      .flops = count * (n + rows),
                                      .because = "each workgroup looks for its own row's updates: their order "
                                                 "is kept" };

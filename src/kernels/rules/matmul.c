@@ -204,8 +204,7 @@ static bool chain_of_parts(const product *p, uint32_t parts, uint32_t partial, h
     }
     for (uint32_t i = 0; i < adds; i++)
         out_chain->steps[i] = (hdi_step){ HDI_STEP_ADD, (uint8_t)(i ? HDI_CHAIN_INPUTS + i - 1 : 0), (uint8_t)(i + 1),
-                                          HDI_SOURCE_NONE,
-                                          i + 1 == adds ? p->type : HD_F32, 0 };
+                                          HDI_SOURCE_NONE, i + 1 == adds ? p->type : HD_F32, 0 };
     for (uint32_t i = adds; i < steps; i++) {
         hdi_step *step = &out_chain->steps[i];
         *step = behind->steps[i - adds];

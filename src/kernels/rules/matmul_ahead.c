@@ -101,8 +101,8 @@ hd_status hdi_product_floats_as_halves(const hdi_request *request, const hdi_ten
                                   hdi_tensor *out_halves, hd_error *error) {
     const float most = 65504;
     const hdi_chain chain = { .steps = { { HDI_STEP_CLIP, 0, HDI_SOURCE_NONE, HDI_SOURCE_NONE, HD_F16, 0 } },
-                              .step_count = 1,
-                              .inputs = { *from }, .input_count = 1, .attrs = { -most, most }, .attr_count = 2 };
+                              .step_count = 1, .inputs = { *from }, .input_count = 1, .attrs = { -most, most },
+                              .attr_count = 2 };
     const hd_status status = hdi_rows_temporary(lowering, HD_F16, from->shape, out_halves, error);
     if (status) return status;
     return hdi_rows_chain(request, &chain, out_halves, lowering, error);

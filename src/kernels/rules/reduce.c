@@ -75,8 +75,7 @@ hd_status hdi_lower_reduce(const hdi_request *request, hdi_lowering *lowering, h
     const uint64_t elements = outer * n * inner;
     const uint64_t part = picks && outer < request->caps->compute_units ? HDI_REDUCE_PICK_PART : HDI_REDUCE_PART;
     hdi_rows_launch launch = { .module = HDI_MODULE_REDUCE, .inputs = { x, &inputs[operands - 1] }, .input_count = 2,
-                               .out = &request->out,
-                               .spec = { op, (uint32_t)x->dtype, inner != 1, 0 }, .spec_count = 4,
+                               .out = &request->out, .spec = { op, (uint32_t)x->dtype, inner != 1, 0 }, .spec_count = 4,
                                .push = { (uint32_t)outer, (uint32_t)n, (uint32_t)inner, 1, (uint32_t)n,
                                          (uint32_t)part }, .push_count = 6,
                                .groups = outer, .flops = elements * operands, .because = "a workgroup for each row" };

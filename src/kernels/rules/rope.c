@@ -146,8 +146,7 @@ hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_
                   (uint32_t)(tokens / sequences), (uint32_t)rows, paged ? hdi_rows_dim(&request->out, 0) : 0 },
                   .push_count = 10,
         .groups = native ? tokens : tokens * H, .flops = (request->norm ? 10 : 6) * elements,
-        .scratch_bytes = 4 * (dims + 2 * D),
-        .because = native ? "a group for each token, whose angles serve all heads"
+        .scratch_bytes = 4 * (dims + 2 * D), .because = native ? "a group for each token, whose angles serve all heads"
         : "a workgroup for each head of each token" };
     return hdi_rows_add(request, &launch, lowering, error);
 }

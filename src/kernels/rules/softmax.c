@@ -7,11 +7,9 @@ static hd_status add(const hdi_request *request, uint32_t op, uint64_t n, const 
                      const hdi_tensor *out, hdi_lowering *lowering, hd_error *error) {
     const uint64_t elements = hd_shape_elements(inputs->shape);
     hdi_rows_launch launch = { .module = HDI_MODULE_SOFTMAX, .inputs = { &inputs[0], &inputs[1] }, .input_count = 2,
-                               .out = out,
-                               .spec = { op, (uint32_t)inputs->dtype }, .spec_count = 2,
+                               .out = out, .spec = { op, (uint32_t)inputs->dtype }, .spec_count = 2,
                                .push = { (uint32_t)(elements / n), (uint32_t)n }, .push_count = 2,
-                               .groups = elements / n,
-                               .flops = 8 * elements, .because = "a workgroup for each row" };
+                               .groups = elements / n, .flops = 8 * elements, .because = "a workgroup for each row" };
     hdi_rows_choose(request, HDI_CLASS_SOFTMAX, inputs, elements / n, n, lowering->offer, &launch);
     return hdi_rows_add(request, &launch, lowering, error);
 }

@@ -4,8 +4,8 @@
 
 static const hdl_tensor_row tensors[] = {
     HDL_LAYER_NORM("attn_norm", HIDDEN), HDL_OPTIONAL_LAYER_NORM("attn_norm_2", HIDDEN),
-    HDL_LINEAR("attn_qkv", QKV, HIDDEN, true),
-    HDL_TENSORS_OUT, HDL_TENSORS_UNGATED, HDL_BIAS_OUTSIDE, HDL_TENSORS_OUTSIDE,
+    HDL_LINEAR("attn_qkv", QKV, HIDDEN, true), HDL_TENSORS_OUT, HDL_TENSORS_UNGATED, HDL_BIAS_OUTSIDE,
+    HDL_TENSORS_OUTSIDE,
 };
 
 static void read(hdl_keys *k) { k->model->figures.parallel = true; }
