@@ -115,7 +115,8 @@ static void memory_is_told_by_label_and_kind(void **state) {
 }
 
 /* The figure of a device that computes in the machine's memory follows what the machine has left: a quarter of a GiB that is written to
- * is seen in it, within half of that for what else runs there. */
+ * is seen in it, within half of that for what else runs there. What else runs may take or give back more in that moment, so one try of
+ * ten suffices: a figure that does not follow shows in none. */
 static void what_is_left_follows_what_is_taken(void **state) {
     (void)state;
     const uint64_t bytes = UINT64_C(256) << 20;
@@ -125,15 +126,20 @@ static void what_is_left_follows_what_is_taken(void **state) {
         hd_context_destroy(context);
         skip();
     }
-    hd_buffer *buffer;
     char *data = malloc(bytes);
     assert_non_null(data);
     memset(data, 1, bytes);
-    assert_int_equal(hd_device_available(device, &before), HD_OK);
-    assert_int_equal(hd_buffer_create(device, &(hd_buffer_desc){ .bytes = bytes }, &buffer), HD_OK);
-    assert_int_equal(hd_buffer_write(buffer, 0, data, bytes), HD_OK);
-    assert_int_equal(hd_device_available(device, &with), HD_OK);
-    assert_true(with < before && before - with > bytes / 2 && before - with < 2 * bytes);
+    bool seen = false;
+    for (int attempt = 0; attempt < 10 && !seen; attempt++) {
+        hd_buffer *buffer;
+        assert_int_equal(hd_device_available(device, &before), HD_OK);
+        assert_int_equal(hd_buffer_create(device, &(hd_buffer_desc){ .bytes = bytes }, &buffer), HD_OK);
+        assert_int_equal(hd_buffer_write(buffer, 0, data, bytes), HD_OK);
+        assert_int_equal(hd_device_available(device, &with), HD_OK);
+        seen = with < before && before - with > bytes / 2 && before - with < 2 * bytes;
+        hd_buffer_destroy(buffer);
+    }
+    assert_true(seen);
     free(data);
     hd_context_destroy(context);
 }
