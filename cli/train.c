@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DATA_LIMIT = INT_MAX, BYTES = 256, SAMPLE_MOST = 4096 };
+enum { DATA_LIMIT = INT_MAX, BYTES = 256, SAMPLE_TOKENS = 200 };
 
 typedef struct job {
     const cli_args *args;
@@ -13,7 +13,6 @@ typedef struct job {
     hd_model       *tokenizer;     /* whose tokens the text becomes; NULL: it is bytes, or numbers */
     hd_token_data   data, held_out;
     char           *bytes, *held_out_bytes;
-    uint64_t        sample_tokens;
 } job;
 
 #define TEMPERATURE 0.8f /* of samples */
@@ -75,6 +74,21 @@ static uint32_t vocabulary_of(const job *j) {
     return j->data.token_bytes == 1 ? BYTES : 65536;
 }
 
+/* "adamw", "muon" or "muon=RATE". */
+static bool read_optimizer(job *j) {
+    const char *how = cli_get(j->args, "--optimizer"), *rate = how ? strchr(how, '=') : NULL;
+    hd_trainer_desc *desc = &j->run.desc;
+    char *end = NULL;
+    if (!how || strcmp(how, "adamw") == 0) return true;
+    desc->optimizer = HD_OPTIMIZER_MUON;
+    if (strcmp(how, "muon") == 0) return true;
+    if (rate) desc->muon_rate = strtod(rate + 1, &end);
+    if (strncmp(how, "muon=", 5) == 0 && end != rate + 1 && *end == 0 && desc->muon_rate > 0 && desc->muon_rate < 1000)
+        return true;
+    cli_usage(j->args->command, "--optimizer is adamw, muon or muon=RATE with a rate above 0, not \"%s\"", how);
+    return false;
+}
+
 static bool read_recipe(void *user) {
     static const train_defaults usual = {
         .steps = 1000, .batch = 16, .rate = 1e-3, .beta2 = 0.99, .weight_decay = 0.1
@@ -86,7 +100,8 @@ static bool read_recipe(void *user) {
     if (config && read_config(j->args->command, config, model)) return false;
     return train_get_u32(j->args, "--layers", &model->layers) && train_get_u32(j->args, "--width", &model->width) &&
            train_get_u32(j->args, "--heads", &model->heads) && train_get_u32(j->args, "--context", &model->context) &&
-           train_get_u32(j->args, "--vocabulary", &model->vocabulary) && train_run_recipe(&j->run, &usual);
+           train_get_u32(j->args, "--vocabulary", &model->vocabulary) && train_run_recipe(&j->run, &usual) &&
+           read_optimizer(j);
 }
 
 static int make_trainer(job *j) {
@@ -126,12 +141,12 @@ static void print_token(const job *j, int32_t token, bool first) {
 /* The next tokens after the prompt, drawn one by one. */
 static int sample(void *user) {
     job *j = user;
-    int32_t tokens[SAMPLE_MOST + 1];
+    int32_t tokens[SAMPLE_TOKENS + 1];
     size_t count = 1;
     tokens[0] = j->data.token_bytes == 1 ? '\n' : 0;
     cli_progress_end();
     cli_note("heddle: after step %llu\n", (unsigned long long)hd_trainer_steps(j->run.trainer));
-    for (uint64_t i = 0; i < j->sample_tokens && cli_interrupts_count() == 0; i++, count++) {
+    for (uint64_t i = 0; i < SAMPLE_TOKENS && cli_interrupts_count() == 0; i++, count++) {
         const uint64_t draw = hd_trainer_steps(j->run.trainer) << 16 | i;
         if (hd_trainer_next(j->run.trainer, tokens, count, TEMPERATURE, draw, &tokens[count]))
             return cli_session_fail(&j->run.cli, NULL);
@@ -177,11 +192,10 @@ static int train(job *j) {
 
 static int run(const cli_args *args) {
     static const char *const free_options[] = { "--tokens", "--tokenizer",    "--held-out",
-                                                "--export", "--sample-every", "-n" };
+                                                "--export", "--sample-every" };
     job j = { .args = args };
     if (!train_run_options(args, "heddle-train", &j.run) ||
-        !cli_get_number(args, "--sample-every", 0, INT64_MAX, 0, &j.run.sample_every) ||
-        !cli_get_number(args, "-n", 1, SAMPLE_MOST, 200, &j.sample_tokens))
+        !cli_get_number(args, "--sample-every", 0, INT64_MAX, 0, &j.run.sample_every) )
         return CLI_USAGE;
     j.run.user = &j;
     j.run.batch = batch;
@@ -209,8 +223,8 @@ static const cli_option options[] = {
     { "--heads", "N", "default: 4" },
     { "--context", "N", "most tokens of a sequence; default: 128" },
     { "--vocabulary", "N", "default: 256, one for each byte, or the tokenizer's; with --tokens 65536" },
-    { "--sample-every", "N", "steps between texts that the model writes; 0: none; default: 0" },
-    { "-n", "N", "tokens of such a text; default: 200" },
+    { "--optimizer", "HOW", "adamw, or muon[=RATE] for layers' matrices, muon being muon=0.02; default: adamw" },
+    { "--sample-every", "N", "steps between texts of 200 tokens that the model writes; 0: none; default: 0" },
     TRAIN_RUN_OPTIONS("heddle-train", "16", "the context", "1000", "0.001", "0.1"),
 };
 

@@ -12,7 +12,7 @@ hash_of() { sed -n 's/^hash  *//p' out; }
 
 # A run: what it says and leaves.
 expect 0 '^hash        [0-9a-f]{16}$' '^step 30/30  loss [0-9.]+  norm [0-9.]+  rate [0-9.e-]+  [0-9]+ tokens/s  held out [0-9.]+$' \
-    "$heddle" train text --out straight --steps 30 --held-out text --sample-every 30 -n 8 $small
+    "$heddle" train text --out straight --steps 30 --held-out text --sample-every 30 $small
 matches err '^heddle: [0-9]+ parameters, 32 tokens a step, [0-9.]+ KiB of data$' "a run"
 straight=$(hash_of)
 [ "$(wc -l <straight/log.csv)" = 31 ] || fail "log.csv has no line for each step"
@@ -24,6 +24,14 @@ done
 expect 0 "^hash        $straight\$" "" "$heddle" train text --out again --steps 30 --quiet $small
 expect 0 - - "$heddle" train text --out other --steps 30 $small --seed 4
 [ "$(hash_of)" = "$straight" ] && fail "another seed gives the same weights"
+
+expect 0 - - "$heddle" train text --out muon --steps 12 --save-every 6 --optimizer muon $small
+muon=$(hash_of)
+[ "$muon" = "$straight" ] && fail "another optimizer gives the same weights"
+expect 0 - - "$heddle" train text --out rate --steps 12 --optimizer muon=0.01 $small
+[ "$(hash_of)" = "$muon" ] && fail "another rate of Muon gives the same weights"
+rm -r muon/checkpoint-00000012
+expect 0 "^hash        $muon\$" - "$heddle" train text --out muon --resume
 
 # Ended in the middle, by a signal that it hears and by one that nobody hears.
 for signal in INT KILL; do
@@ -54,6 +62,8 @@ echo "another text" >another
 refuse 1 'another is not what the run in straight was trained on' "$heddle" train another --out straight --resume
 refuse 1 'no more than the 16 tokens of one sequence' "$heddle" train another --out short --steps 1 $small
 refuse 2 '--decay is none, linear or cosine, not "fast"' "$heddle" train text --out new --decay fast
+refuse 2 '--optimizer is adamw, muon or muon=RATE' "$heddle" train text --out new --optimizer muon=0
+refuse 2 '--optimizer is adamw, muon or muon=RATE' "$heddle" train text --out new --optimizer adam
 refuse 1 'a width of 16 is no multiple of 3 heads' "$heddle" train text --out new $small --heads 3
 refuse 1 'nowhere.txt' "$heddle" train nowhere.txt --out new
 refuse 2 - "$heddle" train
