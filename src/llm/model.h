@@ -20,15 +20,18 @@ typedef struct hdl_figures {
     uint32_t window_period;      /* of so many layers the last has no window; 0: all have it */
     uint32_t still_period;       /* of so many layers the last does not turn; 0: all do */
     bool     parallel;           /* feed-forward beside attention, not behind it */
+    bool     norm_between;       /* post_attention_norm is not behind attention, but before the feed-forward */
     float    epsilon;
     float    attention_scale;    /* of the scores; 0: 1 / sqrt(head_size) */
     float    attention_cap, logit_cap; /* x becomes cap * tanh(x / cap); 0: x */
     float    embedding_scale, residual_scale, logit_scale; /* 1: none */
-    hd_value (*activation)(hd_program *p, hd_value x);
+    hd_value (*activation)(hd_program *p, hd_value x); /* NULL: the next one */
+    hd_value (*gate)(hd_program *p, hd_value gate, hd_value up); /* in place of activation(gate) * up */
     float    rope_theta, rope_scale, rope_magnitude; /* as in hd_rope_desc */
     float    rope_local_theta;   /* of layers with a window, which have no other figures then; 0: as all */
     uint32_t rope_dims;
     uint32_t rope_context;       /* tokens that its angles were trained on */
+    bool     yarn_truncates;     /* the bounds between which yarn mixes are whole pairs */
     float   *rope_factors;       /* rope_dims / 2 divisors; NULL: all 1 */
     float   *rope_far_factors;   /* those of contexts above rope_context; NULL: the same */
 } hdl_figures;
