@@ -62,7 +62,6 @@ static const struct only { const char *name; double value; const char *what; } o
     { "residual_scale", 1, "a scale of what is added" },
     { "attn_logit_softcapping", 0, "a soft cap of the scores" },
     { "final_logit_softcapping", 0, "a soft cap of the logits" },
-    { "attention.causal", 1, "attention to later tokens" },
     { "attention.scale", 0, "another scale of the scores" },
     { "attention.clamp_kqv", 0, "clamped queries, keys and values" },
     { "attention.max_alibi_bias", 0, "a bias of the scores by distance" },
@@ -80,7 +79,6 @@ enum { ONLY = sizeof only / sizeof *only };
 static const char *const harmless[] = {
     "vocab_size",                   /* token_embd.weight says it */
     "tensor_data_layout",           /* where the weights came from; rows lie as every file has them */
-    "pooling_type",                 /* of embeddings, not of logits */
     "attention.layer_norm_epsilon", /* in families whose norms have the other one */
     "rope.scaling.finetuned",
 };
