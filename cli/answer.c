@@ -126,7 +126,8 @@ int cli_answer_prepare(const cli_args *args, cli_llm *llm, cli_answer *a) {
     const char *word;
     int code = CLI_OK;
     /* the token that finds the context full is told too */
-    a->tokens = calloc((size_t)llm->desc.context + 2, sizeof *a->tokens);
+    a->token_room = (size_t)llm->desc.context + 2 + (a->desc.shift ? a->desc.max_tokens : 0);
+    a->tokens = calloc(a->token_room, sizeof *a->tokens);
     a->biases = calloc(args->given_count + 1, sizeof *a->biases);
     if (!a->tokens || !a->biases) return cli_fail(args->command, "no memory is left");
     for (size_t at = 0; !code && (word = cli_next(args, "--bias", &at));)
@@ -165,7 +166,7 @@ static bool take(void *user, const char *text, size_t bytes) {
 int cli_answer_run(cli_llm *llm, cli_answer *a, size_t held) {
     enum { PIECE = 512 }; /* between pieces Ctrl-C is heard */
     hd_generate_desc desc = a->desc;
-    const uint32_t room = (uint32_t)(llm->desc.context + 2 - a->prompt_count);
+    const uint32_t room = (uint32_t)(a->token_room - a->prompt_count);
     hd_status status = hd_session_rewind(llm->session, 0, (uint32_t)held);
     size_t at = held;
     uint64_t piece_ns = 0;
@@ -181,6 +182,7 @@ int cli_answer_run(cli_llm *llm, cli_answer *a, size_t held) {
     desc.tokens = a->tokens + at;
     desc.token_count = a->prompt_count - at;
     if (desc.max_tokens == 0 || desc.max_tokens > room) desc.max_tokens = room;
+    desc.keep = (uint32_t)(a->prompt_count < llm->desc.context / 2 ? a->prompt_count : llm->desc.context / 2);
     desc.on_text = take;
     desc.user = a;
     if (interrupts) a->made.stop = HD_STOP_CALLER;

@@ -16,6 +16,8 @@ typedef struct chat {
     const char  *template_name;  /* NULL: the model's own */
     hd_message  *messages;       /* [0] is the system's, and counts only where it has a text */
     size_t       message_count, message_room;
+    size_t       forgotten;      /* with `shift`: the first ones behind [0], which the model is told no more */
+    bool         shift;
     bool         interactive;    /* somebody sits at the keyboard */
     line_edit   *editor;
 } chat;
@@ -42,6 +44,7 @@ static int add_message(chat *c, const char *role, char *content) {
 
 static void drop_messages(chat *c, size_t count) {
     while (c->message_count > count) free((char *)c->messages[--c->message_count].content);
+    if (count <= 1) c->forgotten = 0;
 }
 
 static int set_system(chat *c, const char *text) {
@@ -55,34 +58,60 @@ static int set_system(chat *c, const char *text) {
 
 /* ---- a turn ---- */
 
-/* Puts the tokens of the conversation into the answer; *out_same is how many of them the session holds already. */
-static int tokenize(chat *c, const hd_message *messages, size_t message_count, size_t *out_same) {
-    const uint32_t context = c->llm.desc.context;
-    size_t count = 0, same = 0;
-    if (hd_model_chat_tokens(c->llm.model, c->template_name, messages, message_count, NULL, &count))
-        return cli_session_fail(&c->llm.cli, NULL);
-    if (count > context)
+/* With --shift: the oldest message that the model is told, and its answer, are told no more. False: it is the last. */
+static bool forget_oldest(chat *c) {
+    size_t next = 2 + c->forgotten;
+    while (next < c->message_count && strcmp(c->messages[next].role, "user") != 0) next++;
+    if (!c->shift || next >= c->message_count) return false;
+    c->forgotten = next - 1;
+    return true;
+}
+
+/* Gathers what the model is told, as much as its context holds; with --shift a quarter of that stays for the answer. */
+static int gather(chat *c, hd_message *told, size_t *out_told, size_t *out_tokens) {
+    const uint32_t context = c->llm.desc.context, most = c->shift ? context - context / 4 : context;
+    const size_t without_system = c->messages[0].content[0] ? 0 : 1, before = c->forgotten;
+    do {
+        *out_told = 0;
+        for (size_t i = without_system; i < c->message_count; i++)
+            if (i == 0 || i > c->forgotten) told[(*out_told)++] = c->messages[i];
+        if (hd_model_chat_tokens(c->llm.model, c->template_name, told, *out_told, NULL, out_tokens))
+            return cli_session_fail(&c->llm.cli, NULL);
+    } while (*out_tokens > most && forget_oldest(c));
+    if (*out_tokens > context)
         return cli_fail(c->llm.cli.command,
                         "the conversation would be %zu tokens long, and the context holds %u; shorten the message, "
-                        "begin anew with /clear, or give --context",
-                        count, (unsigned)context);
+                        "begin anew with /clear, or give --context or --shift",
+                        *out_tokens, (unsigned)context);
+    if (c->forgotten > before)
+        cli_note("heddle: the context is full: the first %zu messages are forgotten\n", c->forgotten);
+    return CLI_OK;
+}
+
+/* Puts the tokens of the conversation into the answer; *out_same is how many of them the session holds already. */
+static int tokenize(chat *c, size_t *out_same) {
+    size_t count = 0, told_count = 0, same = 0;
+    hd_message *told = calloc(c->message_count, sizeof *told);
+    int code = told ? gather(c, told, &told_count, &count) : cli_fail(c->llm.cli.command, "no memory is left");
     int32_t *tokens = calloc(count + 1, sizeof *tokens);
-    if (!tokens) return cli_fail(c->llm.cli.command, "no memory is left");
-    const hd_status status =
-        hd_model_chat_tokens(c->llm.model, c->template_name, messages, message_count, tokens, &count);
-    /* the last one is fed to learn what comes next */
-    while (same < c->held && same + 1 < count && tokens[same] == c->answer.tokens[same]) same++;
-    if (!status) memcpy(c->answer.tokens, tokens, count * sizeof *tokens);
-    c->answer.prompt_count = count;
-    *out_same = same;
+    if (!code && !tokens) code = cli_fail(c->llm.cli.command, "no memory is left");
+    if (!code && hd_model_chat_tokens(c->llm.model, c->template_name, told, told_count, tokens, &count))
+        code = cli_session_fail(&c->llm.cli, NULL);
+    if (!code) {
+        /* the last one is fed to learn what comes next */
+        while (same < c->held && same + 1 < count && tokens[same] == c->answer.tokens[same]) same++;
+        memcpy(c->answer.tokens, tokens, count * sizeof *tokens);
+        c->answer.prompt_count = count;
+        *out_same = same;
+    }
     free(tokens);
-    return status ? cli_session_fail(&c->llm.cli, NULL) : CLI_OK;
+    free(told);
+    return code;
 }
 
 static int answer(chat *c) {
     size_t same = 0;
-    const size_t without_system = c->messages[0].content[0] ? 0 : 1;
-    int code = tokenize(c, c->messages + without_system, c->message_count - without_system, &same);
+    int code = tokenize(c, &same);
     if (code) return code;
     cli_interrupts_catch(true);
     code = cli_answer_run(&c->llm, &c->answer, same);
@@ -177,6 +206,7 @@ static int load(chat *c, const char *path) {
         c->messages = fresh.messages;
         c->message_count = fresh.message_count;
         c->message_room = fresh.message_room;
+        c->forgotten = 0;
         fresh.messages = old.messages;
         fresh.message_count = old.message_count;
         cli_note("heddle: %zu messages are taken from %s\n", json_array_size(list), path);
@@ -207,7 +237,9 @@ static void stats(const chat *c) {
 /* False: the conversation is over. */
 static bool command(chat *c, const char *line, int *code) {
     enum { HELP, CLEAR, SYSTEM, STATS, EXIT, REGENERATE, SAVE, LOAD };
-    static const struct { const char *name; bool takes_text, needs_text;
+    static const struct {
+        const char *name;
+        bool        takes_text, needs_text;
     } known[] = {
         [HELP] = { "/help", false, false },    [CLEAR] = { "/clear", false, false },
         [SYSTEM] = { "/system", true, false }, [STATS] = { "/stats", false, false },
@@ -315,7 +347,7 @@ static int run(const cli_args *args) {
         return cli_usage(
             args->command,
             "needs a chat model: heddle chat MODEL.gguf (the one that comes with heddle only continues texts)");
-    chat c = { .template_name = cli_get(args, "--template") };
+    chat c = { .template_name = cli_get(args, "--template"), .shift = cli_get(args, "--shift") != NULL };
     int code = cli_answer_read(args, 0, &c.answer);
     if (!code) code = begin(args, &c);
     if (!code) code = converse(&c);
@@ -331,6 +363,7 @@ static const cli_option options[] = {
     { "--system", "TEXT", "what the model is told first" },
     { "--template", "NAME", "chatml, llama2, llama3, mistral, gemma, qwen, phi3 or bitnet; default: the model's own" },
     { "-n", "N", "most tokens of an answer; 0, the default: as many as the context holds" },
+    { "--shift", NULL, "in a full context forget the oldest messages" },
     CLI_SAMPLING_OPTIONS,
     CLI_SESSION_OPTIONS,
 };

@@ -241,7 +241,10 @@ static int run(const cli_args *args) {
     if (cli_get(args, "--quiet")) cli_be_quiet();
     int code = cli_answer_read(args, MOST_TOKENS, &j.answer);
     j.answer.desc.ignore_end = cli_get(args, "--ignore-end") != NULL;
+    j.answer.desc.shift = cli_get(args, "--shift") != NULL;
     j.answer.silent = j.json;
+    if (!code && j.answer.desc.shift && j.answer.desc.max_tokens == 0)
+        code = cli_usage(args->command, "--shift goes on without an end; say with -n how far");
     if (!code) code = read_prompt(args, &j);
     hd_math math = HD_MATH_DEFAULT;
     if (!code && !cli_get_math(args, &math)) code = CLI_USAGE;
@@ -262,6 +265,7 @@ static const cli_option options[] = {
     { "-n", "N", "most tokens to add; 0: until the context is full; default: 128" },
     CLI_SAMPLING_OPTIONS,
     { "--ignore-end", NULL, "go on where the model would end" },
+    { "--shift", NULL, "go on in a full context: the prompt stays, the older half of the answer is forgotten" },
     { "--prompt-cache", "FILE", "keep what was computed of the prompt, and begin with what is kept there" },
     { "--quiet", NULL, "print the answer only, and no more than errors besides" },
     CLI_SESSION_OPTIONS,

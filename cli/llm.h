@@ -85,6 +85,7 @@ typedef struct cli_answer {
     bool             random_seed; /* the report tells it */
     bool             silent;      /* the text is kept, and not printed as it comes */
     int32_t         *tokens;      /* what the sequence holds or is to hold: first a prompt, then its answer */
+    size_t           token_room;
     size_t           prompt_count;
     hd_generated     made;
     size_t           fed;         /* tokens of the prompt that were computed for the answer */

@@ -231,6 +231,11 @@ HD_API uint32_t hd_session_position(const hd_session *session, uint32_t sequence
 /** Forgets all tokens of a sequence from `position` on; 0 begins anew. What comes next is known only after the next feed.
  *  Pages of the cache that it then holds no token in are free for all sequences. Statuses: NULL_POINTER, INVALID_ARGUMENT. */
 HD_API hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t position);
+/** Forgets `drop` tokens of a sequence behind its first `keep`, and reads what stands behind them anew, at its new place: the
+ *  sequence is then as if the others had never been said, to the bit where feeding is. For conversations that are longer than
+ *  the context; it takes as long as a prompt of the tokens behind. Statuses: INVALID_ARGUMENT where no token stands behind
+ *  them, OUT_OF_HOST_MEMORY, and those of hd_session_feed, after which the sequence holds its first `keep` tokens. */
+HD_API hd_status hd_session_shift(hd_session *session, uint32_t sequence, uint32_t keep, uint32_t drop);
 
 /** The tokens that a sequence holds. @param out_tokens NULL to ask the number only. @param count in: room in out_tokens; out: number of
  *  tokens. Statuses: NULL_POINTER, INVALID_ARGUMENT, LIMIT (more tokens than room; the first ones are filled in). */
@@ -357,6 +362,9 @@ typedef struct hd_generate_desc {
     const char *const *stop_texts;/* the answer ends before one of these; "" is none */
     size_t         stop_count;
     int            ignore_end;    /* 1: the model's own end does not end it */
+    int            shift;         /* 1: in a full context the answer goes on. The first `keep` tokens stay, and the older half of the
+                                     others is forgotten (hd_session_shift); HD_STOP_CONTEXT where that makes no room */
+    uint32_t       keep;
     const hd_bias *biases;        /* `bias_count` of them */
     size_t         bias_count;
     hd_scores_fn   on_scores;     /* NULL: nobody changes them */

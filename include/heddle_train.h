@@ -159,7 +159,7 @@ typedef struct hd_trainer_desc {
     hd_lora_desc  lora;        /* with a base */
     hd_gpt        model;
     uint32_t      batch;       /* sequences of a step */
-    uint32_t      micro_batch; /* sequences at once, of which the batch is a multiple; exact bits of a GPT do not hang on it. 0: batch */
+    uint32_t      micro_batch; /* sequences at once, of which the batch is a multiple; exact bits do not hang on it. 0: batch */
     uint32_t      length;      /* tokens of a sequence; 0: the model's context, with a base at most 512 */
     uint64_t      seed;        /* of the first weights and of dropout */
     hd_schedule   schedule;

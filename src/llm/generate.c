@@ -162,6 +162,18 @@ static hd_status feed(answer *a, int32_t token) {
     return status;
 }
 
+/* Makes room for one more token, or ends the answer. */
+static hd_status make_room(answer *a) {
+    const hd_generate_desc *desc = a->desc;
+    const uint32_t held = hd_session_position(a->session, desc->sequence);
+    const uint32_t drop = desc->keep < held ? (held - desc->keep) / 2 : 0;
+    if (!desc->shift || a->stop || drop == 0) {
+        a->stop = a->stop ? a->stop : HD_STOP_CONTEXT;
+        return HD_OK;
+    }
+    return hd_session_shift(a->session, desc->sequence, desc->keep, drop);
+}
+
 /* ---- telling ---- */
 
 /* The token with its chances. */
@@ -229,8 +241,9 @@ static hd_status run(answer *a, int32_t *out_tokens, hd_generated *result) {
         result->token_count++;
         if (!a->stop && (status = tell(a, token))) return status;
         if (!a->stop && result->token_count == desc->max_tokens) a->stop = HD_STOP_LENGTH;
-        if (!hdl_session_has_room(session, desc->sequence)) a->stop = a->stop ? a->stop : HD_STOP_CONTEXT;
-        else if ((status = feed(a, token))) return status;
+        const bool full = !hdl_session_has_room(session, desc->sequence);
+        if (full && (status = make_room(a))) return status;
+        if ((!full || !a->stop) && (status = feed(a, token))) return status;
     }
     return tell_last(a);
 }

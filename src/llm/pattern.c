@@ -143,7 +143,9 @@ static void add_range(compiling *c, hdl_char_set *set, uint32_t low, uint32_t hi
 
 /* \p{...}, \s and \S as classes; 0: none of them is next. */
 static uint16_t take_classes(compiling *c) {
-    static const struct { const char *text; uint16_t classes;
+    static const struct {
+        const char *text;
+        uint16_t classes;
     } known[] = {
         { "\\p{Lu}", 1 << 1 }, { "\\p{Lt}", 1 << 1 }, { "\\p{Ll}", 1 << 2 }, { "\\p{Lm}", 1 << 3 },
         { "\\p{Lo}", 1 << 3 }, { "\\p{L}", 7 << 1 },  { "\\p{M}", 1 << 4 },  { "\\p{N}", 1 << 5 },

@@ -410,6 +410,26 @@ hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t pos
     return HD_OK;
 }
 
+hd_status hd_session_shift(hd_session *session, uint32_t sequence, uint32_t keep, uint32_t drop) {
+    hd_status status = hdl_session_find(&session);
+    if (status) return status;
+    status = hdl_session_check_sequence(session, sequence);
+    if (status) return status;
+    const uint32_t held = session->sequences[sequence].position;
+    if (keep >= held || drop >= held - keep)
+        return FAIL(session, HD_STATUS_INVALID_ARGUMENT,
+                    "sequence %u holds %u tokens: none behind %u kept and %u dropped", sequence, held, keep, drop);
+    const size_t count = held - keep - drop;
+    int32_t *tokens = hdl_alloc(&session->model->allocator, count * sizeof *tokens);
+    if (!tokens) return FAIL(session, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %zu tokens", count);
+    for (size_t i = 0; i < count; i++)
+        tokens[i] = hdl_pages_token(&session->pages, sequence, keep + drop + (uint32_t)i);
+    status = hd_session_rewind(session, sequence, keep);
+    if (!status) status = hd_session_feed(session, sequence, tokens, count);
+    hdl_free(&session->model->allocator, tokens, count * sizeof *tokens);
+    return status;
+}
+
 hd_status hd_session_tokens(const hd_session *session, uint32_t sequence, int32_t *out_tokens, size_t *count) {
     hd_status status = hdl_session_find(&session);
     if (status || !count) return status ? status : HD_STATUS_NULL_POINTER;

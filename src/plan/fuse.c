@@ -19,15 +19,32 @@ typedef struct value_state {
     hd_value   rope;      /* the rope that ends as this node, or 0 */
     hd_value   norm;      /* of a rope: the rms_norm before it, or 0 */
     hd_value   rows;      /* of a write_rows: the f32 value that it rounds itself, or 0 */
+    uint32_t   readers;   /* of an rms_norm: index + 1 of its first reader; 0: none */
 } value_state;
+
+/* A living node that reads an rms_norm. */
+typedef struct norm_reader {
+    hd_value node;
+    uint32_t next; /* the one behind it: index + 1; 0: none */
+} norm_reader;
+
+/* Values that may show rows of a state which are yet to be overwritten, ascending. */
+typedef struct witnesses {
+    hd_value *values;
+    uint32_t  count, capacity;
+} witnesses;
 
 typedef struct fusion {
     hdi_schedule         *schedule;
     const hd_program *program;
     value_state      *values; /* by id */
-    hdi_task         *tasks;  /* pending ones; freed places are reused */
-    bool             *task_used;
-    uint32_t          task_capacity, used_capacity;
+    hdi_task         *tasks;  /* pending ones, */
+    uint32_t         *unused; /* and places among them that are free again */
+    uint32_t          task_count, task_capacity, unused_count, unused_capacity;
+    norm_reader      *readers;
+    uint32_t          reader_count, reader_capacity;
+    witnesses        *witnesses; /* of storages; those of states have some */
+    uint32_t          witnesses_capacity;
     hd_error         *error;
 } fusion;
 
@@ -38,7 +55,16 @@ static const hdi_node *node_of(const fusion *f, hd_value value) { return &f->pro
 
 /* ---- which nodes live: outputs and written states, and all they need ---- */
 
-static void count_uses(fusion *f) {
+/* Nodes come in descending order. */
+static bool add_reader(fusion *f, hd_value norm, hd_value node) {
+    if (!hdi_grow(f->schedule->arena.allocator, &f->readers, &f->reader_capacity, (size_t)f->reader_count + 1,
+                  sizeof *f->readers)) return false;
+    f->readers[f->reader_count++] = (norm_reader){ node, f->values[norm].readers };
+    f->values[norm].readers = f->reader_count;
+    return true;
+}
+
+static bool count_uses(fusion *f) {
     for (uint32_t i = 0; i < f->program->output_count; i++) {
         value_state *v = &f->values[f->program->outputs[i].value];
         v->alive = true;
@@ -56,8 +82,11 @@ static void count_uses(fusion *f) {
             operand->alive = true;
             operand->uses++;
             operand->last_use = HDI_MAX(operand->last_use, id);
+            const bool norm = node_of(f, node->operands[i])->op == HDI_OP_RMS_NORM;
+            if (norm && !add_reader(f, node->operands[i], id)) return false;
         }
     }
+    return true;
 }
 
 /* ---- heads: an rms_norm, a rope, a cast and a write_rows in a row become one kernel at the place of the last ---- */
@@ -141,24 +170,47 @@ static void join_heads(fusion *f) {
 
 /* ---- pending tasks ---- */
 
-static uint32_t hold(fusion *f, const hdi_task *task) {
-    uint32_t at = 0;
-    while (at < f->task_capacity && f->task_used[at]) at++;
+/* The value may show rows of the storage's state, if it is one. */
+static bool add_witness(fusion *f, uint32_t storage, hd_value value) {
+    if (storage == HDI_NO_INDEX || f->schedule->storages[storage].kind != HDI_STORAGE_STATE) return true;
     const hd_allocator *allocator = f->schedule->arena.allocator;
-    if (!hdi_grow(allocator, &f->task_used, &f->used_capacity, (size_t)at + 1, sizeof *f->task_used) ||
-        !hdi_grow(allocator, &f->tasks, &f->task_capacity, (size_t)at + 1, sizeof *f->tasks)) return NO_TASK;
-    f->task_used[at] = true;
+    if (!hdi_grow(allocator, &f->witnesses, &f->witnesses_capacity, (size_t)storage + 1, sizeof *f->witnesses))
+        return false;
+    witnesses *all = &f->witnesses[storage];
+    if (all->count > 0 && all->values[all->count - 1] == value) return true;
+    if (!hdi_grow(allocator, &all->values, &all->capacity, (size_t)all->count + 1, sizeof *all->values)) return false;
+    all->values[all->count++] = value;
+    return true;
+}
+
+/* Keeps the task as the value's, to be emitted later. */
+static bool hold(fusion *f, const hdi_task *task, hd_value value) {
+    const hd_allocator *allocator = f->schedule->arena.allocator;
+    const size_t count = (size_t)f->task_count + (f->unused_count == 0);
+    if (!hdi_grow(allocator, &f->tasks, &f->task_capacity, count, sizeof *f->tasks) ||
+        !hdi_grow(allocator, &f->unused, &f->unused_capacity, count, sizeof *f->unused)) return false;
+    const uint32_t at = f->unused_count > 0 ? f->unused[--f->unused_count] : f->task_count++;
     f->tasks[at] = *task;
-    return at;
+    f->values[value].pending = at;
+    for (uint32_t i = 0; i < task->input_count; i++)
+        if (!add_witness(f, task->inputs[i].storage, value)) return false;
+    for (uint32_t i = 0; i < task->chain.input_count; i++)
+        if (!add_witness(f, task->chain.inputs[i].storage, value)) return false;
+    return true;
+}
+
+/* The value's pending task, which is so no longer; it lies there until another one is held. */
+static const hdi_task *let_go(fusion *f, hd_value value) {
+    const uint32_t at = f->values[value].pending;
+    f->values[value].pending = NO_TASK;
+    f->unused[f->unused_count++] = at; /* there is room for every place */
+    return &f->tasks[at];
 }
 
 /* Emits the value's pending task, if it has one: from here on its storage holds it. */
 static hd_status settle(fusion *f, hd_value value) {
-    uint32_t at = f->values[value].pending;
-    if (at == NO_TASK) return HD_OK;
-    f->values[value].pending = NO_TASK;
-    f->task_used[at] = false;
-    return hdi_task_emit(f->schedule, f->program, &f->tasks[at], f->error);
+    if (f->values[value].pending == NO_TASK) return HD_OK;
+    return hdi_task_emit(f->schedule, f->program, let_go(f, value), f->error);
 }
 
 /* In the program's order what waits long for its reader would keep all that it reads for as long. */
@@ -172,8 +224,7 @@ static hd_status finish(fusion *f, hdi_task *task, hd_value value, bool may_wait
     f->values[value].view = task->out;
     if (!may_wait || f->schedule->options.no_fusion || f->values[value].uses != 1 || !is_near(f, value))
         return hdi_task_emit(f->schedule, f->program, task, f->error);
-    f->values[value].pending = hold(f, task);
-    return f->values[value].pending == NO_TASK ? no_memory(f) : HD_OK;
+    return hold(f, task, value) ? HD_OK : no_memory(f);
 }
 
 /* ---- tensors ---- */
@@ -195,15 +246,21 @@ static hdi_task copy_task(const hdi_tensor *from, const hdi_tensor *to, hd_value
     return task;
 }
 
+/* A dense copy of a view, in memory of its own. */
+static hd_status copy_of(fusion *f, const hdi_tensor *view, hd_value value, hdi_tensor *out) {
+    const hd_status status = new_tensor(f, view->dtype, view->shape, out);
+    if (status) return status;
+    const hdi_task task = copy_task(view, out, value);
+    return hdi_task_emit(f->schedule, f->program, &task, f->error);
+}
+
 /* The value as a tensor that lies dense from the start of its storage, copied if it is a view. */
 static hd_status dense(fusion *f, hd_value value, hdi_tensor *out) {
     hd_status status = settle(f, value);
     hdi_tensor *view = &f->values[value].view;
     *out = *view;
     if (status || (hdi_tensor_is_dense(view) && view->first == 0)) return status;
-    if ((status = new_tensor(f, view->dtype, view->shape, out))) return status;
-    hdi_task task = copy_task(view, out, value);
-    status = hdi_task_emit(f->schedule, f->program, &task, f->error);
+    status = copy_of(f, view, value, out);
     *view = *out; /* later readers take the copy too */
     return status;
 }
@@ -385,10 +442,7 @@ static hd_status fuse_elementwise(fusion *f, const hdi_node *node, hd_value id) 
     if (!grown && !grow_task(f, id, 0, false, &task, joined, &joined_count))
         return hdi_fail(f->error, HD_STATUS_UNSUPPORTED,
                         "%s of shapes that need more push constants than the device has", hdi_op_get(node->op).name);
-    for (uint32_t k = 0; k < joined_count; k++) {
-        f->task_used[f->values[joined[k]].pending] = false;
-        f->values[joined[k]].pending = NO_TASK;
-    }
+    for (uint32_t k = 0; k < joined_count; k++) let_go(f, joined[k]);
     hd_status status = new_tensor(f, node->dtype, node->shape, &task.out);
     return status ? status : finish(f, &task, id, true);
 }
@@ -485,28 +539,18 @@ static hd_status fuse_pad(fusion *f, const hdi_node *node, hd_value id) {
 
 /* Rows are about to be overwritten in place: whatever still shows the old rows is made, or copied, now. */
 static hd_status save_old_rows(fusion *f, hd_value state, hd_value writer) {
-    uint32_t storage = f->values[state].view.storage;
+    const uint32_t storage = f->values[state].view.storage;
     hd_status status = HD_OK;
-    for (hd_value v = 1; v < writer && !status; v++) {
-        value_state *value = &f->values[v];
-        if (!value->alive || value->absorbed) continue;
-        if (value->pending != NO_TASK) {
-            const hdi_task *task = &f->tasks[value->pending];
-            bool reads = false;
-            for (uint32_t i = 0; i < task->input_count; i++) reads |= task->inputs[i].storage == storage;
-            for (uint32_t i = 0; i < task->chain.input_count; i++) reads |= task->chain.inputs[i].storage == storage;
-            if (reads) status = settle(f, v);
-        }
-        if (!status && hdi_op_is_view(node_of(f, v)->op) && value->view.storage == storage &&
-            value->last_use > writer) {
-            hdi_tensor copy;
-            status = new_tensor(f, value->view.dtype, value->view.shape, &copy);
-            if (status) break;
-            hdi_task task = copy_task(&value->view, &copy, v);
-            status = hdi_task_emit(f->schedule, f->program, &task, f->error);
-            value->view = copy;
-        }
+    if (storage >= f->witnesses_capacity) return HD_OK;
+    witnesses *all = &f->witnesses[storage];
+    for (uint32_t i = 0; i < all->count && !status; i++) {
+        const hd_value v = all->values[i];
+        const hdi_tensor view = f->values[v].view;
+        status = settle(f, v);
+        if (!status && hdi_op_is_view(node_of(f, v)->op) && view.storage == storage && f->values[v].last_use > writer)
+            status = copy_of(f, &view, v, &f->values[v].view);
     }
+    all->count = 0; /* nobody reads them later */
     return status;
 }
 
@@ -553,22 +597,14 @@ static hd_status fuse_assign(fusion *f, const hdi_node *node, hd_value id) {
     value_state *value = &f->values[node->operands[1]];
     f->values[id].view = to;
     if (value->pending != NO_TASK && may_store_to(&f->tasks[value->pending], &to)) {
-        hdi_task task = f->tasks[value->pending];
-        f->task_used[value->pending] = false;
-        value->pending = NO_TASK;
+        hdi_task task = *let_go(f, node->operands[1]);
         const hd_status status = save_old_rows(f, node->operands[0], id);
         task.out = value->view = to;
         return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
     }
     hd_status status = settle(f, node->operands[1]);
     hdi_tensor from = value->view;
-    if (!status && from.storage == to.storage) {
-        hdi_tensor copy;
-        status = new_tensor(f, from.dtype, from.shape, &copy);
-        hdi_task task = copy_task(&from, &copy, id);
-        if (!status) status = hdi_task_emit(f->schedule, f->program, &task, f->error);
-        from = copy;
-    }
+    if (!status && from.storage == to.storage) status = copy_of(f, &value->view, id, &from);
     if (!status) status = save_old_rows(f, node->operands[0], id);
     hdi_task task = copy_task(&from, &to, id);
     return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
@@ -630,9 +666,8 @@ static bool leave_norm(fusion *f, const hdi_node *node, hd_value id, const hdi_t
         f->schedule->storages[x->storage].kind == HDI_STORAGE_STATE ||
         (norm.weighted && f->schedule->storages[norm.weight.storage].kind == HDI_STORAGE_STATE))
         return false;
-    for (hd_value reader = id + 1; reader <= value->last_use; reader++)
-        if (f->values[reader].alive && times_used_by(node_of(f, reader), id) > 0 &&
-            !reader_takes_norm(f, node_of(f, reader), id, x, &norm)) return false;
+    for (uint32_t at = value->readers; at; at = f->readers[at - 1].next)
+        if (!reader_takes_norm(f, node_of(f, f->readers[at - 1].node), id, x, &norm)) return false;
     value->view = *x;
     value->left_norm = norm;
     return true;
@@ -671,16 +706,27 @@ static hd_status fuse_source(fusion *f, const hdi_node *node, hd_value id) {
     return HD_OK;
 }
 
+static hd_status fuse_view(fusion *f, const hdi_node *node, hd_value id) {
+    hd_status status;
+    switch (node->op) {
+    case HDI_OP_RESHAPE: status = view_reshape(f, node, id); break;
+    case HDI_OP_PERMUTE: status = view_permute(f, node, id); break;
+    case HDI_OP_SLICE: status = view_slice(f, node, id); break;
+    default: status = view_part(f, node, id); break;
+    }
+    return status || add_witness(f, f->values[id].view.storage, id) ? status : no_memory(f);
+}
+
 static hd_status fuse_node(fusion *f, const hdi_node *node, hd_value id) {
     if (f->values[id].absorbed) return HD_OK;
     if (f->values[id].rope != 0) return fuse_head(f, node, id);
     switch (node->op) {
     case HDI_OP_INPUT:
     case HDI_OP_STATE: return fuse_source(f, node, id);
-    case HDI_OP_RESHAPE: return view_reshape(f, node, id);
-    case HDI_OP_PERMUTE: return view_permute(f, node, id);
-    case HDI_OP_SLICE: return view_slice(f, node, id);
-    case HDI_OP_PART: return view_part(f, node, id);
+    case HDI_OP_RESHAPE:
+    case HDI_OP_PERMUTE:
+    case HDI_OP_SLICE:
+    case HDI_OP_PART: return fuse_view(f, node, id);
     case HDI_OP_CONCAT: return fuse_concat(f, node, id);
     case HDI_OP_PAD: return fuse_pad(f, node, id);
     case HDI_OP_WRITE_ROWS: return fuse_write_rows(f, node, id);
@@ -719,17 +765,25 @@ static hd_status place_output(fusion *f, const hdi_output *output) {
     return hdi_task_emit(f->schedule, f->program, &task, f->error);
 }
 
+static void end(fusion *f) {
+    const hd_allocator *allocator = f->schedule->arena.allocator;
+    for (uint32_t i = 0; i < f->witnesses_capacity; i++)
+        hdi_free(allocator, f->witnesses[i].values, f->witnesses[i].capacity * sizeof *f->witnesses[i].values);
+    hdi_free(allocator, f->witnesses, f->witnesses_capacity * sizeof *f->witnesses);
+    hdi_free(allocator, f->readers, f->reader_capacity * sizeof *f->readers);
+    hdi_free(allocator, f->tasks, f->task_capacity * sizeof *f->tasks);
+    hdi_free(allocator, f->unused, f->unused_capacity * sizeof *f->unused);
+    hdi_free(allocator, f->values, ((size_t)f->program->node_count + 1) * sizeof *f->values);
+}
+
 hd_status hdi_schedule_fuse(hdi_schedule *schedule, const hd_program *program, hd_error *error) {
     const hd_allocator *allocator = schedule->arena.allocator;
-    size_t value_bytes = ((size_t)program->node_count + 1) * sizeof(value_state);
-    fusion f = {
-        .schedule = schedule, .program = program, .error = error, .values = hdi_alloc(allocator, value_bytes)
-    };
+    fusion f = { .schedule = schedule, .program = program, .error = error };
+    f.values = hdi_alloc(allocator, ((size_t)program->node_count + 1) * sizeof *f.values);
     if (!f.values) return no_memory(&f);
     for (uint32_t id = 0; id <= program->node_count; id++) f.values[id].pending = NO_TASK;
-    count_uses(&f);
-    join_heads(&f);
-    hd_status status = HD_OK;
+    hd_status status = count_uses(&f) ? HD_OK : no_memory(&f);
+    if (!status) join_heads(&f);
     for (hd_value id = 1; id <= program->node_count && !status; id++)
         if (f.values[id].alive) {
             status = fuse_node(&f, node_of(&f, id), id);
@@ -738,8 +792,6 @@ hd_status hdi_schedule_fuse(hdi_schedule *schedule, const hd_program *program, h
                        strlen(hdi_op_get(node_of(&f, id)->op).name) + 1);
         }
     for (uint32_t i = 0; i < program->output_count && !status; i++) status = place_output(&f, &program->outputs[i]);
-    hdi_free(allocator, f.tasks, f.task_capacity * sizeof *f.tasks);
-    hdi_free(allocator, f.task_used, f.used_capacity * sizeof *f.task_used);
-    hdi_free(allocator, f.values, value_bytes);
+    end(&f);
     return status;
 }

@@ -25,6 +25,7 @@ void hdi_schedule_free(hdi_schedule *schedule) {
     hdi_free(allocator, schedule->kernels, schedule->kernel_capacity * sizeof *schedule->kernels);
     hdi_free(allocator, schedule->storages, schedule->storage_capacity * sizeof *schedule->storages);
     hdi_free(allocator, schedule->steps, schedule->step_capacity * sizeof *schedule->steps);
+    hdi_names_free(&schedule->constants);
     hdi_free(allocator, schedule->slots, schedule->slot_capacity * sizeof *schedule->slots);
     hdi_cmds_free(&schedule->cmds);
     hdi_arena_free(&schedule->arena);
@@ -51,7 +52,7 @@ static hdi_schedule *new_schedule(const hd_allocator *allocator, const hdi_caps 
                                   bool tight) {
     hdi_schedule *schedule = hdi_alloc(allocator, sizeof *schedule);
     if (!schedule) return NULL;
-    schedule->arena.allocator = allocator;
+    schedule->arena.allocator = schedule->constants.allocator = allocator;
     schedule->options = *options;
     if (schedule->options.math == HD_MATH_DEFAULT) schedule->options.math = HD_MATH_FAST;
     if (schedule->options.slice_us == 0) schedule->options.slice_us = 100000;

@@ -85,7 +85,9 @@ typedef struct hdi_schedule {
     hdi_schedule_slot *slots;     uint32_t slot_count,     slot_capacity;
     hdi_user_kernel **kernels; uint32_t kernel_count,  kernel_capacity; /* held */
     uint32_t       level_count;
+    hdi_names      constants;          /* tables that were made, by their bytes: storage + 1 */
     uint32_t       zeros;              /* the storage of hdi_lowering's zeros + 1; 0: none yet */
+    uint32_t       zeros_step;         /* which fills it; ordering moves it */
     bool           tight;              /* planned anew, one step a level, to fit a budget */
     uint32_t       slices;             /* pieces beyond one a step */
     hd_plan_memory memory;

@@ -40,15 +40,14 @@ static uint32_t temporary(void *user, uint64_t bytes) {
 static uint32_t constant(void *user, const void *data, uint64_t bytes) {
     hdi_schedule *schedule = user;
     /* equal tables are shared: rope's is the same in every layer */
-    for (uint32_t i = 0; i < schedule->storage_count; i++)
-        if (schedule->storages[i].kind == HDI_STORAGE_CONSTANT && schedule->storages[i].bytes == bytes &&
-            memcmp(schedule->storages[i].data, data, (size_t)bytes) == 0) return i;
+    const uint32_t known = hdi_names_find(&schedule->constants, data, (size_t)bytes);
+    if (known) return known - 1;
     void *copy = hdi_arena_alloc(&schedule->arena, (size_t)bytes);
     uint32_t storage = copy ? hdi_schedule_storage(schedule, HDI_STORAGE_CONSTANT, bytes, NULL) : HDI_NO_INDEX;
     if (storage == HDI_NO_INDEX) return HDI_NO_INDEX;
     memcpy(copy, data, (size_t)bytes);
     schedule->storages[storage].data = copy;
-    return storage;
+    return hdi_names_add(&schedule->constants, copy, (size_t)bytes, storage + 1) ? storage : HDI_NO_INDEX;
 }
 
 /* One storage for all, as large as the largest asks for, filled before anything else: a run that was given up may have
@@ -65,12 +64,11 @@ static uint32_t zeros(void *user, uint64_t bytes) {
         step->label = "counters";
         step->because = "kernels that count begin and end at zero";
         schedule->zeros = storage + 1;
+        schedule->zeros_step = schedule->step_count - 1;
     }
     hdi_storage *storage = &schedule->storages[schedule->zeros - 1];
-    storage->bytes = HDI_MAX(storage->bytes, bytes);
-    for (uint32_t s = 0; s < schedule->step_count; s++)
-        if (schedule->steps[s].kind == HDI_CMD_FILL && schedule->steps[s].uses[0].storage == schedule->zeros - 1)
-            schedule->steps[s].bytes = schedule->steps[s].uses[0].bytes = storage->bytes;
+    hdi_schedule_step *step = &schedule->steps[schedule->zeros_step];
+    step->bytes = step->uses[0].bytes = storage->bytes = HDI_MAX(storage->bytes, bytes);
     return schedule->zeros - 1;
 }
 

@@ -1,8 +1,8 @@
 /* grad.c: gradients, a program -> program step: operations that give the derivatives of one number, the loss, are added
- * behind those that are there. The walk goes from the loss back, by descending number of the values, and visits each
- * value on a way from a wanted one to the loss once, when all of its consumers have given their parts. Parts are added
- * in the order of the consumers' numbers, and of operands of one consumer in theirs: the first two, then the third, and
- * so on. */
+ * behind those that are there. The walk goes over what the loss is made of, and nothing else of the program, from the
+ * loss back, by descending number of the values, and visits each value on a way from a wanted one to the loss once,
+ * when all of its consumers on such ways have given their parts. Parts are added in the order of the consumers'
+ * numbers, and of operands of one consumer in theirs: the first two, then the third, and so on. */
 #include "program/grad.h"
 #include "program/attrs.h"
 #include <stdio.h>
@@ -19,25 +19,34 @@ typedef struct part {
     uint32_t next;     /* index + 1; 0: the last */
 } part;
 
+/* What is known of a value that the loss is made of, and of the loss. */
+typedef struct origin {
+    hd_value value;
+    bool     leads;  /* it is on a way from a wanted one */
+    bool     kept;
+    uint32_t wanted; /* index + 1 of the first wish for it; 0: none */
+    uint32_t first;  /* index + 1 of its first part */
+    uint32_t uses;   /* how many operands on the way it is */
+    hd_value again;  /* what computes it again; itself: it is kept */
+} origin;
+
 struct hdi_grad_walk {
     const hd_gradients_desc *desc;
     hdi_kernel_gradient_fn find_kernel;
     hd_value  loss;
     const hd_value *wanted;
     size_t    wanted_count;
+    uint32_t *next_wish; /* for the same value: index + 1; 0: none */
     hd_value  nought;
-    uint8_t  *marks;    /* MARK_... of each value up to the loss */
-    uint32_t *first;    /* index + 1 of its first part */
-    uint32_t *uses;     /* how many operands on the way it is */
-    hd_value *again;    /* what computes it again; itself: it is kept */
+    origin   *origins;  /* ascending */
+    uint32_t  origin_count, origin_capacity;
     part     *parts;
     uint32_t  part_count, part_capacity;
     hdi_grad_constant *constants;
     uint32_t  constant_count, constant_capacity;
-    hd_value *pending;  /* values to be computed again */
+    hd_value *pending;  /* values to be computed again, and at first to be looked at */
     uint32_t  pending_count, pending_capacity;
 };
-enum { MARK_WANTED = 1, MARK_LEADS = 2, MARK_KEPT = 4 };
 
 typedef void (*rule)(hdi_grad *g);
 /* What the gradient column may say besides the name of a rule: the way ends there, or there is no rule yet. */
@@ -72,16 +81,29 @@ void hdi_grad_refuse(hdi_grad *g, hd_status status, const char *why) {
 
 /* ---- what rules ask ---- */
 
+static origin *origin_of(const hdi_grad_walk *walk, hd_value value) {
+    uint32_t low = 0, high = walk->origin_count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (walk->origins[middle].value < value) low = middle + 1;
+        else high = middle;
+    }
+    return low < walk->origin_count && walk->origins[low].value == value ? &walk->origins[low] : NULL;
+}
+
+static bool leads(const hdi_grad_walk *walk, hd_value value) {
+    const origin *of = value ? origin_of(walk, value) : NULL;
+    return of && of->leads;
+}
+
 bool hdi_grad_wants(const hdi_grad *g, uint32_t index) {
-    return index < g->node.operand_count && g->node.operands[index] != 0 &&
-           (g->walk->marks[g->node.operands[index]] & MARK_LEADS);
+    return index < g->node.operand_count && leads(g->walk, g->node.operands[index]);
 }
 
 /* May a value be computed again? Not what the caller gave or named, what lies in a state, and a caller's kernel's. */
-static bool stays(const hdi_grad_walk *walk, const hd_program *program, hd_value value) {
-    const hdi_node *node = hdi_program_node(program, value);
-    if (!walk->desc->recompute || value > walk->loss || (walk->marks[value] & MARK_KEPT) || node->is_output)
-        return true;
+static bool stays(const hdi_grad_walk *walk, const hd_program *program, const origin *of) {
+    const hdi_node *node = hdi_program_node(program, of->value);
+    if (!walk->desc->recompute || of->kept || node->is_output) return true;
     if (hdi_op_is_source(node->op) || hdi_op_shows_state(node->op) || node->op == HDI_OP_DISPATCH) return true;
     for (uint32_t i = 0; i < node->operand_count; i++) {
         const hdi_node *operand = hdi_program_node(program, node->operands[i]);
@@ -95,7 +117,7 @@ static hd_value write_again(hd_program *program, const hdi_grad_walk *walk, hd_v
     hdi_node node = program->nodes[value - 1];
     hd_value operands[HDI_MAX_OPERANDS];
     for (uint32_t i = 0; i < node.operand_count; i++)
-        operands[i] = node.operands[i] ? walk->again[node.operands[i]] : 0;
+        operands[i] = node.operands[i] ? origin_of(walk, node.operands[i])->again : 0;
     node.operands = operands;
     return hdi_program_add(program, &node);
 }
@@ -108,10 +130,11 @@ static hd_value forward(hdi_grad *g, hd_value wanted) {
     walk->pending_count = 0;
     for (hd_value at = wanted; !failed(p);) {
         hd_value missing = 0;
-        if (!walk->again[at] && stays(walk, p, at)) walk->again[at] = at;
+        origin *of = origin_of(walk, at);
+        if (!of->again && stays(walk, p, of)) of->again = at;
         const hdi_node *node = hdi_program_node(p, at);
-        for (uint32_t i = 0; !walk->again[at] && i < node->operand_count && !missing; i++)
-            if (node->operands[i] && !walk->again[node->operands[i]]) missing = node->operands[i];
+        for (uint32_t i = 0; !of->again && i < node->operand_count && !missing; i++)
+            if (node->operands[i] && !origin_of(walk, node->operands[i])->again) missing = node->operands[i];
         if (missing) {
             if (!hdi_grow(p->allocator, &walk->pending, &walk->pending_capacity, walk->pending_count + 1, sizeof at)) {
                 fail(p, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the walk");
@@ -121,11 +144,11 @@ static hd_value forward(hdi_grad *g, hd_value wanted) {
             at = missing;
             continue;
         }
-        if (!walk->again[at]) walk->again[at] = write_again(p, walk, at);
+        if (!of->again) of->again = write_again(p, walk, at);
         if (walk->pending_count == 0) break;
         at = walk->pending[--walk->pending_count];
     }
-    return walk->again[wanted];
+    return origin_of(walk, wanted)->again;
 }
 
 hd_value hdi_grad_x(hdi_grad *g, uint32_t index) {
@@ -178,7 +201,7 @@ static void add_part(hdi_grad *g, uint32_t index, part one) {
         fail(p, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for another part");
         return;
     }
-    uint32_t *link = &walk->first[g->node.operands[index]];
+    uint32_t *link = &origin_of(walk, g->node.operands[index])->first;
     while (*link && walk->parts[*link - 1].consumer == g->value) link = &walk->parts[*link - 1].next;
     one.consumer = g->value;
     one.next = *link;
@@ -188,14 +211,14 @@ static void add_part(hdi_grad *g, uint32_t index, part one) {
 
 /* The gradient that a wanted value's goes on from; 0: none. */
 static hd_value so_far(const hdi_grad_walk *walk, hd_value value) {
-    for (size_t i = 0; i < walk->wanted_count && walk->desc->continued; i++)
-        if (walk->wanted[i] == value && walk->desc->continued[i]) return walk->desc->continued[i];
+    for (uint32_t i = origin_of(walk, value)->wanted; i && walk->desc->continued; i = walk->next_wish[i - 1])
+        if (walk->desc->continued[i - 1]) return walk->desc->continued[i - 1];
     return 0;
 }
 
 /* Is there no other consumer, whose parts would come between these? */
 static bool alone(const hdi_grad *g, uint32_t index) {
-    return g->walk->uses[g->node.operands[index]] == 1 && g->node.op != HDI_OP_SLICE;
+    return origin_of(g->walk, g->node.operands[index])->uses == 1 && g->node.op != HDI_OP_SLICE;
 }
 
 /* The sum with a term; of narrow types several are added in f32. */
@@ -302,7 +325,7 @@ static hd_value joined(hdi_grad *g, hd_value value) {
     cut cuts[HDI_MAX_OPERANDS];
     hd_value values[HDI_MAX_OPERANDS];
     uint32_t count = 0, axis = HD_MAX_RANK;
-    for (uint32_t at = walk->first[value]; at; at = walk->parts[at - 1].next) {
+    for (uint32_t at = origin_of(walk, value)->first; at; at = walk->parts[at - 1].next) {
         const part *one = &walk->parts[at - 1];
         const hdi_node *slice = hdi_program_node(g->program, one->consumer);
         if (slice->op != HDI_OP_SLICE || count == HDI_MAX_OPERANDS) return 0;
@@ -346,7 +369,7 @@ static hd_value add_chunk(hdi_grad *g, hd_value value, const part *one, hd_value
         return plus(g, sum, in_place(g, one, shape));
     }
     /* chunks or not, rows are added one by one */
-    const bool only = g->walk->parts[g->walk->first[value] - 1].next == 0;
+    const bool only = g->walk->parts[origin_of(g->walk, value)->first - 1].next == 0;
     const int64_t length = hdi_grad_shape(g, one->value).dims[0], step = only ? length : chunk_of(g, length, 1),
                   begin = k * step;
     if (begin >= length) return sum;
@@ -363,12 +386,13 @@ static hd_value total(hdi_grad *g, hd_value value, hd_value sum, bool keep_wide)
     const hdi_grad_walk *walk = g->walk;
     const hd_value whole = sum ? 0 : joined(g, value);
     if (whole) return whole;
-    const part *first = walk->first[value] ? &walk->parts[walk->first[value] - 1] : NULL;
+    const uint32_t begin = origin_of(walk, value)->first;
+    const part *first = begin ? &walk->parts[begin - 1] : NULL;
     if (first && first->added) return keep_wide ? first->value : hdi_grad_to(g, first->value, hdi_grad_type(g, value));
     bool more = true;
     for (int64_t k = 0; more && !failed(g->program); k++) {
         const hd_value before = sum; /* chunks have no gaps */
-        for (uint32_t at = walk->first[value]; at; at = walk->parts[at - 1].next) {
+        for (uint32_t at = begin; at; at = walk->parts[at - 1].next) {
             const part one = walk->parts[at - 1];
             sum = add_chunk(g, value, &one, sum, k);
         }
@@ -379,17 +403,76 @@ static hd_value total(hdi_grad *g, hd_value value, hd_value sum, bool keep_wide)
 
 /* ---- the walk ---- */
 
-/* Marks the values on a way from a wanted one to the loss, as far as what comes before them tells. */
-static void mark_ways(const hd_program *program, const hdi_grad_walk *walk) {
-    for (hd_value v = 1; v <= walk->loss; v++) {
-        const hdi_node *node = &program->nodes[v - 1];
-        bool leads = walk->marks[v] & MARK_WANTED;
-        for (uint32_t i = 0; i < node->operand_count && rules[node->op] != ends; i++)
-            leads |= node->operands[i] && (walk->marks[node->operands[i]] & MARK_LEADS);
-        if (!leads || !hdi_dtype_is_float(node->dtype)) continue;
-        walk->marks[v] |= MARK_LEADS;
-        for (uint32_t i = 0; i < node->operand_count && rules[node->op] != ends; i++)
-            if (node->operands[i] && (walk->marks[node->operands[i]] & MARK_LEADS)) walk->uses[node->operands[i]]++;
+/* pending as a heap, the largest value first. */
+static bool push(const hd_program *program, hdi_grad_walk *walk, hd_value value) {
+    if (!hdi_grow(program->allocator, &walk->pending, &walk->pending_capacity, (size_t)walk->pending_count + 1,
+                  sizeof value)) return false;
+    uint32_t at = walk->pending_count++;
+    for (; at > 0 && walk->pending[(at - 1) / 2] < value; at = (at - 1) / 2)
+        walk->pending[at] = walk->pending[(at - 1) / 2];
+    walk->pending[at] = value;
+    return true;
+}
+static hd_value pop(hdi_grad_walk *walk) {
+    hd_value *heap = walk->pending;
+    const hd_value largest = heap[0], last = heap[--walk->pending_count];
+    uint32_t at = 0;
+    for (uint32_t child = 1; child < walk->pending_count; child = 2 * at + 1) {
+        if (child + 1 < walk->pending_count && heap[child + 1] > heap[child]) child++;
+        if (heap[child] <= last) break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = last;
+    return largest;
+}
+
+/* The loss and what it is made of. A value comes out of the heap behind all that read it. */
+static bool find_origins(const hd_program *program, hdi_grad_walk *walk) {
+    bool grown = push(program, walk, walk->loss);
+    while (walk->pending_count > 0 && grown) {
+        const hd_value value = pop(walk);
+        if (walk->origin_count > 0 && walk->origins[walk->origin_count - 1].value == value) continue;
+        grown = hdi_grow(program->allocator, &walk->origins, &walk->origin_capacity, (size_t)walk->origin_count + 1,
+                         sizeof *walk->origins);
+        if (grown) walk->origins[walk->origin_count++] = (origin){ .value = value };
+        const hdi_node *node = &program->nodes[value - 1];
+        for (uint32_t i = 0; i < node->operand_count && grown; i++)
+            if (node->operands[i]) grown = push(program, walk, node->operands[i]);
+    }
+    for (uint32_t i = 0, k = walk->origin_count; i + 1 < k--; i++) {
+        const origin one = walk->origins[i];
+        walk->origins[i] = walk->origins[k];
+        walk->origins[k] = one;
+    }
+    return grown;
+}
+
+static void take_wishes(hdi_grad_walk *walk) {
+    for (size_t i = walk->wanted_count; i-- > 0;) {
+        origin *of = origin_of(walk, walk->wanted[i]);
+        if (!of) continue;
+        walk->next_wish[i] = of->wanted;
+        of->wanted = (uint32_t)i + 1;
+    }
+    for (size_t i = 0; i < walk->desc->kept_count; i++) {
+        origin *of = origin_of(walk, walk->desc->kept[i]);
+        if (of) of->kept = true;
+    }
+}
+
+/* Finds the values on a way from a wanted one to the loss. */
+static void find_ways(const hd_program *program, const hdi_grad_walk *walk) {
+    for (uint32_t k = 0; k < walk->origin_count; k++) {
+        origin *of = &walk->origins[k];
+        const hdi_node *node = &program->nodes[of->value - 1];
+        const uint32_t operand_count = rules[node->op] != ends ? node->operand_count : 0;
+        bool led = of->wanted;
+        for (uint32_t i = 0; i < operand_count && !led; i++) led = leads(walk, node->operands[i]);
+        if (!led || !hdi_dtype_is_float(node->dtype)) continue;
+        of->leads = true;
+        for (uint32_t i = 0; i < operand_count; i++)
+            if (leads(walk, node->operands[i])) origin_of(walk, node->operands[i])->uses++;
     }
 }
 
@@ -399,8 +482,8 @@ static void check_continued(hd_program *program, const hdi_grad_walk *walk) {
     for (size_t i = 0; i < walk->wanted_count && walk->desc->continued; i++) {
         const hdi_node *node = hdi_program_node(program, walk->wanted[i]);
         bool leads_on = false;
-        for (uint32_t k = 0; k < node->operand_count && walk->wanted[i] <= walk->loss; k++)
-            leads_on |= node->operands[k] && (walk->marks[node->operands[k]] & MARK_LEADS);
+        for (uint32_t k = 0; k < node->operand_count && origin_of(walk, walk->wanted[i]); k++)
+            leads_on |= leads(walk, node->operands[k]);
         if (leads_on && walk->desc->continued[i] && !failed(program))
             fail(program, HD_STATUS_INVALID_ARGUMENT,
                  "value %u is no input or state but made of another wanted value: its gradient "
@@ -415,16 +498,16 @@ static hd_value seed(hdi_grad *g) {
 }
 
 static void walk_back(hd_program *program, hdi_grad_walk *walk, hd_value *out_gradients) {
-    const hd_value *const wanted = walk->wanted;
-    for (hd_value v = walk->loss; v > 0 && !failed(program); v--) {
-        if (!(walk->marks[v] & MARK_LEADS) || (v != walk->loss && !walk->first[v])) continue;
+    for (uint32_t k = walk->origin_count; k-- > 0 && !failed(program);) {
+        const origin *of = &walk->origins[k];
+        const hd_value v = of->value;
+        if (!of->leads || (v != walk->loss && !of->first)) continue;
         hdi_grad g = { .program = program, .walk = walk, .node = program->nodes[v - 1], .value = v };
-        const bool is_cast = g.node.op == HDI_OP_CAST, is_wanted = walk->marks[v] & MARK_WANTED;
+        const bool is_cast = g.node.op == HDI_OP_CAST;
         bool leads_on = false;
         for (uint32_t i = 0; i < g.node.operand_count; i++) leads_on |= hdi_grad_wants(&g, i);
-        g.dy = v == walk->loss ? seed(&g) : total(&g, v, is_wanted ? so_far(walk, v) : 0, is_cast && !is_wanted);
-        for (size_t i = 0; i < walk->wanted_count && is_wanted; i++)
-            if (wanted[i] == v) out_gradients[i] = g.dy;
+        g.dy = v == walk->loss ? seed(&g) : total(&g, v, of->wanted ? so_far(walk, v) : 0, is_cast && !of->wanted);
+        for (uint32_t i = of->wanted; i; i = walk->next_wish[i - 1]) out_gradients[i - 1] = g.dy;
         if (!leads_on || failed(program)) continue;
         if (rules[g.node.op]) rules[g.node.op](&g);
         else hdi_grad_refuse(&g, HD_STATUS_UNSUPPORTED, "this operation has no gradient yet");
@@ -460,20 +543,16 @@ static bool check(hd_program *program, hd_value loss, const hd_value *wanted, si
 }
 
 static bool begin(const hd_program *program, hdi_grad_walk *walk) {
-    const size_t room = (size_t)walk->loss + 1;
-    walk->marks = hdi_alloc(program->allocator, room * sizeof *walk->marks);
-    walk->first = hdi_alloc(program->allocator, room * sizeof *walk->first);
-    walk->uses = hdi_alloc(program->allocator, room * sizeof *walk->uses);
-    walk->again = hdi_alloc(program->allocator, room * sizeof *walk->again);
-    return walk->marks && walk->first && walk->uses && walk->again;
+    walk->next_wish = hdi_alloc(program->allocator, (walk->wanted_count + 1) * sizeof *walk->next_wish);
+    if (!walk->next_wish || !find_origins(program, walk)) return false;
+    take_wishes(walk);
+    find_ways(program, walk);
+    return true;
 }
 
 static void end(const hd_program *program, hdi_grad_walk *walk) {
-    const size_t room = (size_t)walk->loss + 1;
-    hdi_free(program->allocator, walk->marks, room * sizeof *walk->marks);
-    hdi_free(program->allocator, walk->first, room * sizeof *walk->first);
-    hdi_free(program->allocator, walk->uses, room * sizeof *walk->uses);
-    hdi_free(program->allocator, walk->again, room * sizeof *walk->again);
+    hdi_free(program->allocator, walk->next_wish, (walk->wanted_count + 1) * sizeof *walk->next_wish);
+    hdi_free(program->allocator, walk->origins, walk->origin_capacity * sizeof *walk->origins);
     hdi_free(program->allocator, walk->parts, walk->part_capacity * sizeof *walk->parts);
     hdi_free(program->allocator, walk->constants, walk->constant_capacity * sizeof *walk->constants);
     hdi_free(program->allocator, walk->pending, walk->pending_capacity * sizeof *walk->pending);
@@ -489,9 +568,6 @@ hd_status hdi_program_gradients(hd_program *program, hd_value loss, const hd_val
     if (failed(program) || !check(program, loss, wanted, wanted_count, desc)) return program->error.status;
     if (!begin(program, &walk)) fail(program, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the walk");
     else {
-        for (size_t i = 0; i < wanted_count; i++) if (wanted[i] <= loss) walk.marks[wanted[i]] |= MARK_WANTED;
-        for (size_t i = 0; i < desc->kept_count; i++) if (desc->kept[i] <= loss) walk.marks[desc->kept[i]] |= MARK_KEPT;
-        mark_ways(program, &walk);
         check_continued(program, &walk);
         walk_back(program, &walk, out_gradients);
     }

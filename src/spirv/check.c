@@ -7,7 +7,9 @@
 /* Every capability that is taken, another one that it brings along, and where it comes from: version 1.`minor` or an
  * extension (minor 9: the extension only). */
 #define NOTHING HDI_SPIRV_NONE
-static const struct { uint32_t number, implies, minor; const char *extension;
+static const struct {
+    uint32_t number, implies, minor;
+    const char *extension;
 } capabilities[] = {
     { SpvCapabilityMatrix, NOTHING, 0, NULL },
     { SpvCapabilityShader, SpvCapabilityMatrix, 0, NULL },

@@ -256,7 +256,8 @@ void hdi_interpret_inputs(hdi_interpreter *x, uint32_t number) {
         case SpvBuiltInWorkgroupId: for (int i = 0; i < 3; i++) out[i] = x->group[i]; break;
         case SpvBuiltInLocalInvocationId: for (int i = 0; i < 3; i++) out[i] = local[i]; break;
         case SpvBuiltInGlobalInvocationId:
-            for (int i = 0; i < 3; i++) out[i] = (uint32_t)(x->group[i] * size[i] + local[i]); break;
+            for (int i = 0; i < 3; i++) out[i] = (uint32_t)(x->group[i] * size[i] + local[i]);
+            break;
         case SpvBuiltInLocalInvocationIndex: *out = number; break;
         case SpvBuiltInSubgroupSize: *out = lanes; break;
         case SpvBuiltInNumSubgroups: *out = hdi_divide_up(machine->invocations, lanes); break;

@@ -33,7 +33,10 @@ bool hdi_spirv_put_barrier(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode)
 
 /* add, mul, ... of the sums, by opcode; the letter says as what they are computed. */
 static const char *sum_name(uint32_t opcode, char *out_kind) {
-    static const struct { uint32_t opcode; char kind; const char *name;
+    static const struct {
+        uint32_t opcode;
+        char kind;
+        const char *name;
     } sums[] = {
         { SpvOpGroupNonUniformIAdd, 'u', "add" },       { SpvOpGroupNonUniformFAdd, 'f', "add" },
         { SpvOpGroupNonUniformIMul, 'u', "mul" },       { SpvOpGroupNonUniformFMul, 'f', "mul" },

@@ -159,12 +159,10 @@ hd_value hdt_graph_input(hdt_graph *graph, const char *name, hd_dtype dtype, hd_
     return hd_input(graph->program, name, dtype, shape);
 }
 
-/* A GPT's sequences have a key each, so that one loses the same elements in a batch of any size; adapters have one for
- * all. */
+/* Sequences have a key each, so that one loses the same elements in a batch of any size. */
 hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x) {
     hd_program *p = graph->program;
     if (!(graph->dropout > 0)) return x;
-    if (graph->key) return hd_dropout(p, x, graph->key, graph->drawn++, graph->dropout);
     for (uint32_t i = 0; i < graph->batch; i++) {
         const int64_t begin[] = { graph->first + i, 0 }, end[] = { graph->first + i + 1, 4 };
         const hd_value key = hd_reshape(p, hd_slice(p, graph->keys, begin, end, 2), HD_SHAPE(4));

@@ -42,7 +42,6 @@ typedef struct hdt_graph {
     hd_program *program;
     uint32_t    batch, length;
     float       dropout;  /* 0: none, and there are no keys */
-    hd_value    key;      /* of adapters; 0: */
     /* i32 [.., 4]: a key of random numbers for each sequence, the first of which is that of number */
     hd_value    keys;
     uint32_t    first;

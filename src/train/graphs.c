@@ -118,10 +118,12 @@ static uint32_t sequences_at_once(const hd_trainer_desc *desc) {
     return count;
 }
 
-static hd_value mean_of_targets(draft *d, hd_value tokens, hd_value targets) {
+/* Losses [rows] of adapters' targets; 0 where there is none. */
+static hd_value losses_of(draft *d, hd_value tokens, hd_value targets) {
+    return hd_cross_entropy(d->graph.program, hdt_graph_lora_scores(&d->graph, tokens), targets);
+}
+static hd_value mean_of_targets(draft *d, hd_value losses) {
     hd_program *p = d->graph.program;
-    /* 0 where there is no target */
-    const hd_value losses = hd_cross_entropy(p, hdt_graph_lora_scores(&d->graph, tokens), targets);
     return hd_mul(p, hd_sum(p, losses, HD_ALL_AXES), hdt_graph_input(&d->graph, "share", HD_F32, (hd_shape){ 0 }));
 }
 
@@ -157,47 +159,33 @@ static hd_status head(draft *d, hd_value hidden, hd_value targets, hd_value *hea
 static hd_status add_up(draft *d, hd_value *out_loss, hd_value out_gradients[HDT_GROUPS]) {
     const hd_trainer_desc *desc = &d->trainer->desc;
     const uint32_t parts = desc->batch / desc->micro_batch, count = d->trainer->layout.count;
+    const bool adapters = d->trainer->layout.base != NULL;
     hd_program *p = d->graph.program;
     const hd_value tokens = hd_input(p, "tokens", HD_I32, HD_SHAPE(desc->batch, desc->length));
     const hd_value targets = hd_input(p, "targets", HD_I32, HD_SHAPE(desc->batch, desc->length));
-    hd_value of_head = 0, losses = 0;
+    hd_value of_head = 0;
     hd_status status = HD_OK;
     for (uint32_t part = 0; part < parts && !status; part++) {
         hd_gradients_desc going_on = { .chunk_rows = desc->math == HD_MATH_EXACT ? desc->length : 0,
                                        .continued = part ? d->sums : NULL };
         d->graph.first = part * desc->micro_batch;
-        const hd_value hidden = hdt_graph_hidden(&d->graph, rows_of(d, tokens, d->graph.first));
-        status = head(d, hidden, rows_of(d, targets, d->graph.first), &of_head, &going_on.loss_gradient, &losses);
-        if (!status) status = hd_gradients(p, hidden, d->weights, count, &going_on, d->others);
+        const hd_value of_tokens = rows_of(d, tokens, d->graph.first), of_targets = rows_of(d, targets, d->graph.first);
+        hd_value made;
+        if (adapters) {
+            d->losses[part] = losses_of(d, of_tokens, of_targets);
+            made = mean_of_targets(d, d->losses[part]);
+        } else {
+            made = hdt_graph_hidden(&d->graph, of_tokens);
+            status = head(d, made, of_targets, &of_head, &going_on.loss_gradient, &d->losses[part]);
+        }
+        if (!status) status = hd_gradients(p, made, d->weights, count, &going_on, d->others);
         memcpy(d->sums, d->others, count * sizeof *d->sums);
-        d->losses[part] = losses;
     }
     if (status) return status;
-    *out_loss = hd_mean(p, hdt_concat(p, d->losses, parts), HD_ALL_AXES);
-    d->sums[0] = hd_add(p, of_head, d->sums[0]); /* the embedding's, which is the head's matrix too */
+    const hd_value losses = hdt_concat(p, d->losses, parts);
+    *out_loss = adapters ? mean_of_targets(d, losses) : hd_mean(p, losses, HD_ALL_AXES);
+    if (!adapters) d->sums[0] = hd_add(p, of_head, d->sums[0]); /* the embedding's, which is the head's matrix too */
     return hdt_graph_join(&d->graph, d->sums, out_gradients);
-}
-
-/* The same of adapters: each micro-batch's parts are summed from zero, and added in order. */
-static hd_status add_up_adapters(draft *d, hd_value *out_loss, hd_value out_gradients[HDT_GROUPS]) {
-    const hd_trainer_desc *desc = &d->trainer->desc;
-    const uint32_t parts = desc->batch / desc->micro_batch;
-    hd_program *p = d->graph.program;
-    const hd_value tokens = hd_input(p, "tokens", HD_I32, HD_SHAPE(desc->batch, desc->length));
-    const hd_value targets = hd_input(p, "targets", HD_I32, HD_SHAPE(desc->batch, desc->length));
-    for (uint32_t part = 0; part < parts; part++) {
-        const int64_t first = (int64_t)part * desc->micro_batch;
-        hd_value joined[HDT_GROUPS];
-        const hd_value loss =
-            hd_scale(p, mean_of_targets(d, rows_of(d, tokens, first), rows_of(d, targets, first)), 1 / (float)parts, 0);
-        hd_status status = hd_gradients(p, loss, d->weights, d->trainer->layout.count, NULL, d->others);
-        if (!status) status = hdt_graph_join(&d->graph, d->others, joined);
-        if (status) return status;
-        *out_loss = part ? hd_add(p, *out_loss, loss) : loss;
-        for (int group = 0; group < HDT_GROUPS; group++)
-            out_gradients[group] = part ? hd_add(p, out_gradients[group], joined[group]) : joined[group];
-    }
-    return HD_OK;
 }
 
 static hd_status build_step(hd_trainer *trainer, draft *d) {
@@ -206,11 +194,8 @@ static hd_status build_step(hd_trainer *trainer, draft *d) {
     hd_status status = begin(trainer, desc->micro_batch, d);
     hd_program *p = d->graph.program;
     d->graph.dropout = desc->dropout;
-    if (!status && desc->dropout > 0) {
-        if (trainer->layout.base) d->graph.key = hd_input(p, "key", HD_I32, HD_SHAPE(4));
-        else d->graph.keys = hd_input(p, "keys", HD_I32, HD_SHAPE(desc->batch, 4));
-    }
-    if (!status) status = trainer->layout.base ? add_up_adapters(d, &loss, gradients) : add_up(d, &loss, gradients);
+    if (!status && desc->dropout > 0) d->graph.keys = hd_input(p, "keys", HD_I32, HD_SHAPE(desc->batch, 4));
+    if (!status) status = add_up(d, &loss, gradients);
     if (!status) {
         const hd_clipping clip = hd_clip_norm(p, gradients, HDT_GROUPS, desc->clip);
         for (int group = 0; group < HDT_GROUPS; group++) {
@@ -247,8 +232,8 @@ hd_status hdt_plan_loss(hd_trainer *trainer) {
         const hd_value tokens = hd_input(p, "tokens", HD_I32, shape), targets = hd_input(p, "targets", HD_I32, shape);
         hd_value losses = 0;
         if (!trainer->layout.base) status = head(&d, hdt_graph_hidden(&d.graph, tokens), targets, NULL, NULL, &losses);
-        hd_output(p, "loss",
-                  trainer->layout.base ? mean_of_targets(&d, tokens, targets) : hd_mean(p, losses, HD_ALL_AXES));
+        else losses = losses_of(&d, tokens, targets);
+        hd_output(p, "loss", trainer->layout.base ? mean_of_targets(&d, losses) : hd_mean(p, losses, HD_ALL_AXES));
     }
     return finish(&d, status, &trainer->loss);
 }

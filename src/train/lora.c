@@ -105,6 +105,7 @@ hd_value hdt_graph_lora_scores(hdt_graph *graph, hd_value tokens) {
     const hd_model_graph_desc desc = { .sequences = graph->batch, .length = graph->length, .tokens = tokens,
                                        .positions = hdt_graph_input(graph, "positions", HD_I32, HD_SHAPE(rows)),
                                        .adapt = adapt, .user = graph };
+    graph->drawn = 0;
     /* what fails sticks to the program, or leaves no scores */
     hd_model_build(graph->layout->base, graph->program, &desc, NULL, &scores);
     return scores;

@@ -198,12 +198,11 @@ static hd_status check_tokens(const hd_trainer *trainer, const int32_t *tokens, 
     return HD_OK;
 }
 
-/* What the losses of a micro-batch are multiplied by, so that those of `parts` have the mean over all targets as their
- * mean. */
-static float share_of(const int32_t *targets, uint64_t count, uint32_t parts) {
+/* What losses are multiplied by, so that their sum is the mean over all targets. */
+static float share_of(const int32_t *targets, uint64_t count) {
     uint64_t there = 0;
     for (uint64_t i = 0; i < count; i++) there += targets[i] >= 0;
-    return there ? (float)((double)parts / (double)there) : 0;
+    return there ? (float)(1 / (double)there) : 0;
 }
 
 /* Waits for a step's end; its report is told once. */
@@ -228,14 +227,14 @@ static hd_status submit(hd_trainer *trainer, const int32_t *tokens, const int32_
     hd_adamw_rates(&desc->adamw, flight->report.rate, trainer->base ? desc->weight_decay : 0, trainer->steps,
                    rates[HDT_VECTORS]);
     for (uint32_t i = 0; i < desc->batch && trainer->keys; i++) hdt_key(trainer, trainer->steps, i, trainer->keys[i]);
-    const float share = share_of(targets, bytes / sizeof *targets, desc->batch / desc->micro_batch);
+    const float share = share_of(targets, bytes / sizeof *targets);
     const hd_stream_input all[] = { { .name = "tokens", .data = tokens, .bytes = bytes },
                                     { .name = "targets", .data = targets, .bytes = bytes },
                                     { .name = "rates.0", .data = rates[0], .bytes = sizeof rates[0] },
                                     { .name = "rates.1", .data = rates[1], .bytes = sizeof rates[1] },
                                     { .name = "share", .data = &share, .bytes = sizeof share },
-                                    { .name = trainer->base ? "key" : "keys", .data = trainer->keys,
-                                      .bytes = (trainer->base ? 1 : desc->batch) * sizeof *trainer->keys } };
+                                    { .name = "keys", .data = trainer->keys,
+                                      .bytes = desc->batch * sizeof *trainer->keys } };
     hd_stream_input inputs[HDT_COUNT(all)];
     size_t count = 0;
     for (size_t i = 0; i < HDT_COUNT(all); i++)
@@ -279,7 +278,7 @@ hd_status hd_trainer_loss(hd_trainer *trainer, const int32_t *tokens, const int3
     if (!status && !trainer->loss) status = hdt_plan_loss(trainer);
     if (!status) status = hd_plan_write(trainer->loss, "tokens", tokens, count * sizeof *tokens);
     if (!status) status = hd_plan_write(trainer->loss, "targets", targets, count * sizeof *targets);
-    const float share = share_of(targets, count, 1);
+    const float share = share_of(targets, count);
     if (!status && trainer->base) status = hd_plan_write(trainer->loss, "share", &share, sizeof share);
     if (!status) status = hd_plan_run(trainer->loss, NULL);
     return status ? status : hd_plan_read(trainer->loss, "loss", out_loss, sizeof *out_loss);

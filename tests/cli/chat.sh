@@ -77,6 +77,10 @@ talk 0 "" -
 say "$(head -c 300 "$sources/LICENSE" | tr '\n' ' ')" next
 expect 1 . 'the conversation would be [0-9]+ tokens long, and the context holds 160; .*/clear' sh -c 'exec "$@" <in' - $chat --context 160 -n 0
 matches err 'the context of 160 tokens is full; /clear begins' "a full context"
+say one two three four five six seven eight '/save all.json'
+expect 0 . 'the context is full: the first 2 messages are forgotten' sh -c 'exec "$@" <in' - $chat --context 160 --shift
+matches err 'the first [468] messages are forgotten' "a conversation that goes on"
+matches err '16 messages are in all.json' "what was forgotten is saved"
 
 # Ctrl-C ends the answer, and the conversation goes on.
 mkfifo pipe

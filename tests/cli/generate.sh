@@ -74,6 +74,8 @@ grep -q ' the' out && fail "the stop text is part of the answer"
 expect 0 - 'ended by the context, which is full$' $generate -n 0 --context 32 --ignore-end
 expect 0 - 'ended by the context, which is full$' $generate -n 100 --context 32 --ignore-end
 refuse 1 'the prompt is [0-9]+ tokens long, and the context holds 1; give --context' $generate --context 1
+expect 0 - 'answer  100 tokens, .*, ended by -n$' $generate -n 100 --context 32 --ignore-end --shift
+refuse 2 '--shift goes on without an end; say with -n how far' $generate -n 0 --shift
 refuse 2 'the prompt is empty' "$heddle" generate "$demo" -p ''
 refuse 2 'the prompt is empty' "$heddle" generate "$demo" -f /dev/null
 

@@ -1,7 +1,8 @@
 /* test_gradients_manners.c: what hd_gradients refuses, what has no gradient, in which order parts are added, what is computed
- * again, kernels of the caller's own, and memory that runs out. */
+ * again, kernels of the caller's own, memory that runs out, and what the gradients of many losses in one program take. */
 #include "unit/program_cases.h"
 #include <stdio.h>
+#include <time.h>
 
 static hd_program *fresh(void) { return hdi_program_new(&hdi_default_allocator, NULL); }
 static hd_status gradients(hd_program *p, hd_value loss, const hd_value *wanted, size_t count, hd_gradients_desc desc, hd_value *out) {
@@ -207,9 +208,38 @@ static void memory_may_run_out(void **state) {
     print_message("%zu allocations, each failed once\n", n - 1);
 }
 
+/* Losses one after the other over the same weights, whose gradients go on: each adds as many operations as the second. */
+static double seconds_of_parts(int count) {
+    hd_program *p = fresh();
+    const hd_value w = hd_input(p, "w", HD_F32, HD_SHAPE(8, 8)), bias = hd_input(p, "bias", HD_F32, HD_SHAPE(8));
+    const hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(4, 8)), wanted[] = { w, bias };
+    hd_value so_far[2] = { 0 }, out[2];
+    uint32_t of_second = 0;
+    const clock_t began = clock();
+    for (int i = 0; i < count; i++) {
+        const uint32_t before = p->node_count;
+        const hd_value y = hd_tanh(p, hd_add(p, hd_matmul(p, x, w), bias)), loss = hd_sum(p, hd_mul(p, y, y), HD_ALL_AXES);
+        assert_int_equal(gradients(p, loss, wanted, 2, (hd_gradients_desc){ .chunk_rows = 2, .continued = so_far }, out), HD_OK);
+        memcpy(so_far, out, sizeof so_far);
+        if (i == 1) of_second = p->node_count - before;
+        if (i > 1) assert_int_equal(p->node_count - before, of_second);
+    }
+    const double spent = (double)(clock() - began) / CLOCKS_PER_SEC;
+    hdi_program_free(p);
+    return spent;
+}
+
+static void each_loss_walks_its_own_way(void **state) {
+    (void)state;
+    seconds_of_parts(500);
+    const double few = seconds_of_parts(2000), many = seconds_of_parts(8000);
+    if (many > 9 * few) fail_msg("four times the losses took %.1f times as long: %.2f s", many / few, many);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refusals), cmocka_unit_test(none), cmocka_unit_test(order_of_parts), cmocka_unit_test(computed_again),
-        cmocka_unit_test(chunks), cmocka_unit_test(from_a_tensor), cmocka_unit_test(own_kernels), cmocka_unit_test(memory_may_run_out) };
+        cmocka_unit_test(chunks), cmocka_unit_test(from_a_tensor), cmocka_unit_test(own_kernels), cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(each_loss_walks_its_own_way) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

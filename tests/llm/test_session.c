@@ -161,8 +161,77 @@ static void layers_may_be_anywhere(void **state) {
     mixed_on("vulkan", -1, 1);
 }
 
+/* Scores of the next token after these, in a session that never held others. */
+static const float *fresh_logits(hd_session *fresh, const int32_t *tokens, size_t count) {
+    const float *logits;
+    CHECK(hd_session_rewind(fresh, 0, 0));
+    CHECK(hd_session_feed(fresh, 0, tokens, count));
+    CHECK(hd_session_logits(fresh, 0, &logits));
+    return logits;
+}
+
+/* What was forgotten is as if it had never been said; an answer goes on through full contexts. */
+static void a_full_context_is_shifted(void **state) {
+    (void)state;
+    enum { HELD = 60, KEEP = 5, DROP = 20, ROOM = 64, SAID = 150 };
+    hd_device *device;
+    hd_model *model;
+    hd_session *session, *fresh;
+    model_reference r;
+    const float *logits;
+    int32_t tokens[ROOM], said[SAID], best;
+    CHECK(hd_device_open(context, &(hd_device_desc){ .id = "cpu" }, &device));
+    assert_int_equal(model_reference_read("qwen3_q8_0", &r), 0);
+    CHECK(hd_model_open(context, r.path, NULL, &model));
+    const hd_session_desc desc = { .device = device, .math = HD_MATH_EXACT, .context = ROOM };
+    CHECK(hd_session_create(model, &desc, &session));
+    CHECK(hd_session_create(model, &desc, &fresh));
+    for (uint32_t i = 0; i < HELD; i++) tokens[i] = token_at(0, i, r.vocabulary);
+    CHECK(hd_session_feed(session, 0, tokens, HELD));
+    assert_int_equal(hd_session_shift(session, 0, KEEP, HELD - KEEP), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(hd_session_shift(session, 0, HELD, 0), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(hd_session_shift(session, 1, 0, 1), HD_STATUS_INVALID_ARGUMENT);
+    (void)hd_context_error(context);
+    CHECK(hd_session_shift(session, 0, KEEP, DROP));
+    assert_int_equal(hd_session_position(session, 0), HELD - DROP);
+    memmove(tokens + KEEP, tokens + KEEP + DROP, (HELD - KEEP - DROP) * sizeof *tokens);
+    CHECK(hd_session_logits(session, 0, &logits));
+    assert_memory_equal(logits, fresh_logits(fresh, tokens, HELD - DROP), r.vocabulary * sizeof *logits);
+
+    hd_generated made;
+    const hd_generate_desc wish = { .max_tokens = SAID, .ignore_end = 1, .shift = 1, .keep = KEEP };
+    CHECK(hd_generate(session, &wish, said, &made));
+    assert_int_equal(made.token_count, SAID);
+    uint32_t held = HELD - DROP, shifts = 0;
+    fresh_logits(fresh, tokens, held);
+    for (uint32_t i = 0; i < SAID; i++) {
+        CHECK(hd_session_best(fresh, 0, &best));
+        assert_int_equal(said[i], best);
+        if (held == ROOM) {
+            const uint32_t drop = (held - KEEP) / 2;
+            memmove(tokens + KEEP, tokens + KEEP + drop, (held - KEEP - drop) * sizeof *tokens);
+            held -= drop;
+            shifts++;
+            fresh_logits(fresh, tokens, held);
+        }
+        tokens[held++] = best;
+        CHECK(hd_session_feed(fresh, 0, &best, 1));
+    }
+    assert_int_equal(shifts, 5);
+    assert_int_equal(hd_session_position(session, 0), held);
+    const hd_generate_desc kept = { .max_tokens = SAID, .ignore_end = 1, .shift = 1, .keep = ROOM };
+    CHECK(hd_generate(session, &kept, said, &made)); /* all of it stays: there is no room */
+    assert_int_equal(made.stop, HD_STOP_CONTEXT);
+    hd_session_destroy(session);
+    hd_session_destroy(fresh);
+    hd_model_close(model);
+    free(r.bytes);
+    hd_device_close(device);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(sizes_are_the_next_ones),
+                                        cmocka_unit_test(a_full_context_is_shifted),
                                         cmocka_unit_test(prompts_run_beside_next_tokens),
                                         cmocka_unit_test(layers_may_be_anywhere) };
     return cmocka_run_group_tests(tests, open_context, close_context);

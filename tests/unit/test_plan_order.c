@@ -1,22 +1,25 @@
-/* The order of steps: each stands one level behind the last one that it waits for, as looking at all pairs finds, and what finding
- * it takes grows with the number of steps and not with its square. */
+/* The order of steps, and where intermediates lie: each step stands one level behind the last one that it waits for, and each
+ * intermediate at the lowest address that those before it leave free, as looking at all pairs finds. What planning takes grows with
+ * the number of steps and not with its square. */
 #include "plan/schedule.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <cmocka.h>
 
-static hdi_schedule *plan_of(const hdi_text *text, bool in_order) {
+static hdi_schedule *plan_of(const hdi_text *text, bool in_order, uint64_t most_bytes) {
     const hdi_caps caps = { .memory_bytes = UINT64_C(1) << 34,
-                            .max_allocation_bytes = UINT64_C(1) << 32,
+                            .max_allocation_bytes = most_bytes,
                             .max_binding_bytes = UINT64_C(1) << 30,
                             .binding_align = 16,
                             .max_bindings = 8,
                             .max_push_bytes = 128,
                             .max_workgroup = 1024,
                             .max_workgroup_x = 1024,
+                            .shared_bytes = 32768,
                             .max_groups_x = 65535,
                             .max_groups_y = 65535,
                             .max_groups_z = 65535 };
@@ -33,9 +36,10 @@ static hdi_schedule *plan_of(const hdi_text *text, bool in_order) {
 }
 
 /* Sums, softmaxes and slices, each of values by chance that came before it, and joined ones, which nothing reads. */
-static hdi_schedule *by_chance(uint32_t seed, int count, bool in_order) {
+enum { MOST = 1600 };
+static hdi_schedule *by_chance(uint32_t seed, int count, bool in_order, uint64_t most_bytes) {
     hdi_text text = { .allocator = &hdi_default_allocator };
-    int usable[64] = { 1 }, usable_count = 1;
+    int usable[MOST] = { 1 }, usable_count = 1;
     hdi_text_add(&text, "heddle 1\nv1 = input f32[8,4] \"x\"\nv2 = input f32[16,4] \"z\"\n");
     for (int v = 3; v < count; v++) {
         int of[3];
@@ -47,7 +51,7 @@ static hdi_schedule *by_chance(uint32_t seed, int count, bool in_order) {
         if (v % 4 != 2) usable[usable_count++] = v;
         if (v % 4 == 2 || v % 5 == 0) hdi_text_add(&text, "output v%d \"y%d\"\n", v, v);
     }
-    hdi_schedule *schedule = plan_of(&text, in_order);
+    hdi_schedule *schedule = plan_of(&text, in_order, most_bytes);
     hdi_text_free(&text);
     return schedule;
 }
@@ -70,7 +74,7 @@ static void a_step_waits_for_what_it_needs(void **state) {
     uint32_t behind = 0;
     for (uint32_t seed = 1; seed <= 80; seed++) {
         const bool in_order = seed > 40;
-        hdi_schedule *schedule = by_chance(seed, 60, in_order);
+        hdi_schedule *schedule = by_chance(seed, 60, in_order, UINT64_C(1) << 32);
         for (uint32_t s = 0; s < schedule->step_count; s++) {
             uint32_t level = 0;
             for (uint32_t e = 0; e < s; e++)
@@ -91,7 +95,7 @@ static double seconds_of_slices(int count) {
     for (int i = 0; i < count; i++)
         hdi_text_add(&text, "v%d = slice v1 begin=[%d,0] end=[%d,2]\noutput v%d \"y%d\"\n", i + 2, i, i + 1, i + 2, i);
     const clock_t began = clock();
-    hdi_schedule *schedule = plan_of(&text, false);
+    hdi_schedule *schedule = plan_of(&text, false, UINT64_C(1) << 32);
     const double spent = (double)(clock() - began) / CLOCKS_PER_SEC;
     assert_true(schedule->step_count >= (uint32_t)count);
     hdi_schedule_free(schedule);
@@ -99,14 +103,94 @@ static double seconds_of_slices(int count) {
     return spent;
 }
 
+/* Intermediates of all sizes, rows that are overwritten while older ones are still read, and norms that are read once more at the
+ * very end. */
+static double seconds_of_layers(int count) {
+    hdi_text text = { .allocator = &hdi_default_allocator };
+    hdi_text_add(&text, "heddle 1\nv1 = input f32[4,8] \"x\"\nv2 = input f32[8] \"weight\"\nv3 = input f32[8,8] \"matrix\"\n"
+                        "v4 = input i32[1] \"at\"\nv5 = state f32[8,8] \"rows\"\nv6 = input i32[4] \"positions\"\n");
+    int x = 1, rows = 5, v = 7, *norms = malloc((size_t)count * sizeof *norms);
+    assert_non_null(norms);
+    for (int i = 0; i < count; i++, v += 10) {
+        norms[i] = v;
+        hdi_text_add(&text, "v%d = rms_norm v%d v2 eps=1e-05\nv%d = matmul v%d v3\n", v, x, v + 1, v);
+        hdi_text_add(&text, "v%d = write_rows v%d v%d v4\nv%d = slice v%d begin=[2,0] end=[6,8]\n", v + 2, rows, v + 1, v + 3, v + 2);
+        hdi_text_add(&text, "v%d = pad v%d before=[0,0] after=[%d,0] value=0\n", v + 4, v + 3, 1 + i % 7);
+        hdi_text_add(&text, "v%d = softmax v%d axis=1\nv%d = slice v%d begin=[0,0] end=[4,8]\n", v + 5, v + 4, v + 6, v + 5);
+        hdi_text_add(&text, "v%d = reshape v%d shape=[4,2,4]\nv%d = rope v%d v6 theta=%d\nv%d = reshape v%d shape=[4,8]\n", v + 7,
+                     v + 6, v + 8, v + 7, 10 + i, v + 9, v + 8);
+        x = v + 9, rows = v + 2;
+    }
+    for (int i = count; i-- > 0; x = v++) hdi_text_add(&text, "v%d = add v%d v%d\n", v, x, norms[i]);
+    hdi_text_add(&text, "output v%d \"y\"\n", x);
+    const clock_t began = clock();
+    hdi_schedule *schedule = plan_of(&text, true, UINT64_C(1) << 32);
+    const double spent = (double)(clock() - began) / CLOCKS_PER_SEC;
+    assert_true(schedule->step_count >= 5 * (uint32_t)count);
+    hdi_schedule_free(schedule);
+    hdi_text_free(&text);
+    free(norms);
+    return spent;
+}
+
 static void time_grows_with_the_steps(void **state) {
     (void)state;
-    seconds_of_slices(1000);
-    const double few = seconds_of_slices(5000), many = seconds_of_slices(20000);
-    if (many > 9 * few) fail_msg("four times the steps took %.1f times as long: %.2f s", many / few, many);
+    double (*const seconds[])(int) = { seconds_of_slices, seconds_of_layers };
+    for (size_t i = 0; i < 2; i++) {
+        seconds[i](1000);
+        const double few = seconds[i](i ? 1000 : 5000), many = seconds[i](i ? 4000 : 20000);
+        if (many > 9 * few) fail_msg("four times the steps took %.1f times as long: %.2f s", many / few, many);
+    }
+}
+
+/* ---- where intermediates lie ---- */
+
+/* Is `a` placed before `b`? */
+static bool comes_before(const hdi_storage *a, const hdi_storage *b) {
+    if (a->bytes != b->bytes) return a->bytes > b->bytes;
+    return a->first_level != b->first_level ? a->first_level < b->first_level : a < b;
+}
+
+/* Would `bytes` at an offset of a slab be in the way of what is placed before `one` and lives at the same time? */
+static bool meets(const hdi_schedule *schedule, const hdi_storage *one, uint32_t slot, uint64_t offset, uint64_t bytes) {
+    for (uint32_t i = 0; i < schedule->storage_count; i++) {
+        const hdi_storage *other = &schedule->storages[i];
+        if (other->kind != HDI_STORAGE_SCRATCH || other->parent != HDI_NO_INDEX || other->slot != slot) continue;
+        if (!comes_before(other, one) || other->first_level > one->last_level || one->first_level > other->last_level) continue;
+        if (offset < other->offset + (other->bytes + 255) / 256 * 256 && other->offset < offset + bytes) return true;
+    }
+    return false;
+}
+
+static void an_intermediate_lies_at_the_lowest_free_address(void **state) {
+    (void)state;
+    uint32_t higher = 0, later_slabs = 0;
+    for (uint32_t seed = 1; seed <= 20; seed++) {
+        const uint64_t most = seed % 2 ? 1024 : UINT64_C(1) << 32;
+        hdi_schedule *schedule = by_chance(seed, seed == 20 ? MOST : 60 + 10 * (int)seed, seed > 10, most);
+        uint32_t first = 0;
+        while (first < schedule->slot_count && schedule->slots[first].kind != HDI_STORAGE_SCRATCH) first++;
+        for (uint32_t i = 0; i < schedule->storage_count; i++) {
+            const hdi_storage *one = &schedule->storages[i];
+            const uint64_t bytes = (one->bytes + 255) / 256 * 256;
+            if (one->kind != HDI_STORAGE_SCRATCH || one->parent != HDI_NO_INDEX || one->first_level > one->last_level) continue;
+            assert_true(one->slot >= first && one->offset % 256 == 0 && one->offset + bytes <= most);
+            assert_true(one->offset + bytes <= schedule->slots[one->slot].bytes);
+            assert_false(meets(schedule, one, one->slot, one->offset, bytes));
+            for (uint32_t slot = first; slot <= one->slot; slot++)
+                for (uint64_t at = 0; at + bytes <= (slot == one->slot ? one->offset + bytes - 256 : most); at += 256)
+                    if (!meets(schedule, one, slot, at, bytes)) fail_msg("seed %u: storage %u fits lower", seed, i);
+            higher += one->offset > 0;
+            later_slabs += one->slot > first;
+        }
+        hdi_schedule_free(schedule);
+    }
+    assert_true(higher > 200 && later_slabs > 200);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_step_waits_for_what_it_needs), cmocka_unit_test(time_grows_with_the_steps) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(a_step_waits_for_what_it_needs),
+                                        cmocka_unit_test(an_intermediate_lies_at_the_lowest_free_address),
+                                        cmocka_unit_test(time_grows_with_the_steps) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
