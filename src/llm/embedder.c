@@ -1,5 +1,5 @@
-/* embedder.c: texts as vectors. Texts of like length run side by side, padded to a common one; padding stands behind all
- * that is seen, so that no text's vector hangs on it, nor on the other texts. */
+/* embedder.c: texts as vectors. Texts of like length run side by side, padded to a common one; padding stands behind
+ * all that is seen, so that no text's vector hangs on it, nor on the other texts. */
 #include "llm/arch/arch.h"
 #include "llm/store.h"
 #include <math.h>
@@ -275,7 +275,8 @@ hd_status hd_embedder_run(hd_embedder *embedder, const hd_embedder_text *texts, 
     if (!e) return hd_handle_refuse(embedder, kind);
     hd_status status = hdl_context_lives(e->model->context);
     if (status || !texts || !out_vectors) return status ? status : HD_STATUS_NULL_POINTER;
-    if (!hd_device_context(e->device)) return FAIL(e, HD_STATUS_STALE_HANDLE, "an embedder is used whose device was closed");
+    if (!hd_device_context(e->device))
+        return FAIL(e, HD_STATUS_STALE_HANDLE, "an embedder is used whose device was closed");
     if (count == 0) return FAIL(e, HD_STATUS_ZERO_SIZE, "no texts to embed");
     size_t longest = 0;
     for (size_t i = 0; i < count && !status; i++) {

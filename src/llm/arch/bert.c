@@ -1,5 +1,5 @@
-/* bert.c: BERT: an encoder, whose tokens all see each other. Layer norms behind the blocks, learned positions, no gates. It
- * answers with a vector. */
+/* bert.c: BERT: an encoder, whose tokens all see each other, and which answers with a vector. Layer norms behind the
+ * blocks, learned positions, no gates. */
 #include "llm/arch/arch.h"
 
 static const hdl_tensor_row tensors[] = {
