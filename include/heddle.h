@@ -1064,6 +1064,7 @@ typedef struct hd_plan_stats {
     uint64_t predicted_alone_ns;  /* the same with all on the device that is best alone; 0: none computes all */
     uint32_t alternatives;        /* finished plans that it consists of: 1, or more where it follows the load */
     uint64_t switches;            /* times that it went from one of them to another */
+    uint32_t borrowed;            /* operations that the CPU computes since the device has no kernel for them: explain names them */
 } hd_plan_stats;
 /** Reads the counters. Statuses: NULL_POINTER. */
 HD_API hd_status hd_plan_get_stats(const hd_plan *plan, hd_plan_stats *out_stats);
