@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DATA_LIMIT = INT_MAX, BYTES = 256, SAMPLE_TOKENS = 200 };
+enum { DATA_LIMIT = INT_MAX, BYTES = 256, SAMPLE_MOST = 4096 };
 
 typedef struct job {
     const cli_args *args;
@@ -13,6 +13,7 @@ typedef struct job {
     hd_model       *tokenizer;     /* whose tokens the text becomes; NULL: it is bytes, or numbers */
     hd_token_data   data, held_out;
     char           *bytes, *held_out_bytes;
+    uint64_t        sample_tokens;
 } job;
 
 #define TEMPERATURE 0.8f /* of samples */
@@ -141,12 +142,12 @@ static void print_token(const job *j, int32_t token, bool first) {
 /* The next tokens after the prompt, drawn one by one. */
 static int sample(void *user) {
     job *j = user;
-    int32_t tokens[SAMPLE_TOKENS + 1];
+    int32_t tokens[SAMPLE_MOST + 1];
     size_t count = 1;
     tokens[0] = j->data.token_bytes == 1 ? '\n' : 0;
     cli_progress_end();
     cli_note("heddle: after step %llu\n", (unsigned long long)hd_trainer_steps(j->run.trainer));
-    for (uint64_t i = 0; i < SAMPLE_TOKENS && cli_interrupts_count() == 0; i++, count++) {
+    for (uint64_t i = 0; i < j->sample_tokens && cli_interrupts_count() == 0; i++, count++) {
         const uint64_t draw = hd_trainer_steps(j->run.trainer) << 16 | i;
         if (hd_trainer_next(j->run.trainer, tokens, count, TEMPERATURE, draw, &tokens[count]))
             return cli_session_fail(&j->run.cli, NULL);
@@ -192,10 +193,11 @@ static int train(job *j) {
 
 static int run(const cli_args *args) {
     static const char *const free_options[] = { "--tokens", "--tokenizer",    "--held-out",
-                                                "--export", "--sample-every" };
+                                                "--export", "--sample-every", "-n" };
     job j = { .args = args };
     if (!train_run_options(args, "heddle-train", &j.run) ||
-        !cli_get_number(args, "--sample-every", 0, INT64_MAX, 0, &j.run.sample_every) )
+        !cli_get_number(args, "--sample-every", 0, INT64_MAX, 0, &j.run.sample_every) ||
+        !cli_get_number(args, "-n", 1, SAMPLE_MOST, 200, &j.sample_tokens))
         return CLI_USAGE;
     j.run.user = &j;
     j.run.batch = batch;
@@ -224,7 +226,8 @@ static const cli_option options[] = {
     { "--context", "N", "most tokens of a sequence; default: 128" },
     { "--vocabulary", "N", "default: 256, one for each byte, or the tokenizer's; with --tokens 65536" },
     { "--optimizer", "HOW", "adamw, or muon[=RATE] for layers' matrices, muon being muon=0.02; default: adamw" },
-    { "--sample-every", "N", "steps between texts of 200 tokens that the model writes; 0: none; default: 0" },
+    { "--sample-every", "N", "steps between texts that the model writes; 0: none; default: 0" },
+    { "-n", "N", "tokens of such a text; default: 200" },
     TRAIN_RUN_OPTIONS("heddle-train", "16", "the context", "1000", "0.001", "0.1"),
 };
 

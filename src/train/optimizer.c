@@ -128,9 +128,9 @@ hd_value hd_muon(hd_program *p, const hd_value states[2], hd_value gradient, con
     const hd_value ahead =
         hd_add(p, hd_scale(p, m, (float)momentum, 0), hd_scale(p, g, (float)(1 - momentum), 0));
     const hd_value update = hd_reshape(p, ahead, HD_SHAPE(layers, length));
-    for (uint32_t i = 0; i < desc->count && i < MOST; i++) { /* what lies before and behind a matrix is 0 */
+    for (uint32_t i = 0; i < desc->count; i++) { /* what lies before and behind a matrix is 0 */
         const hd_muon_matrix *one = &desc->matrices[i];
-        if (!lies_within(one, length)) /* refused by the program, as is what overlaps */
+        if (i == MOST || !lies_within(one, length)) /* refused by the program, as is what overlaps */
             return hd_slice(p, update, (const int64_t[]){ 0, 0 }, (const int64_t[]){ layers, INT64_MAX }, 2);
         const uint64_t end = one->first + (uint64_t)one->rows * one->columns,
                        next = i + 1 < desc->count ? desc->matrices[i + 1].first : (uint64_t)length;

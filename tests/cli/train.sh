@@ -12,7 +12,7 @@ hash_of() { sed -n 's/^hash  *//p' out; }
 
 # A run: what it says and leaves.
 expect 0 '^hash        [0-9a-f]{16}$' '^step 30/30  loss [0-9.]+  norm [0-9.]+  rate [0-9.e-]+  [0-9]+ tokens/s  held out [0-9.]+$' \
-    "$heddle" train text --out straight --steps 30 --held-out text --sample-every 30 $small
+    "$heddle" train text --out straight --steps 30 --held-out text --sample-every 30 -n 8 $small
 matches err '^heddle: [0-9]+ parameters, 32 tokens a step, [0-9.]+ KiB of data$' "a run"
 straight=$(hash_of)
 [ "$(wc -l <straight/log.csv)" = 31 ] || fail "log.csv has no line for each step"
