@@ -76,6 +76,8 @@ struct hd_model {
     hdl_span       chat_template; /* of no bytes where there is none */
     int32_t        ends[16];      /* tokens that end an answer */
     uint32_t       end_count;
+    int32_t        marks[5];      /* control tokens that are shown: where messages of one answer begin and end */
+    uint32_t       mark_count;
     _Atomic(hdl_trie *) trie;     /* of the tokens, since the first grammar; NULL before */
 };
 
@@ -121,8 +123,9 @@ hd_status hdl_grammar_mask(hd_grammar *grammar, bool goes_on, const uint32_t **o
 /* ---- model.c ---- */
 /* Keeps a failure of the model's room on its context; returns `status`. */
 hd_status hdl_model_fail(const hd_model *model, hd_status status, const char *format, ...) HDL_PRINTF(3, 4);
-/* Whether the token ends an answer. */
+/* Whether the token ends an answer; whether it is for a reader. */
 bool hdl_model_ends(const hd_model *model, int32_t token);
+bool hdl_model_shows(const hd_model *model, int32_t token);
 /* HD_OK, or UNSUPPORTED kept on the context: the file has no vocabulary. */
 hd_status hdl_need_tokenizer(const hd_model *model);
 /* The pooling that the file names. */
