@@ -532,6 +532,9 @@ static void choices(void **state) {
     single.math = HD_MATH_EXACT;
     assert_int_equal(chosen(&dots, 1, 64, 1024, single).module, HDI_MODULE_MATVEC_DOT);
     assert_int_equal(chosen(&dots, 9, 64, 1024, single).module, HDI_MODULE_MATMUL_CODES_DOT);
+    dots.matrix_s8 = 1;
+    assert_int_equal(chosen(&dots, 9, 64, 1024, single).module, HDI_MODULE_MATMUL_CODES_MATRIX);
+    assert_int_equal(chosen(&dots, 8, 64, 1024, single).module, HDI_MODULE_MATVEC_DOT);
     single.flags = 0; /* blocks along N: sums of f32 */
     assert_int_equal(chosen(&dots, 1, 64, 1024, single).module, HDI_MODULE_MATVEC);
     single.flags = HD_TRANSPOSE_B;

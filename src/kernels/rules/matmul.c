@@ -345,6 +345,21 @@ static bool codes_fits(const product *p, config *c) {
     return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= 40 * c->tile_m + 48 * c->tile_n;
 }
 
+/* The same on matrix units of whole numbers. */
+static bool codes_matrix_fits(const product *p, config *c) {
+    /* of a line in shared memory: codes of two runs, which may lie there twice, and what scales them */
+    enum { LINE_BYTES = 9 * 16 + 2 * 6 * 4 };
+    const hdi_caps *caps = p->request->caps;
+    if (!is_exact(p) || !caps->matrix_s8 || !caps->memory_model || p->batch * p->m > UINT32_MAX / p->k) return false;
+    if (caps->subgroup != 32 && !caps->subgroup_control) return false;
+    c->subgroup = 32;
+    c->workgroup = 32 * (c->tile_m / c->part_m) * (c->tile_n / c->part_n);
+    c->packs = HDI_MODULE_CODES;
+    c->because = "rows of A in 8 bits, tiles by matrix units of whole numbers";
+    return p->m > FEW_ROWS && most_invocations(caps) >= c->workgroup &&
+           caps->shared_bytes >= LINE_BYTES * (c->tile_m + c->tile_n);
+}
+
 static bool native_codes_fits(const product *p, config *c) {
     const uint64_t bytes = hdcpu_codes_scratch_bytes(c->tile_m, c->tile_n, p->k);
     c->scratch_bytes = (uint32_t)bytes;
@@ -443,6 +458,7 @@ static const struct {
     { HDI_MODULE_MATMUL_LIBRARY,  false, false, library_fits, NULL },
     { HDI_MODULE_MATMUL_MATRIX,   false, false, matrix_fits, matrix_cost },
     { HDI_MODULE_MATMUL_TENSOR,   false, false, tensor_fits, tensor_cost }, /* slower on an H200: where measured */
+    { HDI_MODULE_MATMUL_CODES_MATRIX, false, false, codes_matrix_fits, tile_cost },
     { HDI_MODULE_MATMUL_CODES_DOT, false, false, codes_fits, tile_cost },
     { HDI_MODULE_MATMUL_CODES,    false, false, codes_fits, tile_cost },
     { HDI_MODULE_MATVEC,          false, false, vector_fits, vector_cost },
@@ -474,7 +490,8 @@ static bool is_open(const product *p, uint32_t kernel) {
     const hdi_module_id module = kernels[kernel].module;
     const bool merged = p->request->a_norm.present || p->request->pair;
     const bool last = module == HDI_MODULE_MATMUL_TILED || module == HDI_MODULE_MATMUL_CODES;
-    const bool codes = module == HDI_MODULE_MATMUL_CODES || module == HDI_MODULE_MATMUL_CODES_DOT;
+    const bool codes = module == HDI_MODULE_MATMUL_CODES || module == HDI_MODULE_MATMUL_CODES_DOT ||
+                       module == HDI_MODULE_MATMUL_CODES_MATRIX;
     const bool runs = is_exact(p) && has_runs(p),
                both = module == HDI_MODULE_MATVEC_DOT || module == HDI_MODULE_MATMUL_INT8;
     if (runs ? !codes && !both : codes) return false;
