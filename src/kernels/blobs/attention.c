@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention.comp, digest f366dea4819db6f1. Do not edit. */
+/* Made by tools/blobs from glsl/attention.comp, digest 88ef982cc9269f93. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention;
 static const uint32_t words[] = {
@@ -1333,4 +1333,4 @@ static const uint32_t words[] = {
 0x000006b7,0x000200f8,0x000006bc,0x000200f9,0x00000194,0x000200f8,0x00000194,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0xf366dea4819db6f1), NULL };
+const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0x88ef982cc9269f93), NULL };
