@@ -76,7 +76,7 @@ void main() {
         }
         barrier();
         if (first + STEPS < steps) READ(first + STEPS)
-        [[unroll]] for (uint step = 0u; step < STEPS; step++) {
+        [[dont_unroll]] for (uint step = 0u; step < STEPS; step++) {
             MATRIX(int8_t, UNIT, 32, A) rows[UNITS_M];
             [[unroll]] for (uint i = 0u; i < UNITS_M; i++)
                 coopMatLoad(rows[i], tiles, (own_m + i * UNIT) * A_STRIDE + step * 2u, A_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
