@@ -120,9 +120,10 @@ void main() {
         for (uint item = ME; item < ROWS * TILE / 4u; item += WORKGROUP) {
             float base = uintBitsToFloat(bits_of_key(largest[item / (TILE / 4u)]));
             if (floatBitsToUint(base) == 0xFF800000u) base = 0.0;
-            vec4 four;
-            [[unroll]] for (uint i = 0u; i < 4u; i++) four[i] = exponential(add_rounded(scores[4u * item + i], -base));
-            weights[item] = four;
+            // Not in a loop: glslang 15's optimiser unrolls it wrongly.
+            float w0 = exponential(add_rounded(scores[4u * item], -base)), w1 = exponential(add_rounded(scores[4u * item + 1u], -base));
+            float w2 = exponential(add_rounded(scores[4u * item + 2u], -base)), w3 = exponential(add_rounded(scores[4u * item + 3u], -base));
+            weights[item] = vec4(w0, w1, w2, w3);
         }
         barrier();
         for (uint r = ME; r < rows; r += WORKGROUP) {
