@@ -42,8 +42,8 @@ static hdi_rows_launch common_launch(const attention *a, uint32_t rows, uint32_t
 
 /* Shared memory of attention.comp. */
 static uint64_t plain_shared_bytes(uint32_t rows, uint32_t width) {
-    const uint64_t a_row =
-        2 * (uint64_t)width + HDI_ATTENTION_TILE * (width / HDI_MM_BLOCK) + 2 * HDI_ATTENTION_TILE + 5;
+    const uint64_t a_block = 2 * HDI_MM_BLOCK + 4 + HDI_ATTENTION_TILE,
+                   a_row = width / HDI_MM_BLOCK * a_block + 2 * HDI_ATTENTION_TILE + 5;
     return 4 * (rows * a_row + 256);
 }
 
