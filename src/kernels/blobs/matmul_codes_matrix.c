@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes_matrix.comp, digest 7aca7eab10a7a160. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes_matrix.comp, digest 23ff965b03540fa2. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes_matrix;
 static const uint32_t words[] = {
@@ -9858,4 +9858,4 @@ static const uint32_t words[] = {
 0x00000cdd,0x000200f8,0x00000ce2,0x000200f9,0x00000ae6,0x000200f8,0x00000ae6,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes_matrix = { words, sizeof words / 4, UINT64_C(0x7aca7eab10a7a160), NULL };
+const hdi_blob hdi_blob_matmul_codes_matrix = { words, sizeof words / 4, UINT64_C(0x23ff965b03540fa2), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest e582890ffe9f74ad. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 156c1c3a88ccf76b. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -13725,4 +13725,4 @@ static const uint32_t words[] = {
 0x000200f9,0x000022a8,0x000200f8,0x000022ad,0x000200f9,0x00000b1f,0x000200f8,0x00000b1f,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0xe582890ffe9f74ad), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x156c1c3a88ccf76b), NULL };

@@ -1,7 +1,8 @@
 #version 450
 // attention.comp: softmax(scale * Q K^T) V in one pass over the keys, 32 at a time, with a running maximum and sum for
 // each query row. A workgroup has ROWS query rows that share a key head: neighbours in (token, head of the group) order.
-// How many share does not change a bit of the result.
+// How many share does not change a bit of the result. Loops of a fixed length are not marked for unrolling: spirv-opt's copies
+// lose their NoContraction, and drivers unroll them anyway.
 #include "rows.glsl"
 layout(constant_id = HDI_ATTENTION_TYPE) const uint TYPE = HDI_TYPE_F32;
 layout(constant_id = HDI_ATTENTION_KV_TYPE) const uint KV_TYPE = HDI_TYPE_F32;
@@ -14,6 +15,7 @@ layout(constant_id = HDI_ATTENTION_FORM) const uint FORM = 0u;
 layout(push_constant) uniform Push { uint B, T, S, Hq, Hkv, D, scale, N, window, cap, inverse_cap; } push;
 layout(std430, binding = 0) readonly buffer Q { uint q[]; };
 layout(std430, binding = 1) readonly buffer K { uint k[]; };
+layout(std430, binding = 1) readonly buffer WideK { uvec4 wide_k[]; };
 layout(std430, binding = 2) readonly buffer V { uint v[]; };
 layout(std430, binding = 3) readonly buffer Past { int past[]; };
 layout(std430, binding = 4) readonly buffer Pages { int pages[]; };
@@ -87,14 +89,21 @@ void main() {
             float sums[ROWS];
             [[unroll]] for (uint r = 0u; r < ROWS; r++) sums[r] = 0.0;
             uint k_first = tile_first + key * kv_step;
+            uvec4 wide = uvec4(0u);
             for (uint vector = 0u; vector < VECTORS; vector++) {
                 uint d = d_first + 4u * vector, count_of = min(4u, max(push.D, d) - d);
                 vec4 elements = vec4(0.0);
-                [[unroll]] for (uint i = 0u; i < 4u; i++)
-                    if (i < count_of) elements[i] = LOAD_FLOAT(k, KV_TYPE, k_first + d + i);
+                if ((FORM & HDI_ATTENTION_WIDE_K) != 0u) {
+                    if (vector % 2u == 0u && count_of > 0u) wide = wide_k[(k_first + d) / 8u];
+                    uvec2 words = vector % 2u == 0u ? wide.xy : wide.zw;
+                    for (uint i = 0u; i < 4u; i++) elements[i] = uintBitsToFloat(f16_to_f32_bits((words[i / 2u] >> (16u * (i % 2u))) & 0xFFFFu));
+                } else {
+                    for (uint i = 0u; i < 4u; i++)
+                        if (i < count_of) elements[i] = LOAD_FLOAT(k, KV_TYPE, k_first + d + i);
+                }
                 [[unroll]] for (uint r = 0u; r < ROWS; r++) {
                     vec4 four = query[(r * BLOCKS + block) * BLOCK_STRIDE + vector];
-                    [[unroll]] for (uint i = 0u; i < 4u; i++)
+                    for (uint i = 0u; i < 4u; i++)
                         if (i < count_of) sums[r] = add_product(sums[r], four[i], elements[i]);
                 }
             }
@@ -120,17 +129,16 @@ void main() {
         for (uint item = ME; item < ROWS * TILE / 4u; item += WORKGROUP) {
             float base = uintBitsToFloat(bits_of_key(largest[item / (TILE / 4u)]));
             if (floatBitsToUint(base) == 0xFF800000u) base = 0.0;
-            // Not in a loop: glslang 15's optimiser unrolls it wrongly.
-            float w0 = exponential(add_rounded(scores[4u * item], -base)), w1 = exponential(add_rounded(scores[4u * item + 1u], -base));
-            float w2 = exponential(add_rounded(scores[4u * item + 2u], -base)), w3 = exponential(add_rounded(scores[4u * item + 3u], -base));
-            weights[item] = vec4(w0, w1, w2, w3);
+            vec4 four;
+            for (uint i = 0u; i < 4u; i++) four[i] = exponential(add_rounded(scores[4u * item + i], -base));
+            weights[item] = four;
         }
         barrier();
         for (uint r = ME; r < rows; r += WORKGROUP) {
             float sum = 0.0;
             for (uint key = 0u; key < TILE; key += 4u) {
                 vec4 four = weights[(r * TILE + key) / 4u];
-                [[unroll]] for (uint i = 0u; i < 4u; i++)
+                for (uint i = 0u; i < 4u; i++)
                     if (sees(r, begin + key + i)) sum = add_rounded(sum, four[i]);
             }
             if (sees_tile(r, begin)) running_sum[r] = add_product(sum, running_sum[r], rescale[r]);
@@ -140,11 +148,11 @@ void main() {
             [[unroll]] for (uint r = 0u; r < ROWS; r++) sums[r] = 0.0;
             for (uint key = 0u; key < count; key += 4u) {
                 vec4 elements = vec4(0.0);
-                [[unroll]] for (uint i = 0u; i < 4u; i++)
+                for (uint i = 0u; i < 4u; i++)
                     if (key + i < count) elements[i] = LOAD_FLOAT(v, KV_TYPE, tile_first + (key + i) * kv_step + d);
                 [[unroll]] for (uint r = 0u; r < ROWS; r++) {
                     vec4 four = weights[(r * TILE + key) / 4u];
-                    [[unroll]] for (uint i = 0u; i < 4u; i++)
+                    for (uint i = 0u; i < 4u; i++)
                         if (key + i < count && sees(r, begin + key + i)) sums[r] = add_product(sums[r], four[i], elements[i]);
                 }
             }

@@ -2,7 +2,6 @@
 // codes: lines along K in 8 bits (abi.h), ahead of matmul_codes and matmul_codes_matrix: of A rounded, of quantised weights
 // unpacked; for each run of 32 its codes and its facts, an invocation each. Exact arithmetic and nothing that a device might lack.
 #extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_control_flow_attributes : require
 #include "matmul.glsl"
 #include "strands.glsl"
 
@@ -27,10 +26,10 @@ void round_run(uint line, uint run, uint step, uint lines, uint steps) {
     for (uint i = 0u; i < HDI_MM_RUN; i++) most = max(most, LOAD(a, A_TYPE, first + i * stride) & 0x7FFFFFFFu);
     const exact_rounding rounding = exact_int8_rounding(most);
     int sums[2];
-    [[unroll]] for (uint h = 0u; h < 2u; h++) {
+    for (uint h = 0u; h < 2u; h++) {
         sums[h] = 0;
         uvec4 codes = uvec4(0u);
-        [[unroll]] for (uint i = 0u; i < 16u; i++)
+        for (uint i = 0u; i < 16u; i++)
             codes[i / 4u] |= rounded(LOAD_FLOAT(a, A_TYPE, first + (16u * h + i) * stride), rounding.inverse, i, sums[h]);
         wide_c[at * 2u + h] = codes;
     }
