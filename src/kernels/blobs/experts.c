@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/experts.comp, digest 53d77775e350cfd7. Do not edit. */
+/* Made by tools/blobs from glsl/experts.comp, digest bbddc8052e44c1e4. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_experts;
 static const uint32_t words[] = {
@@ -1413,4 +1413,4 @@ static const uint32_t words[] = {
 0x000000d2,0x000000d1,0x000007ea,0x000200f9,0x000000d0,0x000200f8,0x000000d7,0x000200f9,
 0x000000ba,0x000200f8,0x000000ba,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_experts = { words, sizeof words / 4, UINT64_C(0x53d77775e350cfd7), NULL };
+const hdi_blob hdi_blob_experts = { words, sizeof words / 4, UINT64_C(0xbbddc8052e44c1e4), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/gather.comp, digest d2bf9d5d2a6185a1. Do not edit. */
+/* Made by tools/blobs from glsl/gather.comp, digest d11547dbf5717b10. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_gather;
 static const uint32_t words[] = {
@@ -1197,4 +1197,4 @@ static const uint32_t words[] = {
 0x000200f9,0x000006b6,0x000200f8,0x000006b6,0x000200f9,0x000006b1,0x000200f8,0x000006b1,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0xd2bf9d5d2a6185a1), NULL };
+const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0xd11547dbf5717b10), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/halves.comp, digest ab91112b82c12d84. Do not edit. */
+/* Made by tools/blobs from glsl/halves.comp, digest 807c5ce7fc7f737c. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_halves;
 static const uint32_t words[] = {
@@ -1296,4 +1296,4 @@ static const uint32_t words[] = {
 0x00060041,0x0000007e,0x0000075f,0x00000011,0x00000061,0x000000a3,0x0003003e,0x0000075f,
 0x0000075e,0x000200f9,0x00000099,0x000200f8,0x00000099,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_halves = { words, sizeof words / 4, UINT64_C(0xab91112b82c12d84), NULL };
+const hdi_blob hdi_blob_halves = { words, sizeof words / 4, UINT64_C(0x807c5ce7fc7f737c), NULL };

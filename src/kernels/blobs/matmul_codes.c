@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes.comp, digest 75bf16426b878632. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes.comp, digest 465e690e93411450. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes;
 static const uint32_t words[] = {
@@ -10521,4 +10521,4 @@ static const uint32_t words[] = {
 0x000006fc,0x00001159,0x00001158,0x00000710,0x000200f9,0x00001157,0x000200f8,0x0000115c,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0x75bf16426b878632), NULL };
+const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0x465e690e93411450), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes_dot.comp, digest f71f38a805a6b477. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes_dot.comp, digest e28a5d5423800f75. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes_dot;
 static const uint32_t words[] = {
@@ -10451,4 +10451,4 @@ static const uint32_t words[] = {
 0x000010f2,0x000200f8,0x000010f2,0x00050080,0x000006fc,0x000010f1,0x000010f0,0x00000724,
 0x000200f9,0x000010ef,0x000200f8,0x000010f4,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes_dot = { words, sizeof words / 4, UINT64_C(0xf71f38a805a6b477), NULL };
+const hdi_blob hdi_blob_matmul_codes_dot = { words, sizeof words / 4, UINT64_C(0xe28a5d5423800f75), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tensor.comp, digest d4260459b6558660. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tensor.comp, digest 835c9fe0493faa2e. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tensor;
 static const uint32_t words[] = {
@@ -348,4 +348,4 @@ static const uint32_t words[] = {
 0x000000c7,0x000614f8,0x000001a6,0x00000197,0x000001a7,0x00000000,0x00000000,0x000200f9,
 0x000001a0,0x000200f8,0x000001a0,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tensor = { words, sizeof words / 4, UINT64_C(0xd4260459b6558660), NULL };
+const hdi_blob hdi_blob_matmul_tensor = { words, sizeof words / 4, UINT64_C(0x835c9fe0493faa2e), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tiled.comp, digest a86c055716f71e6e. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tiled.comp, digest c4e4a2ea6e9940f9. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tiled;
 static const uint32_t words[] = {
@@ -10685,4 +10685,4 @@ static const uint32_t words[] = {
 0x000011c3,0x000200f9,0x000011b2,0x000200f8,0x000011b2,0x00050080,0x00000714,0x000011b1,
 0x000011b0,0x00000734,0x000200f9,0x000011af,0x000200f8,0x000011b4,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0xa86c055716f71e6e), NULL };
+const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0xc4e4a2ea6e9940f9), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec.comp, digest ba7b32c3a3f10b45. Do not edit. */
+/* Made by tools/blobs from glsl/matvec.comp, digest 2878487a411601d8. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec;
 static const uint32_t words[] = {
@@ -10546,4 +10546,4 @@ static const uint32_t words[] = {
 0x00001100,0x000010ff,0x00000a9f,0x000200f9,0x000010fe,0x000200f8,0x00001103,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0xba7b32c3a3f10b45), NULL };
+const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0x2878487a411601d8), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_dot.comp, digest 0215567131ed92db. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_dot.comp, digest 8804f864dd3ab79a. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_dot;
 static const uint32_t words[] = {
@@ -12980,4 +12980,4 @@ static const uint32_t words[] = {
 0x000200f8,0x00001d82,0x00050080,0x00000737,0x00001d81,0x00001d80,0x00000b29,0x000200f9,
 0x00001d7f,0x000200f8,0x00001d84,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0x0215567131ed92db), NULL };
+const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0x8804f864dd3ab79a), NULL };

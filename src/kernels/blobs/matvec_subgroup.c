@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest 54bed11d0458b5d8. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest 6910206d2fd60d92. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_subgroup;
 static const uint32_t words[] = {
@@ -11904,4 +11904,4 @@ static const uint32_t words[] = {
 0x0000188d,0x00050080,0x00000701,0x0000188c,0x0000188b,0x00000acc,0x000200f9,0x0000188a,
 0x000200f8,0x0000188f,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0x54bed11d0458b5d8), NULL };
+const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0x6910206d2fd60d92), NULL };
