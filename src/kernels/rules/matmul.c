@@ -763,8 +763,8 @@ static hd_status lower_product(const product *p, const hdi_kernel_option *option
     }
     if (!c.halves[0] && !c.halves[1]) {
         if (c.option->module == HDI_MODULE_MATMUL_LIBRARY) return launch_library(p, &c, lowering, error);
-        return c.parts > 1 ? launch_parts(p, &c, lowering, error) : launch_product(p, &c, p->a.tensor, p->b.tensor, lowering,
-                                                               error);
+        if (c.parts > 1) return launch_parts(p, &c, lowering, error);
+        return launch_product(p, &c, p->a.tensor, p->b.tensor, lowering, error);
     }
     hdi_tensor inputs[] = { request->inputs[0], request->inputs[1] };
     hdi_request request_of_halves = *request;
