@@ -14,7 +14,7 @@ static const char *const names[] = {
     "llama_q8_0", "llama_q4_0", "qwen3_q8_0", "qwen3_q4_0", "mistral_f32", "phi3_f32", "phi3_long_f32", "gemma2_f32", "gemma_f32",
     "gemma3_f32", "gpt2_f32", "gptneox_f32", "mixtral_f32", "gptneox_apart_f32", "falcon_f32", "stablelm_f32", "olmo2_f32",
     "qwen2moe_f32", "granite_f32", "smollm3_f32", "command_r_f32", "mixtral_q8_0", "qwen3moe_f32", "olmoe_f32", "granitemoe_f32",
-    "starcoder2_f32", "falcon_40b_f32", "glm4_f32",
+    "starcoder2_f32", "falcon_40b_f32", "glm4_f32", "llama_wide_iq",
 };
 enum { NAMES = sizeof names / sizeof *names };
 

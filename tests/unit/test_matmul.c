@@ -74,6 +74,8 @@ static void fill(problem *p, int storage, hd_dtype dtype, uint64_t elements) {
         for (uint32_t j = 0; j < 2; j++)
             if (halves[dtype][j] != HDI_NO_HALF) data[at + halves[dtype][j] + 1] = (uint8_t)(0x24 | (random_bits() & 0x83));
         if (dtype == HD_MXFP4) data[at] = (uint8_t)(120 + (random_bits() & 3));
+        for (uint32_t j = 0; j < 2 && dtype == HD_IQ1_M; j++) /* the upper 4 bits of two words */
+            data[at + 53 + 2 * j] = (uint8_t)((data[at + 53 + 2 * j] & 15) | (j ? 0x20 | (random_bits() & 0x80) : 0x40 | (random_bits() & 0x30)));
     }
 }
 
@@ -253,7 +255,8 @@ static void check(const problem *p) {
 /* ---- tests ---- */
 
 static const hd_dtype b_types[] = { HD_F32, HD_F16, HD_BF16, HD_Q4_0, HD_Q8_0, HD_Q4_K, HD_Q6_K, HD_TQ2_0,
-                                   HD_Q4_1, HD_Q5_0, HD_Q5_1, HD_Q2_K, HD_Q3_K, HD_Q5_K, HD_TQ1_0, HD_IQ4_NL, HD_IQ4_XS, HD_MXFP4 };
+                                   HD_Q4_1, HD_Q5_0, HD_Q5_1, HD_Q2_K, HD_Q3_K, HD_Q5_K, HD_TQ1_0, HD_IQ4_NL, HD_IQ4_XS, HD_MXFP4,
+                                   HD_IQ2_XXS, HD_IQ2_XS, HD_IQ2_S, HD_IQ3_XXS, HD_IQ3_S, HD_IQ1_S, HD_IQ1_M };
 
 static options random_options(uint32_t i) {
     options o = { .a = (hd_dtype)(HD_F32 + i % 3), .b = b_types[random_below(HDI_COUNT(b_types))], .math = i & 1 ? HD_MATH_EXACT : HD_MATH_FAST,

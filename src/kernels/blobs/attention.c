@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention.comp, digest 8e91dacbecf91cb3. Do not edit. */
+/* Made by tools/blobs from glsl/attention.comp, digest e6c23a136b308cea. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention;
 static const uint32_t words[] = {
@@ -1333,4 +1333,4 @@ static const uint32_t words[] = {
 0x000006b7,0x000200f8,0x000006bc,0x000200f9,0x00000194,0x000200f8,0x00000194,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0x8e91dacbecf91cb3), NULL };
+const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0xe6c23a136b308cea), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/codes.comp, digest 4e6a74ee3d0d9ef9. Do not edit. */
+/* Made by tools/blobs from glsl/codes.comp, digest 985e652d41d8f9cb. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_codes;
 static const uint32_t words[] = {
@@ -285,4 +285,4 @@ static const uint32_t words[] = {
 0x00000199,0x0000000f,0x00000052,0x0000018f,0x0003003e,0x00000199,0x00000198,0x000200f9,
 0x0000006a,0x000200f8,0x0000006a,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_codes = { words, sizeof words / 4, UINT64_C(0x4e6a74ee3d0d9ef9), NULL };
+const hdi_blob hdi_blob_codes = { words, sizeof words / 4, UINT64_C(0x985e652d41d8f9cb), NULL };

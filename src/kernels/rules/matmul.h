@@ -46,6 +46,6 @@ hd_status hdi_product_pack_rows(const product *p, uint32_t module, hdi_lowering 
 hd_status hdi_product_floats_as_halves(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
                                        hdi_tensor *out_halves, hd_error *error);
 /* A quantised tensor without gaps as f16, in the order in which it lies. */
-hd_status hdi_product_codes_as_halves(const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_halves,
-                                      hd_error *error);
+hd_status hdi_product_codes_as_halves(const hdi_caps *caps, const hdi_tensor *from, hdi_lowering *lowering,
+                                      hdi_tensor *out_halves, hd_error *error);
 #endif

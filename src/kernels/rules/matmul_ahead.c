@@ -1,6 +1,7 @@
 /* matmul_ahead.c: the launches that make a matrix product's operands ready for it, each in a temporary of its own, and
  * the words that all kernels of the family are told. Pure. */
 #include "kernels/cpu/matmul_native.h"
+#include "kernels/books.h"
 #include "kernels/rules/matmul.h"
 #include "kernels/rows.h"
 
@@ -109,11 +110,13 @@ hd_status hdi_product_floats_as_halves(const hdi_request *request, const hdi_ten
 }
 
 /* A quantised tensor without gaps as f16, in the order in which it lies. */
-hd_status hdi_product_codes_as_halves(const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_halves,
-                                      hd_error *error) {
+hd_status hdi_product_codes_as_halves(const hdi_caps *caps, const hdi_tensor *from, hdi_lowering *lowering,
+                                      hdi_tensor *out_halves, hd_error *error) {
     enum { WORKGROUP = 128, EACH = 8 };
     const uint64_t elements = hd_shape_elements(from->shape);
+    hdi_tensor books;
     hd_status status = hdi_rows_temporary(lowering, HD_F16, from->shape, out_halves, error);
+    if (!status) status = hdi_books_operand(caps, from->dtype, from, lowering, &books, error);
     if (status) return status;
     memcpy(out_halves->strides, from->strides, sizeof from->strides);
     hdi_launch *launch = hdi_lowering_add(lowering);
@@ -126,6 +129,7 @@ hd_status hdi_product_codes_as_halves(const hdi_tensor *from, hdi_lowering *lowe
     hdi_launch_bind(launch, from, HDI_READ);
     hdi_launch_bind(launch, from, HDI_READ);
     hdi_launch_bind(launch, out_halves, HDI_WRITE);
+    hdi_launch_bind(launch, &books, HDI_READ);
     hdi_launch_grid(launch, hdi_divide_up(elements, WORKGROUP * EACH));
     launch->flops = 2 * elements;
     launch->bytes = hd_tensor_bytes(from->dtype, from->shape) + 2 * elements;
