@@ -21,6 +21,8 @@ static int print_json(const cli_llm *llm, const char *path) {
     for (size_t k = 0; k < CLI_COUNT(rows); k++)
         cli_put(root, rows[k].name, json_integer((json_int_t)rows[k].value), &ok);
     cli_put(root, "has_chat_template", json_boolean(i->has_chat_template), &ok);
+    cli_put(root, "embeds_only", json_boolean(i->embeds_only), &ok);
+    cli_put(root, "pooling", cli_json_text(cli_pooling_names[i->pooling]), &ok);
     return cli_print_json(llm->cli.command, root, ok);
 }
 
@@ -43,7 +45,11 @@ static void print(const cli_llm *llm) {
         (unsigned)i->kv_heads);
     ROW("vocabulary", "%u tokens, tokenizer %s", (unsigned)i->vocabulary, i->tokenizer);
     ROW("context", "%u tokens", (unsigned)i->context);
-    ROW("chat", "%s", i->has_chat_template ? "has a template of its own" : "no template of its own");
+    if (i->embeds_only || i->pooling)
+        ROW("vectors", "of %u numbers, pooling %s%s", (unsigned)i->hidden, cli_pooling_names[i->pooling],
+            i->embeds_only ? "; it answers with these, not with text" : "");
+    if (!i->embeds_only)
+        ROW("chat", "%s", i->has_chat_template ? "has a template of its own" : "no template of its own");
 #undef ROW
     cli_table(cells, row, 2, 0);
 }

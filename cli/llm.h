@@ -6,6 +6,12 @@
 #include "cli/cli.h"
 #include <heddle_llm.h>
 
+/* ---- vectors of texts (embed.c) ---- */
+
+/* By hd_pooling: "none", "mean", "cls", "last". */
+enum { CLI_POOLINGS = HD_POOLING_LAST + 1 };
+extern const char *const cli_pooling_names[CLI_POOLINGS];
+
 /* ---- a model and its session (llm.c) ---- */
 
 typedef struct cli_llm {

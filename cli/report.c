@@ -117,6 +117,9 @@ static void print_figures(const cli_job *job, const figures *f) {
         ROW("segments", "%u; %s cross between the devices in a run", f->plan.segments,
             cli_bytes(f->plan.crossing_bytes, a));
     }
+    if (f->plan.borrowed)
+        ROW("borrowed", "%u operation%s computed by the CPU, since %s has no kernel for %s: see `heddle explain`",
+            f->plan.borrowed, s_of(f->plan.borrowed), device->id, f->plan.borrowed == 1 ? "it" : "them");
     if (f->plan.predicted_ns > 0) {
         snprintf(b, CLI_CELL, "%s",
                  f->plan.predicted_alone_ns ? cli_time(f->plan.predicted_alone_ns, a) : "not possible");
@@ -237,6 +240,7 @@ static json_t *json_counters(const cli_job *job, const figures *f, bool *ok) {
         { "commands_recorded", all->commands_recorded },
         { "commands_recorded_later", all->commands_recorded - first->commands_recorded },
         { "segments", f->plan.segments }, { "crossing_bytes", f->plan.crossing_bytes },
+        { "borrowed", f->plan.borrowed },
         { "predicted_ns", f->plan.predicted_ns }, { "predicted_alone_ns", f->plan.predicted_alone_ns },
         { "kernels_compiled_later", all->kernels_compiled - first->kernels_compiled },
     };

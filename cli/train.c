@@ -75,6 +75,21 @@ static uint32_t vocabulary_of(const job *j) {
     return j->data.token_bytes == 1 ? BYTES : 65536;
 }
 
+/* "adamw", "muon" or "muon=RATE". */
+static bool read_optimizer(job *j) {
+    const char *how = cli_get(j->args, "--optimizer"), *rate = how ? strchr(how, '=') : NULL;
+    hd_trainer_desc *desc = &j->run.desc;
+    char *end = NULL;
+    if (!how || strcmp(how, "adamw") == 0) return true;
+    desc->optimizer = HD_OPTIMIZER_MUON;
+    if (strcmp(how, "muon") == 0) return true;
+    if (rate) desc->muon_rate = strtod(rate + 1, &end);
+    if (strncmp(how, "muon=", 5) == 0 && end != rate + 1 && *end == 0 && desc->muon_rate > 0 && desc->muon_rate < 1000)
+        return true;
+    cli_usage(j->args->command, "--optimizer is adamw, muon or muon=RATE with a rate above 0, not \"%s\"", how);
+    return false;
+}
+
 static bool read_recipe(void *user) {
     static const train_defaults usual = {
         .steps = 1000, .batch = 16, .rate = 1e-3, .beta2 = 0.99, .weight_decay = 0.1
@@ -86,7 +101,8 @@ static bool read_recipe(void *user) {
     if (config && read_config(j->args->command, config, model)) return false;
     return train_get_u32(j->args, "--layers", &model->layers) && train_get_u32(j->args, "--width", &model->width) &&
            train_get_u32(j->args, "--heads", &model->heads) && train_get_u32(j->args, "--context", &model->context) &&
-           train_get_u32(j->args, "--vocabulary", &model->vocabulary) && train_run_recipe(&j->run, &usual);
+           train_get_u32(j->args, "--vocabulary", &model->vocabulary) && train_run_recipe(&j->run, &usual) &&
+           read_optimizer(j);
 }
 
 static int make_trainer(job *j) {
@@ -209,6 +225,7 @@ static const cli_option options[] = {
     { "--heads", "N", "default: 4" },
     { "--context", "N", "most tokens of a sequence; default: 128" },
     { "--vocabulary", "N", "default: 256, one for each byte, or the tokenizer's; with --tokens 65536" },
+    { "--optimizer", "HOW", "adamw, or muon[=RATE] for layers' matrices, muon being muon=0.02; default: adamw" },
     { "--sample-every", "N", "steps between texts that the model writes; 0: none; default: 0" },
     { "-n", "N", "tokens of such a text; default: 200" },
     TRAIN_RUN_OPTIONS("heddle-train", "16", "the context", "1000", "0.001", "0.1"),

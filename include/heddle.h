@@ -804,8 +804,8 @@ typedef struct hd_attention_desc {
  *  past i32 [1], read at run time: query t stands at position past + t and sees keys 0..past+t. No value for past: no cache, and
  *  past is 0. A leading batch axis on q, k and v (and past [B]) is allowed. With desc->pages k and v are pools [N,R,Hkv,D]
  *  (hd_write_pages): key s lies in page pages[s / R], row s % R, and S is P * R. Several sequences have pages [B,P] and share
- *  the pools, which have no batch axis. A page number outside of 0..N-1 reads the nearest page. A past above S counts as S. A
- *  query that sees no key gives NaN, with sinks 0. In fast mode with f16 keys, q
+ *  the pools, which have no batch axis. A page number outside of 0..N-1 reads the nearest page. A past above S counts as S; one
+ *  of -n hides the last n keys, such as padding. A query that sees no key gives NaN, with sinks 0. In fast mode with f16 keys, q
  *  and the weights may be rounded to f16, and a NaN or infinity in k or v may reach other queries that see fewer keys. */
 HD_API hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, hd_value past, const hd_attention_desc *desc);
 /** Per row: log(sum e^logits) - logits[target]: [...,V] and i32 [...] give f32 [...]. A row with a negative target is ignored: 0.
@@ -1071,6 +1071,7 @@ typedef struct hd_plan_stats {
     uint64_t predicted_alone_ns;  /* the same with all on the device that is best alone; 0: none computes all */
     uint32_t alternatives;        /* finished plans that it consists of: 1, or more where it follows the load */
     uint64_t switches;            /* times that it went from one of them to another */
+    uint32_t borrowed;            /* operations that the CPU computes since the device has no kernel for them: explain names them */
 } hd_plan_stats;
 /** Reads the counters. Statuses: NULL_POINTER. */
 HD_API hd_status hd_plan_get_stats(const hd_plan *plan, hd_plan_stats *out_stats);

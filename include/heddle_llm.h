@@ -6,6 +6,7 @@
  *   3. hd_session_create   weights on the device, memory for the context: ready to answer
  *   4. hd_generate         a prompt in, text out piece by piece
  *   5. hd_session_destroy, hd_model_close
+ * For the vectors of texts in place of 2 to 5: hd_embedder_create, hd_embedder_run, hd_embedder_destroy.
  *
  * Or by hand in place of 4: hd_model_tokenize, hd_session_feed, then again and again hd_session_best or
  * hd_session_logits, and hd_session_feed with the token that was chosen.
@@ -36,7 +37,7 @@ typedef struct hd_model_desc {
 } hd_model_desc;
 
 /** Opens a GGUF file (version 2 or 3; the first part of a split one): its header is read and checked, its weights are mapped.
- *  Architectures: llama, qwen2, qwen3, bitnet (and bitnet-b1.58, bitnet-25), phi3. @param desc NULL for defaults. @param
+ *  Architectures: llama, qwen3, gemma3, phi3, bert, ...: all of docs/models.md. @param desc NULL for defaults. @param
  *  out_model yours; hd_model_close. Statuses: NULL_POINTER, IO, PARSE, LIMIT, UNSUPPORTED (an architecture, a
  *  tensor type or a tokenizer; or a tensor or key that may change the answers and is not known: docs/models.md; named),
  *  UNSUPPORTED_VERSION, NAME_NOT_FOUND, SHAPE, TYPE (a key or tensor, named), OUT_OF_HOST_MEMORY. */
@@ -44,18 +45,28 @@ HD_API hd_status hd_model_open(hd_context *context, const char *path, const hd_m
 /** Closes the model; what its sessions need of it stays until they end, but no call with them works any more. NULL is fine. */
 HD_API void hd_model_close(hd_model *model);
 
+/** What of a text's tokens becomes its vector. The numbers are those of GGUF's pooling_type. */
+typedef enum hd_pooling {
+    HD_POOLING_FILE = 0, /* as the file says */
+    HD_POOLING_MEAN = 1, /* the mean of what the last layer gives for each */
+    HD_POOLING_CLS = 2,  /* what it gives for the first one */
+    HD_POOLING_LAST = 3  /* for the last one */
+} hd_pooling;
+
 /** Facts of a model. */
 typedef struct hd_model_info {
     char     name[96];          /* as the file says it, or "" */
     char     type[24];          /* "model"; of files that are none: "adapter", "mmproj", ... */
     char     architecture[24];  /* "llama", "qwen2", ... */
     char     weight_types[96];  /* "q4_0 253, f32 145": types and how many tensors have each, the most bytes first */
-    char     tokenizer[24];     /* "gpt2", "llama", "t5" */
+    char     tokenizer[24];     /* "gpt2", "llama", "t5", "bert" */
     uint64_t file_bytes, weight_bytes;
     uint64_t parameters;        /* elements of all weights */
     uint32_t layers, hidden, heads, kv_heads, head_size, feed_forward, vocabulary;
     uint32_t context;           /* tokens that it was made for, or that its attention sees, where these are fewer */
     bool     has_chat_template;
+    bool     embeds_only;       /* it answers with a vector (7. embeddings), and has no sessions */
+    hd_pooling pooling;         /* that the file names; HD_POOLING_FILE: none that is known */
 } hd_model_info;
 /** Reads a model's facts. Statuses: NULL_POINTER. */
 HD_API hd_status hd_model_get_info(const hd_model *model, hd_model_info *out_info);
@@ -189,8 +200,8 @@ HD_API hd_status hd_model_fit(hd_model *model, const hd_session_desc *desc, hd_f
 
 /** Puts the model onto its devices. On the CPU weights are used where the file is mapped. @param desc NULL for defaults. @param
  *  out_session yours; hd_session_destroy. Statuses: NULL_POINTER, INVALID_ARGUMENT, UNSUPPORTED (a context above what the
- *  model's attention sees), OVER_BUDGET (it does not fit; beside a GPU, not on the CPU either), OUT_OF_DEVICE_MEMORY, IO (the
- *  file shrank), those of hd_device_open and hd_plan_create. */
+ *  model's attention sees; a model that answers with vectors), OVER_BUDGET (it does not fit; beside a GPU, not on the CPU
+ *  either), OUT_OF_DEVICE_MEMORY, IO (the file shrank), those of hd_device_open and hd_plan_create. */
 HD_API hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_session **out_session);
 /** Ends the session and frees its memory. NULL is fine. */
 HD_API void hd_session_destroy(hd_session *session);
@@ -465,6 +476,42 @@ HD_API hd_status hd_weights_load(hd_model *model, hd_device *device, hd_weights 
 HD_API hd_status hd_weights_bind(hd_weights *weights, hd_plan *plan);
 /** Ends them. NULL is fine. */
 HD_API void hd_weights_destroy(hd_weights *weights);
+
+/* ------------------------------------------------------------------------------------------------- 7. embeddings */
+
+/* A VECTOR OF A TEXT, so that texts of like meaning have like vectors: what the last layer gives, behind the model's last norm, pooled
+ * over the text's tokens. Encoders (bert, nomic-bert) are made for that, and any other model can be asked too: such as qwen3-embedding,
+ * whose last token stands for the text. Tokens of a text see those of that text alone. */
+
+/** A model on a device, ready to turn texts into vectors. Used by one thread at a time. */
+typedef struct hd_embedder hd_embedder;
+
+/** Wishes for an embedder. */
+typedef struct hd_embedder_desc {
+    hd_device *device;  /* NULL: the best one, opened for the embedder and closed with it */
+    hd_pooling pooling; /* HD_POOLING_FILE: UNSUPPORTED where the file names none */
+    int        raw;     /* 1: vectors as they come; 0: divided by their length, so that a dot product is the cosine */
+    hd_math    math;    /* HD_MATH_EXACT: the same bits on every device, and whatever other texts there are */
+} hd_embedder_desc;
+
+/** Puts a model's weights onto a device. @param desc NULL for defaults. @param out_embedder yours; hd_embedder_destroy. The model may
+ *  be closed before. Statuses: NULL_POINTER, INVALID_ARGUMENT, UNSUPPORTED (no pooling), IO (the file shrank), those of hd_device_open
+ *  and hd_buffer_create. */
+HD_API hd_status hd_embedder_create(hd_model *model, const hd_embedder_desc *desc, hd_embedder **out_embedder);
+
+/** A text, as hd_model_tokenize gives it with HD_TOKENIZE_ADD_SPECIAL. */
+typedef struct hd_embedder_text {
+    const int32_t *tokens;
+    size_t         count;  /* at least 1, at most the model's context */
+} hd_embedder_text;
+
+/** The vectors of texts. Those of like length run together, up to 1,024 tokens in one submission. @param out_vectors [count,hidden]
+ *  (hd_model_info). Statuses: NULL_POINTER, ZERO_SIZE (no text, or one without tokens), INVALID_ARGUMENT (no such token; or a vector
+ *  that is not a number, as broken weights make it), LIMIT (a text longer than the model's context: nothing is cut off), those of
+ *  hd_plan_create and hd_plan_run. What is in out_vectors is of use only after HD_OK. */
+HD_API hd_status hd_embedder_run(hd_embedder *embedder, const hd_embedder_text *texts, size_t count, float *out_vectors);
+/** Ends the embedder. NULL is fine. */
+HD_API void hd_embedder_destroy(hd_embedder *embedder);
 
 #ifdef __cplusplus
 }

@@ -5,7 +5,7 @@
  *   1. hd_state            weights, and what the optimizer keeps of them, live on the device from step to step
  *   2. hd_gradients        the loss' gradients, as more operations of the same program (heddle.h)
  *   3. hd_clip_norm        all gradients together, held to a norm
- *   4. hd_adamw, hd_sgd    the step: operations that assign the states
+ *   4. hd_adamw, hd_sgd, hd_muon   the step: operations that assign the states
  *   5. hd_plan_create      once; each hd_plan_run is then a step: one submission, nothing recorded
  * Or for a GPT: hd_trainer_create, hd_trainer_step again and again, hd_trainer_save.
  *
@@ -87,6 +87,30 @@ HD_API void hd_sgd_rates(double rate, double decay, float out_rates[HD_RATES]);
  *  @param states weights, m. @param rates f32 [HD_RATES], from hd_sgd_rates. @return the weights' new value. */
 HD_API hd_value hd_sgd(hd_program *p, const hd_value states[2], hd_value gradient, const hd_clipping *clip, hd_value rates, float momentum);
 
+/** A matrix in flat states, or several side by side. */
+typedef struct hd_muon_matrix {
+    uint64_t first;         /* its first element */
+    uint32_t rows, columns;
+    uint32_t side_by_side;  /* so many matrices of equal width lie next to each other, such as those of queries, keys and values; 0: 1 */
+    int      inputs_first;  /* 1: a row for each input, y = x W; 0: a row for each output, y = W x */
+} hd_muon_matrix;
+/** What Muon needs to know. */
+typedef struct hd_muon_desc {
+    double   momentum;               /* 0: 0.95 */
+    uint32_t layers;                 /* the states are as many pieces of equal length, each with matrices at the same places; 0: 1 */
+    uint32_t count;                  /* matrices of a layer, at most 64, */
+    const hd_muon_matrix *matrices;  /* ascending; between them are elements that stay 0 */
+} hd_muon_desc;
+/** A step of Muon (Jordan, 2024) over matrices in flat f32 states [n]: m = momentum m + (1 - momentum) g, and by Nesterov
+ *  u = momentum m + (1 - momentum) g; each matrix of u, divided by its Frobenius norm + 1e-7, goes through five steps of Newton and
+ *  Schulz, x = 3.4445 x + (-4.7750 s + 2.0315 s s) x with s = x x^T (of a tall matrix x^T x, from the right), which bring its singular
+ *  values near 1; w = w (1 - rate decay) - rate sqrt(max(1, outputs / inputs)) x. All of it in f32; g, clip and what m is held to are
+ *  as in hd_adamw. For hidden layers: embeddings, heads, biases and norms are AdamW's.
+ *  @param states weights, m. @param rates f32 [HD_RATES], from hd_sgd_rates. @return the weights' new value; 0 where matrices overlap or
+ *  lie outside, and the failure sticks to the program. */
+HD_API hd_value hd_muon(hd_program *p, const hd_value states[2], hd_value gradient, const hd_clipping *clip, hd_value rates,
+                        const hd_muon_desc *desc);
+
 /* -------------------------------------------------------------------------------------------------- 4. safetensors */
 
 /** A tensor in a safetensors file. */
@@ -152,6 +176,12 @@ typedef struct hd_lora_desc {
                               attention and of feed-forward layers that are no experts */
 } hd_lora_desc;
 
+/** Which optimizer takes a step. */
+typedef enum hd_optimizer {
+    HD_OPTIMIZER_ADAMW = 0,
+    HD_OPTIMIZER_MUON       /* of the matrices of a GPT's layers, and AdamW of all else */
+} hd_optimizer;
+
 /** Everything that a run of training is made from: equal ones give equal weights, to the bit in exact mode on every device. */
 typedef struct hd_trainer_desc {
     hd_model     *base;        /* NULL: a GPT learns, from scratch. Else adapters of this model do, whose weights may be of any type and
@@ -164,6 +194,9 @@ typedef struct hd_trainer_desc {
     uint64_t      seed;        /* of the first weights and of dropout */
     hd_schedule   schedule;
     hd_adamw_desc adamw;
+    hd_optimizer  optimizer;
+    double        muon_rate;   /* with Muon: its highest rate, 0: 0.02; it rises and goes down as the schedule's, which is AdamW's */
+    double        muon_momentum; /* 0: 0.95 */
     double        weight_decay; /* of matrices and embeddings, not of biases and norms */
     float         clip;        /* the most that the gradients' norm may be; 0: any */
     float         dropout;     /* of the embedding and of what each layer adds; with a base of what goes into each A. 0: none */
@@ -219,9 +252,9 @@ HD_API hd_status hd_trainer_hash(hd_trainer *trainer, uint64_t *out_hash);
 
 /* CHECKPOINTS are folders: weights.safetensors under the names of Hugging Face's GPT2LMHeadModel, config.json for it (of adapters under
  * the names that they have in GGUF files, and none),
- * optimizer.safetensors (NAME.exp_avg and NAME.exp_avg_sq) and trainer.json, which is the desc and the step. A folder is written
- * under another name, down to the disk, and then renamed: it is there whole or not at all. A run that goes on from one gives the
- * bits of a run that never stopped, on another device too. */
+ * optimizer.safetensors (NAME.exp_avg and NAME.exp_avg_sq, of Muon NAME.momentum_buffer) and trainer.json, which is the desc and the
+ * step. A folder is written under another name, down to the disk, and then renamed: it is there whole or not at all. A run that goes on
+ * from one gives the bits of a run that never stopped, on another device too. */
 
 /** Writes a checkpoint after the steps that were begun. Statuses: NAME_TAKEN (the folder is there), IO, those of hd_buffer_read. */
 HD_API hd_status hd_trainer_save(hd_trainer *trainer, const char *folder);

@@ -15,7 +15,8 @@ static hd_device *cpu_of(hd_context *context) {
            ? NULL : device;
 }
 
-/* "v3=1,v7=1" for what the device cannot compute, and words about it; false where it could all of it, or on failure. */
+/* "v3=1,v7=1" for what the device cannot compute, and words about it, and counts it; false where it could all of it, or
+ * on failure. */
 static bool find_lacking(hd_plan *plan, const hd_program *program, hdi_text *out_route, hdi_text *out_words) {
     const hd_allocator *allocator = &plan->context->allocator;
     const char *id = plan->devices[0]->found.info.id;
@@ -32,6 +33,7 @@ static bool find_lacking(hd_plan *plan, const hd_program *program, hdi_text *out
     for (uint32_t i = 0; i < program->node_count && good; i++) {
         if (!costs[i].cannot || hdi_op_is_source(program->nodes[i].op)) continue;
         if (program->nodes[i].op == HDI_OP_DISPATCH) good = false; /* a caller's kernel is run where he said */
+        plan->stats.borrowed++;
         hdi_text_add(out_route, "%sv%u=1", out_route->count ? "," : "", i + 1);
         hdi_text_add(out_words, "%sv%u %s", out_words->count ? ", " : "", i + 1, hdi_op_get(program->nodes[i].op).name);
     }
@@ -74,4 +76,5 @@ void hdi_borrow_end(hd_plan *plan) {
     plan->route = NULL;
     plan->desc.route = NULL;
     plan->device_count = 1;
+    plan->stats.borrowed = 0;
 }

@@ -27,6 +27,7 @@ hd_status hd_model_build(const hd_model *model, hd_program *p, const hd_model_gr
     const hd_status status = hdl_model_find(&model);
     if (status || !p || !desc || !out_scores) return status ? status : HD_STATUS_NULL_POINTER;
     *out_scores = 0;
+    if (hdl_need_speech(model)) return HD_STATUS_UNSUPPORTED;
     if (desc->sequences < 1 || desc->sequences > MOST_SEQUENCES || desc->length < 1)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "%u sequences of %u tokens cannot be built",
                               desc->sequences, desc->length);
@@ -65,8 +66,8 @@ hd_status hd_weights_load(hd_model *model, hd_device *device, hd_weights **out_w
     hdl_loading loading = { 0 };
     if (!weights) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a list of weights");
     weights->model = hdl_model_hold(model);
-    weights->store = (hdl_store){ .model = model, .device = device, .part = { 0, model->figures.layers, true, true },
-                                  .pages = &weights->none };
+    weights->store = (hdl_store){ .model = model, .device = device, .pages = &weights->none,
+                                  .part = { 0, model->figures.layers, true, true, true } };
     status = hdl_store_load(&weights->store, &loading);
     if (!status) status = hd_handle_new(model->context, kind, weights, &weights->handle);
     if (status) hd_weights_destroy(weights);

@@ -91,10 +91,20 @@ static void read_experts(hdl_keys *k) {
             k->model->arch_name, f->experts, k->model->arch_name, f->experts_used);
 }
 
-/* The vocabulary has as many tokens as the table has rows. */
+/* What tokens see of each other, and how a text becomes a vector. */
+static void read_sight(hdl_keys *k) {
+    hdl_figures *f = &k->model->figures;
+    f->window = hdl_key_u32(k, "attention.sliding_window", 0, UINT32_MAX, 0);
+    f->causal = hdl_key_bool(k, "attention.causal", true);
+    f->pooling = hdl_key_u32(k, "pooling_type", 0, UINT32_MAX, 0);
+}
+
+/* The vocabulary has as many tokens as the table has rows; types of tokens likewise. */
 static void read_vocabulary(hdl_keys *k) {
     hdl_gguf_tensor table;
     if (k->status) return;
+    if (hdl_gguf_find_tensor(k->model->gguf, "token_types.weight", &table))
+        k->model->figures.token_types = (uint32_t)(table.shape.dims[0] < UINT32_MAX ? table.shape.dims[0] : UINT32_MAX);
     if (!hdl_gguf_find_tensor(k->model->gguf, "token_embd.weight", &table))
         k->status = hdl_fail(k->error, HD_STATUS_NAME_NOT_FOUND,
                              "the file has no tensor token_embd.weight; take a whole model");
@@ -117,7 +127,7 @@ hd_status hdl_figures_read(hd_model *model, hd_error *error) {
     f->feed_forward = uniform_u32(k, "feed_forward_length", 1u << 22, 0);
     read_experts(k);
     read_heads(k);
-    f->window = hdl_key_u32(k, "attention.sliding_window", 0, UINT32_MAX, 0);
+    read_sight(k);
     const char *epsilon = model->arch->layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
     hdl_key_need(k, epsilon);
     f->epsilon = hdl_key_f32(k, epsilon, 0, 1, 0);
@@ -126,6 +136,10 @@ hd_status hdl_figures_read(hd_model *model, hd_error *error) {
     read_vocabulary(k);
     if (!model->arch->still) hdl_rope_read(k);
     if (model->arch->read) model->arch->read(k);
+    if (!k->status && !f->causal && f->window)
+        k->status = hdl_fail(error, HD_STATUS_UNSUPPORTED,
+                             "%s.attention.sliding_window is %u beside attention to later tokens, which cannot be run; "
+                             "take another model", model->arch_name, f->window);
     hdl_keys_check(k);
     return k->status;
 }

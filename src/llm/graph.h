@@ -15,14 +15,15 @@ typedef struct hdl_split {
 typedef struct hdl_part {
     uint32_t first_layer, layer_count;
     bool     embeds, heads;     /* those of the embedding, and those of the logits */
+    bool     vectors;           /* of these the last norm */
 } hdl_part;
 /* Weights that lie on the device, and those that lie on the CPU. */
 static inline hdl_part hdl_part_on_device(const hd_model *model, hdl_split split) {
     const uint32_t elsewhere = split.cpu_layers + split.streamed_layers;
-    return (hdl_part){ elsewhere, model->figures.layers - elsewhere, split.cpu_layers == 0, true };
+    return (hdl_part){ elsewhere, model->figures.layers - elsewhere, split.cpu_layers == 0, true, true };
 }
 static inline hdl_part hdl_part_on_cpu(hdl_split split) {
-    return (hdl_part){ 0, split.cpu_layers + split.streamed_layers, split.cpu_layers > 0, false };
+    return (hdl_part){ 0, split.cpu_layers + split.streamed_layers, split.cpu_layers > 0, false, false };
 }
 
 /* How many tokens a program is for.

@@ -62,7 +62,6 @@ static const struct only { const char *name; double value; const char *what; } o
     { "residual_scale", 1, "a scale of what is added" },
     { "attn_logit_softcapping", 0, "a soft cap of the scores" },
     { "final_logit_softcapping", 0, "a soft cap of the logits" },
-    { "attention.causal", 1, "attention to later tokens" },
     { "attention.scale", 0, "another scale of the scores" },
     { "attention.clamp_kqv", 0, "clamped queries, keys and values" },
     { "attention.max_alibi_bias", 0, "a bias of the scores by distance" },
@@ -72,8 +71,6 @@ static const struct only { const char *name; double value; const char *what; } o
     { "rope.scaling.yarn_beta_slow", 1, "another bound of yarn" },
     { "rope.scaling.yarn_log_multiplier", 0, "another magnitude of yarn" },
     { "rope.scaling.yarn_truncate", 1, "bounds of yarn between two pairs" },
-    { "tokenizer.ggml.normalizer.lowercase", 0, "a tokenizer that rewrites its text" },
-    { "tokenizer.ggml.normalizer.strip_accents", 0, "a tokenizer that rewrites its text" },
     { "tokenizer.ggml.suppress_tokens", -1, "a list of tokens that are never answered" },
 };
 enum { ONLY = sizeof only / sizeof *only };
@@ -82,7 +79,6 @@ enum { ONLY = sizeof only / sizeof *only };
 static const char *const harmless[] = {
     "vocab_size",                   /* token_embd.weight says it */
     "tensor_data_layout",           /* where the weights came from; rows lie as every file has them */
-    "pooling_type",                 /* of embeddings, not of logits */
     "attention.layer_norm_epsilon", /* in families whose norms have the other one */
     "rope.scaling.finetuned",
 };

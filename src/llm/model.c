@@ -163,7 +163,8 @@ hd_status hd_model_get_info(const hd_model *model, hd_model_info *out_info) {
         .type = "model", .layers = f->layers, .hidden = f->hidden, .heads = f->heads, .kv_heads = f->kv_heads,
             .head_size = f->head_size,
         .feed_forward = f->feed_forward, .vocabulary = f->vocabulary, .context = f->context,
-        .has_chat_template = model->chat_template.count > 0, .file_bytes = hdl_gguf_get_info(model->gguf).file_bytes,
+        .has_chat_template = model->chat_template.count > 0, .embeds_only = !hdl_model_speaks(model),
+        .pooling = hdl_pooling_of(model), .file_bytes = hdl_gguf_get_info(model->gguf).file_bytes,
     };
     if (!hdl_gguf_get_text(model->gguf, "general.name", hdl_text(""), &text,
                            NULL))
@@ -190,6 +191,22 @@ hd_status hdl_need_tokenizer(const hd_model *model) {
     if (model->tokenizer) return HD_OK;
     return hdl_model_fail(model, HD_STATUS_UNSUPPORTED,
                           "the file has no tokenizer (tokenizer.ggml.model); give token ids in place of text");
+}
+
+hd_pooling hdl_pooling_of(const hd_model *model) {
+    const uint32_t says = model->figures.pooling;
+    return says <= HD_POOLING_LAST ? (hd_pooling)says : HD_POOLING_FILE;
+}
+
+bool hdl_model_speaks(const hd_model *model) {
+    return model->figures.causal && hdl_weight_of(model, 0, "output_norm.weight")->present;
+}
+
+hd_status hdl_need_speech(const hd_model *model) {
+    if (hdl_model_speaks(model)) return HD_OK;
+    return hdl_model_fail(model, HD_STATUS_UNSUPPORTED,
+                          "this %s answers with a vector, not with text: use heddle embed, or hd_embedder in C",
+                          model->arch_name);
 }
 
 hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens,

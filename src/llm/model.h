@@ -19,6 +19,9 @@ typedef struct hdl_figures {
     uint32_t window;             /* the last tokens that a query sees in layers with a window; 0: all */
     uint32_t window_period;      /* of so many layers the last has no window; 0: all have it */
     uint32_t still_period;       /* of so many layers the last does not turn; 0: all do */
+    uint32_t token_types;        /* rows of the table of token types; 0: there is none */
+    uint32_t pooling;            /* of rows to a vector, as the file's number says */
+    bool     causal;             /* a token sees none behind it */
     bool     parallel;           /* feed-forward beside attention, not behind it */
     float    epsilon;
     float    attention_scale;    /* of the scores; 0: 1 / sqrt(head_size) */
@@ -119,6 +122,12 @@ hd_status hdl_model_fail(const hd_model *model, hd_status status, const char *fo
 bool hdl_model_ends(const hd_model *model, int32_t token);
 /* HD_OK, or UNSUPPORTED kept on the context: the file has no vocabulary. */
 hd_status hdl_need_tokenizer(const hd_model *model);
+/* The pooling that the file names. */
+hd_pooling hdl_pooling_of(const hd_model *model);
+/* Does the model answer with text, token by token? Others answer with a vector. */
+bool hdl_model_speaks(const hd_model *model);
+/* HD_OK, or UNSUPPORTED kept on the context: it does not. */
+hd_status hdl_need_speech(const hd_model *model);
 /* ---- vocabulary.c ---- */
 /* Makes the tokenizer, and finds the tokens that end an answer. */
 hd_status hdl_vocabulary_read(hd_model *model, hd_error *error);

@@ -26,6 +26,7 @@ hd_status hdl_session_find(void *session_at) {
 static hd_status lay_out(const hd_model *model, const hd_session_desc *desc, hdl_layout *out, hd_device **out_device,
                          hd_device **out_cpu) {
     hd_device *device = desc->device;
+    if (hdl_need_speech(model)) return HD_STATUS_UNSUPPORTED;
     if (device && hd_device_context(device) != model->context)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT,
                               "the session's device was closed, or is of another context than the model");

@@ -95,7 +95,11 @@ static bool plain_pieces(hdl_tokenizing *run, const uint8_t *text, size_t bytes,
 
 static bool plain(hdl_tokenizing *run, const uint8_t *text, size_t bytes, bool prefix) {
     if (bytes == 0 && !prefix) return true;
-    return run->t->kind == HDL_VOCAB_BYTES ? plain_bytes(run, text, bytes) : plain_pieces(run, text, bytes, prefix);
+    switch (run->t->kind) {
+    case HDL_VOCAB_BYTES: return plain_bytes(run, text, bytes);
+    case HDL_VOCAB_WORDPIECE: return hdl_wordpiece(run, text, bytes);
+    default: return plain_pieces(run, text, bytes, prefix);
+    }
 }
 
 /* The longest control or user token that begins at `at`; 0 bytes: none. */

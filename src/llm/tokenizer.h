@@ -13,7 +13,8 @@ typedef enum hdl_vocab_kind {
     HDL_VOCAB_NONE = 0,
     HDL_VOCAB_BYTES,  /* byte-level BPE: merges by rank within the words of a pattern ("gpt2" in GGUF) */
     HDL_VOCAB_PIECES, /* SentencePiece BPE: the pair whose piece has the best score merges first ("llama") */
-    HDL_VOCAB_UNIGRAM /* SentencePiece unigram: the pieces whose scores have the largest sum ("t5") */
+    HDL_VOCAB_UNIGRAM, /* SentencePiece unigram: the pieces whose scores have the largest sum ("t5") */
+    HDL_VOCAB_WORDPIECE /* BERT's: words, spelled with the longest pieces from left to right ("bert") */
 } hdl_vocab_kind;
 
 /* What a token is; GGUF's numbers. */
@@ -40,7 +41,8 @@ typedef enum hdl_token_type {
 typedef struct hdl_vocab_desc {
     hdl_vocab_kind   kind;
     const char      *pre;         /* BYTES: the pattern's name in GGUF, such as "gpt-2", "llama-bpe", "qwen2" */
-    /* as GGUF writes them: BYTES through GPT-2's map of bytes, the others with U+2581 for a space */
+    /* as GGUF writes them: BYTES through GPT-2's map of bytes, the others with U+2581 for a space; of WORDPIECE it
+       stands before a piece that begins a word */
     const hdl_span  *tokens;
     size_t           token_count;
     const float     *scores;      /* PIECES and UNIGRAM: one for each token */
@@ -52,6 +54,7 @@ typedef struct hdl_vocab_desc {
     int64_t          bos, eos, unknown; /* ids, or HDL_NO_TOKEN */
     bool             add_bos, add_eos;  /* with HDL_ADD_SPECIAL */
     bool             add_space_prefix;  /* PIECES and UNIGRAM: a space goes before the text and after a control token */
+    bool             lowercase, strip_accents; /* WORDPIECE: its pieces have small letters only, and no accents */
 } hdl_vocab_desc;
 
 /* Makes a tokenizer. `allocator` NULL: malloc and free. Statuses: NULL_POINTER, PARSE (a field that cannot be), LIMIT,
@@ -86,8 +89,8 @@ enum {
 hd_status hdl_guard_text(const hdl_tokenizer *tokenizer, const hd_allocator *allocator, hdl_span text,
                          uint8_t **out_text, uint64_t *out_bytes, hd_error *error);
 /* Adds the text's ids to the list; on failure the list is as before. Any bytes are taken. BYTES vocabularies give back
- * the very bytes; the others read a byte that is not UTF-8 as U+FFFD. Statuses: NULL_POINTER, LIMIT,
- * OUT_OF_HOST_MEMORY. */
+ * the very bytes; the others read a byte that is not UTF-8 as U+FFFD, and WORDPIECE drops that and control characters.
+ * Statuses: NULL_POINTER, LIMIT, OUT_OF_HOST_MEMORY. */
 hd_status hdl_tokenize(const hdl_tokenizer *tokenizer, const void *text, size_t bytes, unsigned flags,
                        hdl_id_list *list, hd_error *error);
 

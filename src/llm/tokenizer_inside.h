@@ -34,6 +34,7 @@ struct hdl_tokenizer {
     hdl_word_rule  words;            /* BYTES */
     bool           cuts_at_spaces;   /* SentencePiece: no piece goes on after a space that follows something else */
     bool           add_bos, add_eos, add_space_prefix;
+    bool           lowercase, strip_accents; /* WORDPIECE */
     int32_t        bos, eos, unknown;
     float          unknown_score;    /* UNIGRAM: of a character that no piece holds */
     size_t         token_count;
@@ -97,5 +98,7 @@ void hdl_merge_free(hdl_tokenizing *run);
 /* The likeliest pieces of a text (tokenizer_unigram.c). */
 bool hdl_unigram(hdl_tokenizing *run, const uint8_t *text, size_t bytes);
 void hdl_unigram_free(hdl_tokenizing *run);
+/* The pieces of a text's words (tokenizer_wordpiece.c). */
+bool hdl_wordpiece(hdl_tokenizing *run, const uint8_t *text, size_t bytes);
 
 #endif

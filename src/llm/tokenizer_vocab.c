@@ -15,9 +15,11 @@ static hd_status check_id(const hdl_vocab_desc *desc, int64_t id, const char *fi
                     desc->token_count);
 }
 
+static bool is_pieces(hdl_vocab_kind kind) { return kind == HDL_VOCAB_PIECES || kind == HDL_VOCAB_UNIGRAM; }
+
 static hd_status check_lists(const hdl_vocab_desc *desc, hd_error *error) {
-    bool pieces = desc->kind == HDL_VOCAB_PIECES || desc->kind == HDL_VOCAB_UNIGRAM;
-    if (!pieces && desc->kind != HDL_VOCAB_BYTES)
+    bool pieces = is_pieces(desc->kind);
+    if (!pieces && desc->kind != HDL_VOCAB_BYTES && desc->kind != HDL_VOCAB_WORDPIECE)
         return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.model is none of the kinds that there are (%d)",
                         (int)desc->kind);
     if (desc->token_count == 0) return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.tokens is empty");
@@ -40,6 +42,9 @@ static hd_status check_lists(const hdl_vocab_desc *desc, hd_error *error) {
     if (!status) status = check_id(desc, desc->eos, "eos_token_id", error);
     if (!status) status = check_id(desc, desc->unknown, "unknown_token_id", error);
     if (status) return status;
+    if (desc->kind == HDL_VOCAB_WORDPIECE && desc->unknown == HDL_NO_TOKEN)
+        return hdl_fail(error, HD_STATUS_PARSE,
+                        "tokenizer.ggml.unknown_token_id is missing: words that no pieces spell have no token");
     if (desc->add_bos && desc->bos == HDL_NO_TOKEN)
         return hdl_fail(error, HD_STATUS_PARSE,
                         "tokenizer.ggml.add_bos_token is set, but tokenizer.ggml.bos_token_id is missing");
@@ -63,7 +68,7 @@ static hd_status check_tokens(const hdl_vocab_desc *desc, size_t *out_bytes, hd_
                             HDL_MAX_VOCAB_BYTES);
         if (desc->type_count && (desc->types[i] < HDL_TOKEN_NORMAL || desc->types[i] > HDL_TOKEN_BYTE))
             return bad(error, "token_type", i, "no such type of token");
-        if (desc->kind != HDL_VOCAB_BYTES && !isfinite(desc->scores[i]))
+        if (is_pieces(desc->kind) && !isfinite(desc->scores[i]))
             return bad(error, "scores", i, "not a finite number");
     }
     return HD_OK;
@@ -91,12 +96,14 @@ static bool decode_bytes(hdl_span text, uint8_t *out, size_t *out_count) {
     return true;
 }
 
-/* Copies a piece with plain spaces in place of U+2581. */
-static size_t decode_piece(hdl_span text, uint8_t *out) {
+/* Copies a piece with plain spaces in place of U+2581: of all, or of the one that begins a word. */
+static size_t decode_piece(hdl_vocab_kind kind, hdl_span text, uint8_t *out) {
     const uint8_t *bytes = text.bytes;
+    const bool all = is_pieces(kind), first = text.count > 3;
     size_t count = 0;
     for (size_t at = 0; at < text.count;) {
-        bool space = text.count - at >= 3 && memcmp(bytes + at, "\xE2\x96\x81", 3) == 0;
+        bool space = (all || (first && at == 0)) && text.count - at >= 3 &&
+                     memcmp(bytes + at, "\xE2\x96\x81", 3) == 0;
         out[count++] = space ? ' ' : bytes[at];
         at += space ? 3 : 1;
     }
@@ -127,7 +134,7 @@ static hd_status take_token(hdl_tokenizer *t, const hdl_vocab_desc *desc, size_t
         *out = (uint8_t)byte;
         count = 1;
     } else if (t->kind != HDL_VOCAB_BYTES && (t->types[id] == HDL_TOKEN_NORMAL || t->types[id] == HDL_TOKEN_USER)) {
-        count = decode_piece(text, out);
+        count = decode_piece(t->kind, text, out);
     } else if (t->kind != HDL_VOCAB_BYTES || t->types[id] != HDL_TOKEN_NORMAL || !decode_bytes(text, out, &count)) {
         /* A normal token outside of the map of bytes cannot come from text: converters make such to fill up a table. */
         if (t->types[id] == HDL_TOKEN_NORMAL) t->types[id] = HDL_TOKEN_UNUSED;
@@ -248,6 +255,8 @@ static hd_status fill(hdl_tokenizer *t, const hdl_vocab_desc *desc, hd_error *er
     t->kind = desc->kind;
     t->add_bos = desc->add_bos;
     t->add_eos = desc->add_eos;
+    t->lowercase = desc->lowercase;
+    t->strip_accents = desc->strip_accents;
     t->bos = (int32_t)desc->bos;
     t->eos = (int32_t)desc->eos;
     t->unknown = (int32_t)desc->unknown;
@@ -256,15 +265,16 @@ static hd_status fill(hdl_tokenizer *t, const hdl_vocab_desc *desc, hd_error *er
     t->pool = hdl_alloc(&t->allocator, t->pool_bytes);
     t->starts = hdl_alloc(&t->allocator, (t->token_count + 1) * sizeof *t->starts);
     t->types = hdl_alloc(&t->allocator, t->token_count * sizeof *t->types);
-    if (t->kind != HDL_VOCAB_BYTES) t->scores = hdl_alloc(&t->allocator, t->token_count * sizeof *t->scores);
-    if (!t->pool || !t->starts || !t->types || (t->kind != HDL_VOCAB_BYTES && !t->scores))
+    if (is_pieces(t->kind)) t->scores = hdl_alloc(&t->allocator, t->token_count * sizeof *t->scores);
+    if (!t->pool || !t->starts || !t->types || (is_pieces(t->kind) && !t->scores))
         return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a vocabulary of %zu tokens",
                         t->token_count);
     if (t->kind == HDL_VOCAB_BYTES && (!desc->pre || !hdl_words_find(desc->pre, &t->words)))
         return hdl_fail(error, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.pre is %.40s, whose pattern heddle does not know",
                         desc->pre ? desc->pre : "missing");
     hd_status status = take_tokens(t, desc, error);
-    if (!status) status = take_byte_ids(t, error);
+    if (status || t->kind == HDL_VOCAB_WORDPIECE) return status;
+    status = take_byte_ids(t, error);
     if (status) return status;
     if (t->kind == HDL_VOCAB_BYTES) return take_merges(t, desc, error);
     t->add_space_prefix = desc->add_space_prefix;

@@ -30,6 +30,14 @@ static inline uint32_t hdl_utf8_read(const uint8_t *text, size_t bytes, uint32_t
     return *out_code = HDL_UTF8_INVALID, 1;
 }
 
+/* Writes a character: at most 4 bytes, and how many. */
+static inline uint32_t hdl_utf8_write(uint32_t code, uint8_t *out) {
+    static const uint8_t marks[] = { 0, 0, 0xC0, 0xE0, 0xF0 };
+    const uint32_t bytes = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (uint32_t i = bytes; i-- > 0; code >>= 6) out[i] = (uint8_t)(i ? 0x80 | (code & 0x3F) : marks[bytes] | code);
+    return bytes;
+}
+
 /* Where the character after the one at `at` begins. */
 static inline size_t hdl_utf8_next(const uint8_t *text, size_t at, size_t end) {
     uint32_t code;

@@ -2,6 +2,9 @@
 #include "llm/model.h"
 #include "llm/tokenizer_words.h"
 
+static const char LOWERCASE[] = "tokenizer.ggml.normalizer.lowercase",
+                  STRIP_ACCENTS[] = "tokenizer.ggml.normalizer.strip_accents";
+
 /* The lists of a vocabulary while its tokenizer is made. */
 typedef struct lists {
     const hd_allocator *allocator;
@@ -57,7 +60,7 @@ static hd_status read_types(const hd_model *model, lists *l, hd_error *error) {
     return HD_OK;
 }
 
-static hd_status read_id(const hd_model *model, const char *key, int64_t *out, hd_error *error) {
+static hd_status read_id(const hd_model *model, const char *key, int32_t fallback, int64_t *out, hd_error *error) {
     hdl_gguf_value value;
     int32_t id;
     *out = HDL_NO_TOKEN;
@@ -65,43 +68,71 @@ static hd_status read_id(const hd_model *model, const char *key, int64_t *out, h
         hdl_gguf_integer(&value, 0) == UINT32_MAX)
         return HD_OK; /* -1 as some write it: none */
     const hd_status status =
-        hdl_gguf_get_i32(model->gguf, key, -1, (int32_t)model->figures.vocabulary - 1, HDL_NO_TOKEN, &id, error);
+        hdl_gguf_get_i32(model->gguf, key, -1, (int32_t)model->figures.vocabulary - 1, fallback, &id, error);
     *out = id;
     return status;
 }
 
+/* What BERT's vocabularies have: [CLS] before a text and [SEP] behind it, at the places of the first one where the file
+ * does not say. */
+static hd_status read_wordpiece(const hd_model *model, hdl_vocab_desc *d, hd_error *error) {
+    enum { UNK = 100, CLS, SEP };
+    const bool knows_bos = hdl_gguf_find(model->gguf, "tokenizer.ggml.bos_token_id", &(hdl_gguf_value){ 0 });
+    const char *const first = knows_bos ? "tokenizer.ggml.bos_token_id" : "tokenizer.ggml.cls_token_id";
+    hd_status status = read_id(model, first, CLS, &d->bos, error);
+    if (!status) status = read_id(model, "tokenizer.ggml.seperator_token_id", SEP, &d->eos, error);
+    if (!status) status = read_id(model, "tokenizer.ggml.unknown_token_id", UNK, &d->unknown, error);
+    if (!status) status = hdl_gguf_get_bool(model->gguf, "tokenizer.ggml.add_bos_token", true, &d->add_bos, error);
+    if (!status) status = hdl_gguf_get_bool(model->gguf, "tokenizer.ggml.add_sep_token", true, &d->add_eos, error);
+    if (!status) status = hdl_gguf_get_bool(model->gguf, LOWERCASE, true, &d->lowercase, error);
+    if (!status) status = hdl_gguf_get_bool(model->gguf, STRIP_ACCENTS, d->lowercase, &d->strip_accents, error);
+    return status;
+}
+
 /* The figures of the description. What a missing key means depends on the kind of vocabulary. */
-static hd_status read_desc(const hd_model *model, hdl_span kind, lists *l, hd_error *error) {
+static hd_status read_desc(const hd_model *model, hdl_vocab_kind kind, lists *l, hd_error *error) {
     hdl_vocab_desc *d = &l->desc;
-    const bool bytes = hdl_same(kind, hdl_text("gpt2")), pieces = hdl_same(kind, hdl_text("llama"));
-    d->kind = bytes ? HDL_VOCAB_BYTES : pieces ? HDL_VOCAB_PIECES : HDL_VOCAB_UNIGRAM;
-    const bool begins = pieces || (bytes && hdl_words_begin(d->pre));
-    hd_status status = read_id(model, "tokenizer.ggml.bos_token_id", &d->bos, error);
-    if (!status) status = read_id(model, "tokenizer.ggml.eos_token_id", &d->eos, error);
-    if (!status) status = read_id(model, "tokenizer.ggml.unknown_token_id", &d->unknown, error);
+    const bool bytes = kind == HDL_VOCAB_BYTES;
+    const bool begins = kind == HDL_VOCAB_PIECES || (bytes && hdl_words_begin(d->pre));
+    d->kind = kind;
+    if (kind == HDL_VOCAB_WORDPIECE) return read_wordpiece(model, d, error);
+    hd_status status = read_id(model, "tokenizer.ggml.bos_token_id", HDL_NO_TOKEN, &d->bos, error);
+    if (!status) status = read_id(model, "tokenizer.ggml.eos_token_id", HDL_NO_TOKEN, &d->eos, error);
+    if (!status) status = read_id(model, "tokenizer.ggml.unknown_token_id", HDL_NO_TOKEN, &d->unknown, error);
     if (!status) status = hdl_gguf_get_bool(model->gguf, "tokenizer.ggml.add_bos_token", begins, &d->add_bos, error);
     if (!status)
-        status = hdl_gguf_get_bool(model->gguf, "tokenizer.ggml.add_eos_token", d->kind == HDL_VOCAB_UNIGRAM,
+        status = hdl_gguf_get_bool(model->gguf, "tokenizer.ggml.add_eos_token", kind == HDL_VOCAB_UNIGRAM,
                                    &d->add_eos, error);
     if (!status)
         status = hdl_gguf_get_bool(model->gguf, "tokenizer.ggml.add_space_prefix", !bytes, &d->add_space_prefix, error);
     return status;
 }
 
-static hd_status read_lists(hd_model *model, hdl_span kind, lists *l, hd_error *error) {
-    static const char squeeze[] = "tokenizer.ggml.remove_extra_whitespaces"; /* the other kinds do not */
+/* Refuses a vocabulary whose texts would have to be rewritten in a way that its kind does not know here. */
+static hd_status check_rewriting(const hd_model *model, hdl_vocab_kind kind, hd_error *error) {
+    static const struct { const char *key; hdl_vocab_kind of, but; } flags[] = {
+        { "tokenizer.ggml.remove_extra_whitespaces", HDL_VOCAB_UNIGRAM, HDL_VOCAB_NONE }, /* the other kinds do not */
+        { LOWERCASE, HDL_VOCAB_NONE, HDL_VOCAB_WORDPIECE },
+        { STRIP_ACCENTS, HDL_VOCAB_NONE, HDL_VOCAB_WORDPIECE },
+    };
+    static const char map[] = "tokenizer.ggml.precompiled_charsmap";
     hdl_gguf_value value;
-    bool squeezes;
-    hd_status status = hdl_gguf_get_bool(model->gguf, squeeze, false, &squeezes, error);
-    if (status) return status;
-    if (squeezes && hdl_same(kind, hdl_text("t5")))
-        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "%s: a tokenizer that rewrites its text is not supported",
-                        squeeze);
-    if (hdl_gguf_find(model->gguf, "tokenizer.ggml.precompiled_charsmap", &value) && value.count > 0)
-        return hdl_fail(error, HD_STATUS_UNSUPPORTED,
-                        "tokenizer.ggml.precompiled_charsmap: a tokenizer that rewrites its text is not supported");
-    status = read_texts(model, l->allocator, "tokenizer.ggml.tokens", HDL_MAX_TOKENS, &l->tokens, &l->desc.token_count,
-                        error);
+    const char *refused = hdl_gguf_find(model->gguf, map, &value) && value.count > 0 ? map : NULL;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        bool rewrites;
+        const hd_status status = hdl_gguf_get_bool(model->gguf, flags[i].key, false, &rewrites, error);
+        if (status) return status;
+        if (rewrites && kind != flags[i].but && (!flags[i].of || kind == flags[i].of)) refused = flags[i].key;
+    }
+    if (!refused) return HD_OK;
+    return hdl_fail(error, HD_STATUS_UNSUPPORTED, "%s: a tokenizer that rewrites its text is not supported", refused);
+}
+
+static hd_status read_lists(hd_model *model, hdl_vocab_kind kind, lists *l, hd_error *error) {
+    hd_status status = check_rewriting(model, kind, error);
+    if (!status)
+        status = read_texts(model, l->allocator, "tokenizer.ggml.tokens", HDL_MAX_TOKENS, &l->tokens,
+                            &l->desc.token_count, error);
     if (!status)
         status = read_texts(model, l->allocator, "tokenizer.ggml.merges", HDL_MAX_MERGES, &l->merges,
                             &l->desc.merge_count, error);
@@ -133,7 +164,7 @@ static hd_status find_ends(hd_model *model, hd_error *error) {
                                          "<|endoftext|>", "<|eom_id|>", "<|end_of_text|>" };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         int64_t id;
-        const hd_status status = read_id(model, keys[i], &id, error);
+        const hd_status status = read_id(model, keys[i], HDL_NO_TOKEN, &id, error);
         if (status) return status;
         add_end(model, id);
     }
@@ -144,19 +175,31 @@ static hd_status find_ends(hd_model *model, hd_error *error) {
     return HD_OK;
 }
 
+/* The kind that a file calls so; HDL_VOCAB_NONE: nobody knows it. */
+static hdl_vocab_kind find_kind(hdl_span name) {
+    static const struct { const char *name; hdl_vocab_kind kind; } kinds[] = {
+        { "gpt2", HDL_VOCAB_BYTES }, { "llama", HDL_VOCAB_PIECES }, { "t5", HDL_VOCAB_UNIGRAM },
+        { "bert", HDL_VOCAB_WORDPIECE },
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (hdl_same(name, hdl_text(kinds[i].name))) return kinds[i].kind;
+    return HDL_VOCAB_NONE;
+}
+
 hd_status hdl_vocabulary_read(hd_model *model, hd_error *error) {
     char quoted[HDL_QUOTE], pre[64] = "";
-    hdl_span kind, pattern;
+    hdl_span name, pattern;
     lists l = { .allocator = &model->allocator };
     hd_status status =
         hdl_gguf_get_text(model->gguf, "tokenizer.chat_template", hdl_text(""), &model->chat_template, error);
-    if (!status) status = hdl_gguf_get_text(model->gguf, "tokenizer.ggml.model", hdl_text("none"), &kind, error);
+    if (!status) status = hdl_gguf_get_text(model->gguf, "tokenizer.ggml.model", hdl_text("none"), &name, error);
     if (!status) status = hdl_gguf_get_text(model->gguf, "tokenizer.ggml.pre", hdl_text("default"), &pattern, error);
-    if (status || hdl_same(kind, hdl_text("none")) || hdl_same(kind, hdl_text("no_vocab")))
+    if (status || hdl_same(name, hdl_text("none")) || hdl_same(name, hdl_text("no_vocab")))
         return status; /* a model without a vocabulary takes and gives ids */
-    if (!hdl_same(kind, hdl_text("gpt2")) && !hdl_same(kind, hdl_text("llama")) && !hdl_same(kind, hdl_text("t5")))
-        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.model is %s; heddle knows gpt2, llama and t5",
-                        hdl_quote(kind, quoted));
+    const hdl_vocab_kind kind = find_kind(name);
+    if (kind == HDL_VOCAB_NONE)
+        return hdl_fail(error, HD_STATUS_UNSUPPORTED,
+                        "tokenizer.ggml.model is %s; heddle knows gpt2, llama, t5 and bert", hdl_quote(name, quoted));
     if (pattern.count >= sizeof pre)
         return hdl_fail(error, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.pre is %s, which no one knows",
                         hdl_quote(pattern, quoted));

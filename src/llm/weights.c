@@ -18,6 +18,7 @@ static int64_t length_of(const hdl_figures *f, hdl_length length) {
     case HDL_LEN_EXPERTS: return f->experts;
     case HDL_LEN_EXPERT: return f->expert_forward;
     case HDL_LEN_SHARED: return f->shared_forward;
+    case HDL_LEN_TYPES: return f->token_types;
     case HDL_LEN_VOCABULARY: return f->vocabulary;
     case HDL_LEN_NONE: break;
     }
@@ -96,7 +97,8 @@ static hd_status find_weight(search *s, uint32_t layer, hdl_weight *w) {
     const bool is_i2s = w->tensor.type == HDL_GGUF_TYPE_I2_S;
     w->dtype = is_i2s ? hdl_i2s_dtype(w->shape) : hdl_gguf_dtype(w->tensor.type);
     const bool plain = w->dtype == HD_F32 || w->dtype == HD_F16 || w->dtype == HD_BF16;
-    if (w->dtype == HD_DTYPE_NONE || w->dtype == HD_I32 || w->dtype == HD_U8 || (!matrix && !plain) ||
+    const bool is_added = !matrix || row->rows == HDL_LEN_TYPES; /* and not multiplied with, or looked up in */
+    if (w->dtype == HD_DTYPE_NONE || w->dtype == HD_I32 || w->dtype == HD_U8 || (is_added && !plain) ||
         (is_i2s && (is_table || row->each)))
         return hdl_fail(s->error, HD_STATUS_UNSUPPORTED, "%s is of type %s, which cannot be run there", name,
                         hdl_gguf_type_info(w->tensor.type).name);
@@ -179,7 +181,7 @@ bool hdl_part_needs(const hd_model *model, hdl_part part, uint32_t index) {
     if (!w->present) return false;
     const uint32_t layer = index / model->layer_weights;
     if (w->row->where == HDL_LAYER) return layer >= part.first_layer && layer < part.first_layer + part.layer_count;
-    if (w->row->where == HDL_HEAD) return part.heads;
+    if (w->row->where == HDL_HEAD) return part.heads || (part.vectors && strncmp(w->row->name, "output_norm", 11) == 0);
     if (part.embeds) return true;
     const bool tied = !hdl_weight_of(model, 0, "output.weight")->present;
     return part.heads && tied && strcmp(w->row->name, "token_embd.weight") == 0;

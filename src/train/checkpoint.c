@@ -31,6 +31,7 @@ static const field fields[] = {
 static const field lora_fields[] = {
     FIELD("rank", U32, lora.rank), FIELD("alpha", F32, lora.alpha), FIELD("targets", TARGETS, lora.targets),
 };
+static const field muon_fields[] = { FIELD("rate", F64, muon_rate), FIELD("momentum", F64, muon_momentum) };
 static const char *const decays[] = { "none", "linear", "cosine" };
 static const char *const maths[] = { "default", "fast", "exact" };
 _Static_assert(HD_DECAY_COSINE == 2 && HD_MATH_DEFAULT == 0 && HD_MATH_FAST == 1 && HD_MATH_EXACT == 2,
@@ -105,14 +106,18 @@ static hd_status take_fields(hd_context *context, const char *path, const json_t
 }
 
 static char *settings_of(const hd_trainer *trainer) {
-    json_t *root = json_object(), *lora = json_object();
+    json_t *root = json_object(), *lora = json_object(), *muon = json_object();
     bool good = json_object_set_new(root, "format", json_string(FORMAT)) == 0;
     good = good && json_object_set_new(root, "step", whole(trainer->steps)) == 0;
     good = good && put_fields(root, fields, HDT_COUNT(fields), &trainer->desc);
     if (trainer->base)
         good = good && put_fields(lora, lora_fields, HDT_COUNT(lora_fields), &trainer->desc) &&
                json_object_set(root, "lora", lora) == 0;
+    if (trainer->desc.optimizer == HD_OPTIMIZER_MUON)
+        good = good && put_fields(muon, muon_fields, HDT_COUNT(muon_fields), &trainer->desc) &&
+               json_object_set(root, "muon", muon) == 0;
     json_decref(lora);
+    json_decref(muon);
     char *text = good ? json_dumps(root, JSON_INDENT(2)) : NULL;
     json_decref(root);
     return text;
@@ -149,18 +154,29 @@ hd_status hd_trainer_read(hd_context *context, const char *folder, hd_trainer_de
         status = hdt_fail(context, HD_STATUS_PARSE, "%s does not say \"format\": \"" FORMAT "\"", path);
     if (!status && !whole_of(json_object_get(root, "step"), out_step))
         status = hdt_fail(context, HD_STATUS_PARSE, "%s: step is no whole number in quotes", path);
-    const json_t *lora = json_object_get(root, "lora");
+    const json_t *lora = json_object_get(root, "lora"), *muon = json_object_get(root, "muon");
     if (!status) status = take_fields(context, path, root, fields, HDT_COUNT(fields), out_desc);
     if (!status && lora) status = take_fields(context, path, lora, lora_fields, HDT_COUNT(lora_fields), out_desc);
+    if (!status && muon) {
+        out_desc->optimizer = HD_OPTIMIZER_MUON;
+        status = take_fields(context, path, muon, muon_fields, HDT_COUNT(muon_fields), out_desc);
+    }
     json_decref(root);
     return status ? status : hdt_check_desc(context, out_desc);
 }
 
 /* ---- tensors ---- */
 
-static const char *const endings[HDT_KEPT] = { "", ".exp_avg", ".exp_avg_sq" };
+typedef char tensor_name[HDT_NAME + 24];
 
-typedef char tensor_name[HDT_NAME + 16];
+/* False: nothing of the kind is kept of it. */
+static bool name_tensor(const hdt_parameter *parameter, int kept, tensor_name out) {
+    static const char *const endings[HDT_KEPT] = { "", ".exp_avg", ".exp_avg_sq" };
+    const bool muon = parameter->group == HDT_HIDDEN;
+    snprintf(out, sizeof(tensor_name), "%s%s", parameter->name,
+             muon && kept == HDT_FIRST ? ".momentum_buffer" : endings[kept]);
+    return !muon || kept < HDT_SECOND;
+}
 
 /* Writes states `from` .. `to` as one file. */
 static hd_status write_states(const hd_trainer *trainer, const char *path, int from, int to) {
@@ -173,11 +189,12 @@ static hd_status write_states(const hd_trainer *trainer, const char *path, int f
     size_t count = 0;
     for (int kept = from; kept < to && !status; kept++) {
         status = hdt_read_groups(trainer, kept, held[kept]);
-        for (uint32_t i = 0; i < layout->count && !status; i++, count++) {
+        for (uint32_t i = 0; i < layout->count && !status; i++) {
             const hdt_parameter *parameter = &layout->parameters[i];
-            snprintf(names[count], sizeof names[count], "%s%s", parameter->name, endings[kept]);
+            if (!name_tensor(parameter, kept, names[count])) continue;
             tensors[count] = (hd_safetensor){ .name = names[count], .dtype = HD_F32, .shape = parameter->shape,
                                               .data = held[kept][parameter->group] + parameter->first };
+            count++;
         }
     }
     if (!status)
@@ -197,7 +214,7 @@ static hd_status read_states(hd_trainer *trainer, const char *path, int from, in
         for (uint32_t i = 0; i < layout->count && !status; i++) {
             const hdt_parameter *parameter = &layout->parameters[i];
             tensor_name name;
-            snprintf(name, sizeof name, "%s%s", parameter->name, endings[kept]);
+            if (!name_tensor(parameter, kept, name)) continue;
             const hd_safetensor *tensor = hd_safetensors_find(file, name);
             if (!tensor)
                 status = hdt_fail(trainer->context, HD_STATUS_NAME_NOT_FOUND, "%s has no tensor '%s'", path, name);

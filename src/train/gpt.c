@@ -22,14 +22,15 @@ void hdt_layout_add(hdt_layout *layout, const hdt_parameter *parameter) {
     layout->elements += hd_shape_elements(parameter->shape);
 }
 
-static void add(hdt_layout *layout, const char *name, hd_shape shape, double deviation, float begin) {
-    hdt_parameter parameter = { .shape = shape, .group = shape.rank > 1 ? HDT_MATRICES : HDT_VECTORS,
+/* @param matrices the group of those with two axes */
+static void add(hdt_layout *layout, const char *name, hd_shape shape, int matrices, double deviation, float begin) {
+    hdt_parameter parameter = { .shape = shape, .group = shape.rank > 1 ? matrices : HDT_VECTORS,
                                 .deviation = (float)deviation, .begin = begin };
     snprintf(parameter.name, sizeof parameter.name, "transformer.%s", name);
     hdt_layout_add(layout, &parameter);
 }
 
-static void add_layer(hdt_layout *layout, uint32_t layer) {
+static void add_layer(hdt_layout *layout, uint32_t layer, int matrices) {
     const int64_t C = layout->model.width;
     const double residual = DEVIATION / sqrt(2.0 * layout->model.layers);
     const struct { const char *name; hd_shape shape; double deviation; float begin; } of_layer[OF_LAYER] = {
@@ -47,21 +48,23 @@ static void add_layer(hdt_layout *layout, uint32_t layer) {
     for (int i = 0; i < OF_LAYER; i++) {
         char name[HDT_NAME - sizeof "transformer."];
         snprintf(name, sizeof name, "h.%u.%s", layer, of_layer[i].name);
-        add(layout, name, of_layer[i].shape, of_layer[i].deviation, of_layer[i].begin);
+        add(layout, name, of_layer[i].shape, matrices, of_layer[i].deviation, of_layer[i].begin);
     }
 }
 
-hd_status hdt_layout_make(hd_context *context, const hd_gpt *model, hdt_layout *out_layout) {
+hd_status hdt_layout_make(hd_context *context, const hd_trainer_desc *desc, hdt_layout *out_layout) {
+    const hd_gpt *model = &desc->model;
     const int64_t C = model->width;
+    const int of_layers = desc->optimizer == HD_OPTIMIZER_MUON ? HDT_HIDDEN : HDT_MATRICES;
     *out_layout = (hdt_layout){ .context = context, .model = *model };
     out_layout->room = BEFORE + model->layers * OF_LAYER + OF_HEAD;
     out_layout->parameters = hdt_alloc(context, out_layout->room, sizeof *out_layout->parameters);
     if (!out_layout->parameters) return hdt_no_memory(context);
-    add(out_layout, "wte.weight", HD_SHAPE(model->vocabulary, C), DEVIATION, 0);
-    add(out_layout, "wpe.weight", HD_SHAPE(model->context, C), DEVIATION, 0);
-    for (uint32_t layer = 0; layer < model->layers; layer++) add_layer(out_layout, layer);
-    add(out_layout, "ln_f.weight", HD_SHAPE(C), 0, 1);
-    add(out_layout, "ln_f.bias", HD_SHAPE(C), 0, 0);
+    add(out_layout, "wte.weight", HD_SHAPE(model->vocabulary, C), HDT_MATRICES, DEVIATION, 0);
+    add(out_layout, "wpe.weight", HD_SHAPE(model->context, C), HDT_MATRICES, DEVIATION, 0);
+    for (uint32_t layer = 0; layer < model->layers; layer++) add_layer(out_layout, layer, of_layers);
+    add(out_layout, "ln_f.weight", HD_SHAPE(C), HDT_VECTORS, 0, 1);
+    add(out_layout, "ln_f.bias", HD_SHAPE(C), HDT_VECTORS, 0, 0);
     return HD_OK;
 }
 
@@ -84,6 +87,7 @@ void hdt_graph_weights(hdt_graph *graph, hd_value *weights) {
     hd_program *p = graph->program;
     char name[24];
     for (int group = 0; group < HDT_GROUPS; group++) {
+        if (graph->layout->group_elements[group] == 0) continue;
         snprintf(name, sizeof name, "weights.%d", group);
         graph->states[group] = hd_state(p, name, HD_F32, HD_SHAPE((int64_t)graph->layout->group_elements[group]));
     }
@@ -119,7 +123,7 @@ hd_status hdt_graph_join(const hdt_graph *graph, const hd_value *values, hd_valu
             const hd_value flat = hd_reshape(p, values[i], HD_SHAPE(elements));
             pieces[count++] = gap ? hd_pad(p, flat, &none, &gap, 1, 0) : flat;
         }
-        out_joined[group] = hdt_concat(p, pieces, count);
+        if (count > 0) out_joined[group] = hdt_concat(p, pieces, count);
     }
     hdt_free(layout->context, pieces, layout->count, sizeof *pieces);
     return HD_OK;
@@ -136,8 +140,9 @@ hd_status hdt_graph_draw(hdt_graph *graph, hd_value key, hd_value *values) {
             hd_scale(p, drawn, parameter->deviation > 0 ? parameter->deviation : parameter->spread, parameter->begin);
     }
     const hd_status status = hdt_graph_join(graph, values, joined);
+    static const char *const names[HDT_GROUPS] = { "matrices", "vectors", "hidden" };
     for (int group = 0; group < HDT_GROUPS && !status; group++)
-        hd_output(p, group ? "vectors" : "matrices", hd_assign(p, graph->states[group], joined[group]));
+        if (graph->states[group]) hd_output(p, names[group], hd_assign(p, graph->states[group], joined[group]));
     return status;
 }
 

@@ -1,12 +1,12 @@
-/* gpt.h: a model as a program of heddle.h. Its weights lie in two flat states: of a GPT matrices and embeddings, which
- * decay, and vectors; of adapters all A, and all B. */
+/* gpt.h: a model as a program of heddle.h. Its weights lie in flat states: of a GPT matrices and embeddings, which
+ * decay, and vectors; of adapters all A, and all B. With Muon the matrices of layers have a third one. */
 #ifndef HDT_GPT_H
 #define HDT_GPT_H
 
 #include "train/support.h"
 
 #define HDT_EPS 1e-5f /* of layer norms */
-enum { HDT_MATRICES, HDT_VECTORS, HDT_GROUPS, HDT_ALL_A = HDT_MATRICES, HDT_ALL_B = HDT_VECTORS, 
+enum { HDT_MATRICES, HDT_VECTORS, HDT_HIDDEN, HDT_GROUPS, HDT_ALL_A = HDT_MATRICES, HDT_ALL_B = HDT_VECTORS,
        HDT_NAME = 80, HDT_ALIGN = 64 /* elements: where any device can bind a weight */ };
 
 typedef struct hdt_parameter {
@@ -26,10 +26,11 @@ typedef struct hdt_layout {
     float          scale;      /* of adapters */
     hdt_parameter *parameters; /* in their order in the model, which is their order in the states */
     uint32_t       count, room;
-    uint64_t       group_elements[HDT_GROUPS]; /* with the gaps between weights, which stay 0 */
+    /* with the gaps between weights, which stay 0; 0: there is no such group */
+    uint64_t       group_elements[HDT_GROUPS];
     uint64_t       elements;                   /* without them */
 } hdt_layout;
-hd_status hdt_layout_make(hd_context *context, const hd_gpt *model, hdt_layout *out_layout);
+hd_status hdt_layout_make(hd_context *context, const hd_trainer_desc *desc, hdt_layout *out_layout);
 void hdt_layout_free(hdt_layout *layout);
 /* Puts another parameter behind those that are there, for which there is room. */
 void hdt_layout_add(hdt_layout *layout, const hdt_parameter *parameter);
@@ -64,8 +65,8 @@ hd_value hdt_graph_lora_scores(hdt_graph *graph, hd_value tokens);
 hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x);
 /* An input, once for all parts of a program that read it. */
 hd_value hdt_graph_input(hdt_graph *graph, const char *name, hd_dtype dtype, hd_shape shape);
-/* One flat value for each group, of `values` of each parameter, behind which zeros stand where it has fewer
- * elements. */
+/* One flat value for each group that there is, of `values` of each parameter, behind which zeros stand where it has
+ * fewer elements. */
 hd_status hdt_graph_join(const hdt_graph *graph, const hd_value *values, hd_value out_joined[HDT_GROUPS]);
 /* First weights, drawn with a key: assigned to the states. */
 hd_status hdt_graph_draw(hdt_graph *graph, hd_value key, hd_value *values);

@@ -187,6 +187,52 @@ static hd_status add_up(draft *d, hd_value *out_loss, hd_value out_gradients[HDT
     return hdt_graph_join(&d->graph, d->sums, out_gradients);
 }
 
+static hd_value state_of(const draft *d, int kept, int group) {
+    char name[24];
+    snprintf(name, sizeof name, "%s.%d", kept_names[kept], group);
+    return hd_state(d->graph.program, name, HD_F32, HD_SHAPE((int64_t)d->trainer->layout.group_elements[group]));
+}
+
+/* Muon's step: of the layers' matrices, which have their inputs first; those of q, k and v lie side by side. */
+static void turn_hidden(const draft *d, hd_value gradient, const hd_clipping *clip, hd_value rates) {
+    enum { MOST = 8 };
+    const hdt_layout *layout = &d->trainer->layout;
+    const uint64_t of_layer = layout->group_elements[HDT_HIDDEN] / layout->model.layers;
+    hd_muon_matrix matrices[MOST];
+    hd_muon_desc desc = { .momentum = d->trainer->desc.muon_momentum, .layers = layout->model.layers,
+                          .matrices = matrices };
+    for (uint32_t i = 0; i < layout->count && desc.count < MOST; i++) {
+        const hdt_parameter *one = &layout->parameters[i];
+        const uint32_t rows = (uint32_t)one->shape.dims[0], columns = (uint32_t)one->shape.dims[1];
+        if (one->group != HDT_HIDDEN || one->first >= of_layer) continue;
+        matrices[desc.count++] =
+            (hd_muon_matrix){ one->first, rows, columns, columns == 3 * rows ? 3 : 1, .inputs_first = 1 };
+    }
+    const hd_value states[] = { d->graph.states[HDT_HIDDEN], state_of(d, HDT_FIRST, HDT_HIDDEN) };
+    hd_muon(d->graph.program, states, gradient, clip, rates, &desc);
+}
+
+/* All gradients' norm, and a step of each group's optimizer. Returns the norm. */
+static hd_value take_step(const draft *d, const hd_value gradients[HDT_GROUPS]) {
+    const hd_trainer_desc *desc = &d->trainer->desc;
+    hd_program *p = d->graph.program;
+    const uint32_t groups = desc->optimizer == HD_OPTIMIZER_MUON ? HDT_GROUPS : HDT_HIDDEN;
+    const hd_clipping clip = hd_clip_norm(p, gradients, groups, desc->clip);
+    for (int group = 0; group < (int)groups; group++) {
+        char name[16];
+        snprintf(name, sizeof name, "rates.%d", group);
+        const hd_value rates = hd_input(p, name, HD_F32, HD_SHAPE(HD_RATES));
+        if (group == HDT_HIDDEN) {
+            turn_hidden(d, gradients[group], &clip, rates);
+            continue;
+        }
+        const hd_value states[] = { d->graph.states[group], state_of(d, HDT_FIRST, group),
+                                    state_of(d, HDT_SECOND, group) };
+        hd_adamw(p, states, gradients[group], &clip, rates, &desc->adamw);
+    }
+    return clip.norm;
+}
+
 static hd_status build_step(hd_trainer *trainer, draft *d) {
     const hd_trainer_desc *desc = &trainer->desc;
     hd_value loss = 0, gradients[HDT_GROUPS] = { 0 };
@@ -196,19 +242,9 @@ static hd_status build_step(hd_trainer *trainer, draft *d) {
     if (!status && desc->dropout > 0) d->graph.keys = hd_input(p, "keys", HD_I32, HD_SHAPE(desc->batch, 4));
     if (!status) status = add_up(d, &loss, gradients);
     if (!status) {
-        const hd_clipping clip = hd_clip_norm(p, gradients, HDT_GROUPS, desc->clip);
-        for (int group = 0; group < HDT_GROUPS; group++) {
-            const hd_shape shape = HD_SHAPE((int64_t)trainer->layout.group_elements[group]);
-            char rates[16], first[16], second[16];
-            snprintf(rates, sizeof rates, "rates.%d", group);
-            snprintf(first, sizeof first, "%s.%d", kept_names[HDT_FIRST], group);
-            snprintf(second, sizeof second, "%s.%d", kept_names[HDT_SECOND], group);
-            const hd_value states[] = { d->graph.states[group], hd_state(p, first, HD_F32, shape),
-                                        hd_state(p, second, HD_F32, shape) };
-            hd_adamw(p, states, gradients[group], &clip, hd_input(p, rates, HD_F32, HD_SHAPE(HD_RATES)), &desc->adamw);
-        }
+        const hd_value norm = take_step(d, gradients);
         hd_output(p, "loss", loss);
-        hd_output(p, "norm", clip.norm);
+        hd_output(p, "norm", norm);
     }
     return status;
 }

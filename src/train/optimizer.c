@@ -1,6 +1,6 @@
 /* optimizer.c: optimizers' steps as operations over flat states. Each state's new content is one chain of the
  * element-wise kernel, of at most 8 steps and 4 inputs; AdamW's weights take two, since a chain has one costly
- * function. */
+ * function. Muon's matrices that lie at the same place of each layer are one batch of products. */
 #include <heddle_train.h>
 #include <math.h>
 
@@ -59,4 +59,87 @@ hd_value hd_sgd(hd_program *p, const hd_value states[2], hd_value gradient, cons
     const hd_value m = moved(p, states[1], momentum, hd_mul(p, gradient, clip->factor), 1, clip);
     const hd_value rate = rate_of(p, rates, 1), taken = hd_where(p, clip->fine, rate, hd_scale(p, rate, 0, 0));
     return taken_off(p, states[0], rate_of(p, rates, 0), hd_mul(p, m, taken), clip);
+}
+
+/* ---- Muon ---- */
+
+/* Newton and Schulz's iteration with Jordan's coefficients: matrices x [k,rows,columns] of norm 1 at most get singular
+ * values near 1. x x^T, or x^T x where that is smaller, is symmetric to the bit. */
+static hd_value made_orthogonal(hd_program *p, hd_value x, bool tall) {
+    enum { STEPS = 5 };
+    for (int i = 0; i < STEPS; i++) {
+        const hd_value square = hd_matmul_with(p, x, x, tall ? HD_TRANSPOSE_A : HD_TRANSPOSE_B);
+        const hd_value twice = hd_scale(p, hd_matmul(p, square, square), 2.0315f, 0);
+        const hd_value factor = hd_add(p, twice, hd_scale(p, square, -4.7750f, 0));
+        const hd_value product = tall ? hd_matmul(p, x, factor) : hd_matmul(p, factor, x);
+        x = hd_add(p, product, hd_scale(p, x, 3.4445f, 0));
+    }
+    return x;
+}
+
+/* [layers, rows columns], of a matrix in each layer, to [layers parts, rows, columns / parts]; and back. */
+static hd_value apart(hd_program *p, hd_value x, int64_t layers, const hd_muon_matrix *m, int64_t parts) {
+    const int64_t rows = m->rows, width = m->columns / parts;
+    const hd_value wide = hd_reshape(p, x, HD_SHAPE(layers, rows, parts, width));
+    const hd_value swapped = parts == 1 ? wide : hd_permute(p, wide, (const uint32_t[]){ 0, 2, 1, 3 }, 4);
+    return hd_reshape(p, swapped, HD_SHAPE(layers * parts, rows, width));
+}
+static hd_value together(hd_program *p, hd_value x, int64_t layers, const hd_muon_matrix *m, int64_t parts) {
+    const int64_t rows = m->rows, width = m->columns / parts;
+    if (parts > 1) {
+        const hd_value split = hd_reshape(p, x, HD_SHAPE(layers, parts, rows, width));
+        x = hd_permute(p, split, (const uint32_t[]){ 0, 2, 1, 3 }, 4);
+    }
+    return hd_reshape(p, x, HD_SHAPE(layers, rows * m->columns));
+}
+
+/* Does the matrix lie within a layer's elements? */
+static bool lies_within(const hd_muon_matrix *m, int64_t length) {
+    const uint64_t elements = (uint64_t)m->rows * m->columns;
+    if (elements == 0 || (m->side_by_side && m->columns % m->side_by_side != 0)) return false;
+    return elements <= (uint64_t)length && m->first <= (uint64_t)length - elements;
+}
+
+/* What is taken off of one matrix in each layer of `update` [layers, n], but for the rate: [layers, rows columns]. */
+static hd_value change_of(hd_program *p, hd_value update, int64_t layers, const hd_muon_matrix *m) {
+    const int64_t parts = m->side_by_side ? m->side_by_side : 1, all = layers * parts, width = m->columns / parts;
+    const int64_t begin[] = { 0, (int64_t)m->first }, end[] = { layers, begin[1] + (int64_t)m->rows * m->columns };
+    const hd_value x = apart(p, hd_slice(p, update, begin, end, 2), layers, m, parts);
+    const hd_value rows = hd_reshape(p, x, HD_SHAPE(all, m->rows * width));
+    const hd_value norm = hd_scale(p, hd_sqrt(p, hd_dot(p, rows, rows, 1)), 1, 1e-7f);
+    const hd_value unit = hd_div(p, x, hd_reshape(p, norm, HD_SHAPE(all, 1, 1)));
+    const double outputs = m->inputs_first ? (double)width : (double)m->rows,
+                 inputs = m->inputs_first ? (double)m->rows : (double)width;
+    const float scale = (float)sqrt(outputs > inputs ? outputs / inputs : 1);
+    return together(p, hd_scale(p, made_orthogonal(p, unit, m->rows > width), scale, 0), layers, m, parts);
+}
+
+hd_value hd_muon(hd_program *p, const hd_value states[2], hd_value gradient, const hd_clipping *clip, hd_value rates,
+                 const hd_muon_desc *desc) {
+    enum { MOST = 64 };
+    const double momentum = desc->momentum > 0 ? desc->momentum : 0.95;
+    const int64_t layers = desc->layers ? desc->layers : 1;
+    hd_shape shape = { 0 };
+    hd_value pieces[MOST];
+    if (hd_value_describe(p, states[0], NULL, &shape)) return 0;
+    const int64_t length = (int64_t)hd_shape_elements(shape) / layers;
+    const hd_value g = hd_mul(p, gradient, clip->factor);
+    const hd_value m = moved(p, states[1], (float)momentum, g, (float)(1 - momentum), clip);
+    const hd_value ahead =
+        hd_add(p, hd_scale(p, m, (float)momentum, 0), hd_scale(p, g, (float)(1 - momentum), 0));
+    const hd_value update = hd_reshape(p, ahead, HD_SHAPE(layers, length));
+    for (uint32_t i = 0; i < desc->count; i++) { /* what lies before and behind a matrix is 0 */
+        const hd_muon_matrix *one = &desc->matrices[i];
+        if (i == MOST || !lies_within(one, length)) /* refused by the program, as is what overlaps */
+            return hd_slice(p, update, (const int64_t[]){ 0, 0 }, (const int64_t[]){ layers, INT64_MAX }, 2);
+        const uint64_t end = one->first + (uint64_t)one->rows * one->columns,
+                       next = i + 1 < desc->count ? desc->matrices[i + 1].first : (uint64_t)length;
+        const int64_t before[] = { 0, i == 0 ? (int64_t)one->first : 0 }, after[] = { 0, (int64_t)(next - end) };
+        pieces[i] = change_of(p, update, layers, one);
+        if (before[1] || after[1]) pieces[i] = hd_pad(p, pieces[i], before, after, 2, 0);
+    }
+    const hd_value all = hd_reshape(p, hd_concat(p, pieces, desc->count, 1), HD_SHAPE(layers * length));
+    const hd_value rate = rate_of(p, rates, 1), nothing = hd_scale(p, rate, 0, 0);
+    const hd_value change = hd_where(p, clip->fine, hd_mul(p, all, rate), nothing);
+    return taken_off(p, states[0], rate_of(p, rates, 0), change, clip);
 }

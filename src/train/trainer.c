@@ -46,17 +46,29 @@ static hd_status check_width(hd_context *context, const hd_trainer_desc *desc) {
     return HD_OK;
 }
 
+static hd_status check_optimizer(hd_context *context, hd_trainer_desc *desc) {
+    if ((unsigned)desc->optimizer > HD_OPTIMIZER_MUON)
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "optimizer %d does not exist", (int)desc->optimizer);
+    if (desc->adamw.beta1 == 0) desc->adamw.beta1 = 0.9;
+    if (desc->adamw.beta2 == 0) desc->adamw.beta2 = 0.999;
+    if (desc->adamw.eps == 0) desc->adamw.eps = 1e-8;
+    if (desc->optimizer != HD_OPTIMIZER_MUON) return HD_OK;
+    if (desc->base || desc->lora.rank)
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "adapters learn by AdamW: Muon is for a GPT's layers");
+    if (desc->muon_rate == 0) desc->muon_rate = 0.02;
+    if (desc->muon_momentum == 0) desc->muon_momentum = 0.95;
+    return HD_OK;
+}
+
 hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc) {
     enum { MOST_BATCH = 1 << 20 };
     hd_status status = desc->base || desc->lora.rank ? check_lora(context, desc) : HD_OK;
     if (!status) status = check_model(context, &desc->model);
     if (!status) status = check_width(context, desc);
+    if (!status) status = check_optimizer(context, desc);
     if (status) return status;
     if (desc->length == 0) desc->length = desc->model.context;
     if (desc->micro_batch == 0) desc->micro_batch = desc->batch;
-    if (desc->adamw.beta1 == 0) desc->adamw.beta1 = 0.9;
-    if (desc->adamw.beta2 == 0) desc->adamw.beta2 = 0.999;
-    if (desc->adamw.eps == 0) desc->adamw.eps = 1e-8;
     if (desc->length > desc->model.context)
         return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT,
                         "sequences of %u tokens are longer than the model's context of %u", desc->length,
@@ -67,7 +79,8 @@ hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc) {
                         desc->micro_batch);
     const struct { const char *name; double value, least, below; } numbers[] = {
         { "rate", desc->schedule.rate, 0, 1e6 }, { "least rate", desc->schedule.least, 0, 1e6 },
-        { "weight decay", desc->weight_decay, 0, 1e6 },
+        { "weight decay", desc->weight_decay, 0, 1e6 }, { "rate of Muon", desc->muon_rate, 0, 1e6 },
+        { "momentum of Muon", desc->muon_momentum, 0, 1 },
         { "beta1", desc->adamw.beta1, 0, 1 }, { "beta2", desc->adamw.beta2, 0, 1 }, { "eps", desc->adamw.eps, 0, 1 },
         { "clip", (double)desc->clip, 0, 1e30 }, { "dropout", (double)desc->dropout, 0, 1 } };
     for (size_t i = 0; i < HDT_COUNT(numbers); i++)
@@ -85,7 +98,7 @@ static hd_status make_layout(hd_trainer *trainer) {
     if (desc->lora.rank)
         return hdt_fail(trainer->context, HD_STATUS_INVALID_ARGUMENT,
                         "adapters learn beside a base, and there is none");
-    return hdt_layout_make(trainer->context, &desc->model, &trainer->layout);
+    return hdt_layout_make(trainer->context, desc, &trainer->layout);
 }
 
 static hd_status take_base(hd_trainer *trainer) {
@@ -99,6 +112,7 @@ hd_status hdt_read_groups(const hd_trainer *trainer, int kept, float *out_groups
     hd_status status = HD_OK;
     for (int group = 0; group < HDT_GROUPS && !status; group++) {
         const uint64_t count = trainer->layout.group_elements[group];
+        if (!trainer->states[group][kept]) continue;
         out_groups[group] = hdt_alloc(trainer->context, count, sizeof(float));
         if (!out_groups[group]) return hdt_no_memory(trainer->context);
         status = hd_buffer_read(trainer->states[group][kept], 0, out_groups[group], count * sizeof(float));
@@ -114,7 +128,8 @@ void hdt_free_groups(const hd_trainer *trainer, float *groups[HDT_GROUPS]) {
 static hd_status make_states(hd_trainer *trainer) {
     hd_status status = HD_OK;
     for (int group = 0; group < HDT_GROUPS; group++)
-        for (int kept = 0; kept < HDT_KEPT && !status; kept++) {
+        for (int kept = 0; kept < (group == HDT_HIDDEN ? HDT_SECOND : HDT_KEPT) && !status; kept++) {
+            if (trainer->layout.group_elements[group] == 0) continue;
             const hd_buffer_desc desc = { .bytes = trainer->layout.group_elements[group] * sizeof(float),
                                           .label = "training" };
             status = hd_buffer_create(trainer->device, &desc, &trainer->states[group][kept]);
@@ -217,6 +232,11 @@ static hd_status land(hdt_flight *flight, hd_train_report *out_report, bool *out
     return status;
 }
 
+/* Muon's rate has its own height and the schedule's course. */
+static double muon_rate_of(const hd_trainer_desc *desc, double rate) {
+    return desc->schedule.rate > 0 ? rate * (desc->muon_rate / desc->schedule.rate) : 0;
+}
+
 static hd_status submit(hd_trainer *trainer, const int32_t *tokens, const int32_t *targets, hdt_flight *flight) {
     const hd_trainer_desc *desc = &trainer->desc;
     const uint64_t bytes = (uint64_t)desc->batch * desc->length * sizeof *tokens;
@@ -226,19 +246,25 @@ static hd_status submit(hd_trainer *trainer, const int32_t *tokens, const int32_
     hd_adamw_rates(&desc->adamw, flight->report.rate, desc->weight_decay, trainer->steps, rates[HDT_MATRICES]);
     hd_adamw_rates(&desc->adamw, flight->report.rate, trainer->base ? desc->weight_decay : 0, trainer->steps,
                    rates[HDT_VECTORS]);
+    if (desc->optimizer == HD_OPTIMIZER_MUON)
+        hd_sgd_rates(muon_rate_of(desc, flight->report.rate), desc->weight_decay, rates[HDT_HIDDEN]);
     for (uint32_t i = 0; i < desc->batch && trainer->keys; i++) hdt_key(trainer, trainer->steps, i, trainer->keys[i]);
     const float share = share_of(targets, bytes / sizeof *targets);
     const hd_stream_input all[] = { { .name = "tokens", .data = tokens, .bytes = bytes },
                                     { .name = "targets", .data = targets, .bytes = bytes },
                                     { .name = "rates.0", .data = rates[0], .bytes = sizeof rates[0] },
                                     { .name = "rates.1", .data = rates[1], .bytes = sizeof rates[1] },
+                                    { .name = "rates.2", .data = rates[2], .bytes = sizeof rates[2] },
                                     { .name = "share", .data = &share, .bytes = sizeof share },
                                     { .name = "keys", .data = trainer->keys,
                                       .bytes = desc->batch * sizeof *trainer->keys } };
     hd_stream_input inputs[HDT_COUNT(all)];
     size_t count = 0;
-    for (size_t i = 0; i < HDT_COUNT(all); i++)
-        if ((all[i].data != &share || trainer->base) && all[i].data) inputs[count++] = all[i];
+    for (size_t i = 0; i < HDT_COUNT(all); i++) { /* those that the plan has */
+        if (!all[i].data || (all[i].data == &share && !trainer->base)) continue;
+        if (all[i].data == rates[HDT_HIDDEN] && desc->optimizer != HD_OPTIMIZER_MUON) continue;
+        inputs[count++] = all[i];
+    }
     const hd_stream_output outputs[] = {
         { .name = "loss", .data = &flight->report.loss, .bytes = sizeof flight->report.loss },
         { .name = "norm", .data = &flight->report.norm, .bytes = sizeof flight->report.norm }
@@ -310,6 +336,7 @@ hd_status hd_trainer_hash(hd_trainer *trainer, uint64_t *out_hash) {
     *out_hash = UINT64_C(0xcbf29ce484222325);
     for (int i = 0; i < HDT_GROUPS * HDT_KEPT && !status; i++) {
         const uint64_t count = trainer->layout.group_elements[i / HDT_KEPT] * sizeof(float);
+        if (!trainer->states[i / HDT_KEPT][i % HDT_KEPT]) continue;
         uint8_t *bytes = hdt_alloc(trainer->context, count, 1);
         status = bytes ? hd_buffer_read(trainer->states[i / HDT_KEPT][i % HDT_KEPT], 0, bytes, count)
                        : hdt_no_memory(trainer->context);

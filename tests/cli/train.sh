@@ -25,6 +25,14 @@ expect 0 "^hash        $straight\$" "" "$heddle" train text --out again --steps 
 expect 0 - - "$heddle" train text --out other --steps 30 $small --seed 4
 [ "$(hash_of)" = "$straight" ] && fail "another seed gives the same weights"
 
+expect 0 - - "$heddle" train text --out muon --steps 12 --save-every 6 --optimizer muon $small
+muon=$(hash_of)
+[ "$muon" = "$straight" ] && fail "another optimizer gives the same weights"
+expect 0 - - "$heddle" train text --out rate --steps 12 --optimizer muon=0.01 $small
+[ "$(hash_of)" = "$muon" ] && fail "another rate of Muon gives the same weights"
+rm -r muon/checkpoint-00000012
+expect 0 "^hash        $muon\$" - "$heddle" train text --out muon --resume
+
 # Ended in the middle, by a signal that it hears and by one that nobody hears.
 for signal in INT KILL; do
     "$heddle" train text --out $signal --steps 3000 --save-every 50 $small >out 2>err &
@@ -54,6 +62,8 @@ echo "another text" >another
 refuse 1 'another is not what the run in straight was trained on' "$heddle" train another --out straight --resume
 refuse 1 'no more than the 16 tokens of one sequence' "$heddle" train another --out short --steps 1 $small
 refuse 2 '--decay is none, linear or cosine, not "fast"' "$heddle" train text --out new --decay fast
+refuse 2 '--optimizer is adamw, muon or muon=RATE' "$heddle" train text --out new --optimizer muon=0
+refuse 2 '--optimizer is adamw, muon or muon=RATE' "$heddle" train text --out new --optimizer adam
 refuse 1 'a width of 16 is no multiple of 3 heads' "$heddle" train text --out new $small --heads 3
 refuse 1 'nowhere.txt' "$heddle" train nowhere.txt --out new
 refuse 2 - "$heddle" train

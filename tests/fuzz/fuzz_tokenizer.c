@@ -57,8 +57,10 @@ static void take_vocab(vocab *v, input *in) {
     static const char *const patterns[] = { "gpt-2", "default", "llama-bpe", "deepseek-llm", "deepseek-v3", "gpt-4o", NULL, "?" };
     uint8_t form = take(in), flags = take(in);
     hdl_vocab_desc *d = &v->desc;
-    d->kind = (hdl_vocab_kind)(form % 4);
-    d->pre = patterns[form / 4 % 8];
+    d->kind = (hdl_vocab_kind)(form % 5);
+    d->pre = patterns[form / 5 % 8];
+    d->lowercase = form & 64;
+    d->strip_accents = form & 128;
     if (flags & 1) take_all_bytes(v);
     for (unsigned more = take(in) % 140; more; more--) {
         size_t i = d->token_count++;

@@ -62,6 +62,10 @@ static void reference_spm_bpe_across(void **state) { (void)state; check_referenc
 static void reference_unigram(void **state) { (void)state; check_reference("unigram.tok"); }
 static void reference_unigram_unknown(void **state) { (void)state; check_reference("unigram_unknown.tok"); }
 
+static void reference_wordpiece(void **state) { (void)state; check_reference("wordpiece.tok"); }
+static void reference_wordpiece_cased(void **state) { (void)state; check_reference("wordpiece_cased.tok"); }
+static void reference_wordpiece_accents(void **state) { (void)state; check_reference("wordpiece_accents.tok"); }
+
 /* The words of 2,000 strings by each pattern, as words.bin has them. */
 static void reference_words(void **state) {
     (void)state;
@@ -208,6 +212,49 @@ static void special_tokens(void **state) {
     hdl_tokenizer_destroy(t);
 }
 
+/* WordPiece, with a vocabulary small enough to read. */
+static void pieces_of_words(void **state) {
+    (void)state;
+    static const char *texts[] = { "[UNK]", "[CLS]", "[SEP]", "\xE2\x96\x81" "a", "a", "\xE2\x96\x81" "ab", "\xE2\x96\x81,", "\xE2\x96\x81" "e",
+                                   "\xE2\x96\x81\xE4\xB8\x80", "\xE2\x96\x81" "i\xCC\x87", "\xE2\x96\x81", "\xE3\x80\xAE\xF0\x9D\x85\xAD" };
+    enum { COUNT = sizeof texts / sizeof *texts };
+    static const int32_t types[COUNT] = { 3, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+    hdl_span tokens[COUNT];
+    char word[2 * 101 + 1] = "";
+    for (size_t i = 0; i < COUNT; i++) tokens[i] = hdl_text(texts[i]);
+    hdl_vocab_desc d = { .kind = HDL_VOCAB_WORDPIECE, .tokens = tokens, .token_count = COUNT, .types = types, .type_count = COUNT,
+                         .bos = 1, .eos = 2, .unknown = 0, .add_bos = true, .add_eos = true, .lowercase = true, .strip_accents = true };
+    hdl_tokenizer *t = make(&d);
+    ASSERT_IDS(t, "A, aba\tb \xC3\x89\xE4\xB8\x80" "a", HDL_ADD_SPECIAL, 1, 3, 6, 5, 4, 0, 7, 8, 3, 2);
+    ASSERT_IDS(t, "", HDL_ADD_SPECIAL, 1, 2);
+    ASSERT_IDS(t, "a[SEP]a", HDL_PARSE_SPECIAL, 3, 2, 3);
+    ASSERT_IDS(t, "[SEP]", 0, 0, 0, 0);
+    /* What cannot be seen is not there; a word that goes wrong at its end is unknown as a whole. */
+    ASSERT_IDS(t, "a\xE2\x80\x8B\xFF\x01" "a ab ac", 0, 3, 4, 5, 0);
+    /* Marks that are left stand in Unicode's order, whatever the text's. */
+    ASSERT_IDS(t, "a\xE3\x80\xAE\xF0\x9D\x85\xAD", 0, 3, 11);
+    ASSERT_IDS(t, "a\xF0\x9D\x85\xAD\xE3\x80\xAE", 0, 3, 11);
+    /* U+2581 of the text is a letter: it goes on, and begins nothing here. */
+    ASSERT_IDS(t, "a\xE2\x96\x81 \xE2\x96\x81", 0, 3, 10, 0);
+    for (size_t i = 0; i < 101; i++) memcpy(word + 2 * i, "\xC3\xA4", 2); /* each becomes a */
+    ASSERT_IDS(t, word, 0, 0);
+    word[200] = 0;
+    hdl_id_list list = { 0 };
+    assert_int_equal(hdl_tokenize(t, word, 200, 0, &list, NULL), HD_OK);
+    assert_int_equal(list.count, 100);
+    hdl_id_list_free(&list);
+    assert_memory_equal(hdl_token_text(t, 5).bytes, " ab", 3);
+    hdl_tokenizer_destroy(t);
+    d.strip_accents = false;
+    t = make(&d);
+    ASSERT_IDS(t, "\xC3\x89 \xC4\xB0", 0, 0, 9); /* a dotted I is two small characters */
+    hdl_tokenizer_destroy(t);
+    d.lowercase = false;
+    t = make(&d);
+    ASSERT_IDS(t, "A a", 0, 0, 3);
+    hdl_tokenizer_destroy(t);
+}
+
 /* The description must be refused with this status, in a line that holds `words`. */
 static void refuse(const hdl_vocab_desc *desc, hd_status status, const char *words) {
     hd_error error = { 0 };
@@ -240,6 +287,7 @@ static void hostile_lists(void **state) {
     REFUSE(d.bos = HDL_NO_TOKEN, PARSE, "tokenizer.ggml.add_bos_token");
     REFUSE(d.eos = HDL_NO_TOKEN, PARSE, "tokenizer.ggml.add_eos_token");
     REFUSE(d.unknown = HDL_NO_TOKEN, PARSE, "no token for the byte");
+    REFUSE((d.kind = HDL_VOCAB_WORDPIECE, d.unknown = HDL_NO_TOKEN), PARSE, "tokenizer.ggml.unknown_token_id is missing");
     REFUSE(d.kind = HDL_VOCAB_BYTES, UNSUPPORTED, "tokenizer.ggml.pre is missing");
     REFUSE((d.kind = HDL_VOCAB_BYTES, d.pre = "gpt-3"), UNSUPPORTED, "tokenizer.ggml.pre is gpt-3");
     assert_int_equal(hdl_tokenizer_create(NULL, NULL, NULL, NULL), HD_STATUS_NULL_POINTER);
@@ -347,7 +395,7 @@ static void hostile_merges(void **state) {
 /* Texts that a slow tokenizer would never finish; the test's time limit is the check. */
 static void long_words(void **state) {
     (void)state;
-    const char *names[] = { "gpt2.tok", "llama3.tok", "spm_bpe.tok", "spm_bpe_across.tok", "unigram.tok" };
+    const char *names[] = { "gpt2.tok", "llama3.tok", "spm_bpe.tok", "spm_bpe_across.tok", "unigram.tok", "wordpiece.tok" };
     const size_t bytes = 300000;
     char *text = malloc(bytes);
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
@@ -378,8 +426,8 @@ static void *from_purse(void *user, void *old, size_t old_bytes, size_t new_byte
 
 static void memory_runs_out(void **state) {
     (void)state;
-    const char *names[] = { "gpt2.tok", "spm_bpe.tok", "unigram.tok" };
-    for (size_t n = 0; n < 3; n++) {
+    const char *names[] = { "gpt2.tok", "spm_bpe.tok", "unigram.tok", "wordpiece.tok" };
+    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
         fixture f = fixture_open(names[n]);
         bool done = false;
         for (long grants = 0; !done; grants++) {
@@ -411,9 +459,10 @@ int main(void) {
         cmocka_unit_test(reference_spm_bpe_across),
         cmocka_unit_test(reference_unigram),
         cmocka_unit_test(reference_unigram_unknown),
+        cmocka_unit_test(reference_wordpiece), cmocka_unit_test(reference_wordpiece_cased), cmocka_unit_test(reference_wordpiece_accents),
         cmocka_unit_test(reference_words), cmocka_unit_test(words),
         cmocka_unit_test(cutting_at_spaces_changes_nothing),
-        cmocka_unit_test(special_tokens),
+        cmocka_unit_test(special_tokens), cmocka_unit_test(pieces_of_words),
         cmocka_unit_test(hostile_lists),
         cmocka_unit_test(hostile_tokens),
         cmocka_unit_test(hostile_merges),

@@ -59,6 +59,8 @@ static inline fixture fixture_open(const char *name) {
     fixture f = { .file = read_fixture(name) };
     reader r = { f.file };
     f.desc.kind = (hdl_vocab_kind)*r.at++;
+    f.desc.lowercase = f.desc.kind == HDL_VOCAB_WORDPIECE && *r.at++;
+    f.desc.strip_accents = f.desc.kind == HDL_VOCAB_WORDPIECE && *r.at++;
     f.desc.add_bos = *r.at++;
     f.desc.add_eos = *r.at++;
     f.desc.add_space_prefix = *r.at++;

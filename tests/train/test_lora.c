@@ -271,7 +271,7 @@ static void exported(void **state) {
     float last[VOCABULARY];
     for (size_t i = 0; i < sizeof text; i++) text[i] = (uint8_t)"the loom is warped; "[i % 20];
     assert_true(open_place("cpu", 2, &at));
-    const hd_trainer_desc desc = { .model = { 2, 32, 2, LORA_LENGTH, VOCABULARY }, .batch = LORA_BATCH, .seed = 3, .schedule = { .rate = 1e-2 }, .math = HD_MATH_FAST };
+    const hd_trainer_desc desc = { .model = { 2, 32, 2, LORA_LENGTH, VOCABULARY }, .batch = LORA_BATCH, .seed = 3, .schedule = { .rate = 1e-2 }, .optimizer = HD_OPTIMIZER_MUON, .math = HD_MATH_FAST };
     hd_trainer *trainer = make(&at, &desc);
     for (uint64_t s = 0; s < STEPS; s++) {
         assert_true(hd_draw_batch(&(hd_token_data){ text, 1, sizeof text }, 3, s, LORA_BATCH, LORA_LENGTH, tokens, targets));
@@ -295,8 +295,11 @@ static void exported(void **state) {
     hdt_graph_weights(&graph, weights);
     hd_output(graph.program, "scores", hdt_graph_scores(&graph, hdt_graph_hidden(&graph, hd_input(graph.program, "tokens", HD_I32, HD_SHAPE(LORA_LENGTH)))));
     check_on(&at, hd_plan_create(at.device, graph.program, &(hd_plan_desc){ .math = HD_MATH_FAST }, &plan));
-    for (int group = 0; group < HDT_GROUPS; group++)
-        check_on(&at, hd_plan_bind(plan, group ? "weights.1" : "weights.0", trainer->states[group][HDT_WEIGHTS], 0));
+    for (int group = 0; group < HDT_GROUPS; group++) {
+        snprintf(path, sizeof path, "weights.%d", group);
+        check_on(&at, hd_plan_bind(plan, path, trainer->states[group][HDT_WEIGHTS], 0));
+    }
+    snprintf(path, sizeof path, "%s/gpt.gguf", folder);
     check_on(&at, hd_plan_write(plan, "tokens", tokens, sizeof *tokens * LORA_LENGTH));
     check_on(&at, hd_plan_run(plan, NULL));
     static float own[LORA_LENGTH * VOCABULARY];

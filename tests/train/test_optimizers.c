@@ -1,7 +1,8 @@
-/* test_optimizers.c: AdamW, gradient descent with momentum and clipping against what PyTorch made of the same gradients; a step of
- * NaN changes nothing; moments of weights that rest never become subnormal; schedules have the same bits everywhere, and so has all of it on
+/* test_optimizers.c: AdamW, gradient descent with momentum and clipping against what PyTorch made of the same gradients, and Muon against
+ * its published form in float64; a step of NaN changes nothing; moments of weights that rest never become subnormal; schedules have the same bits everywhere, and so has all of it on
  * every device in exact mode. */
 #include "devices.h"
+#include "muon_fixture.h"
 #include "optimizers_fixture.h"
 #include <math.h>
 
@@ -104,6 +105,114 @@ static void not_finite(void **state) {
     close_place(&at);
 }
 
+/* ---- Muon ---- */
+
+static hd_plan *muon_plan(const place *at, const hd_muon_desc *desc, float most, hd_math math) {
+    hd_program *p = hd_program_create(at->context);
+    hd_plan *plan = NULL;
+    const hd_value states[] = { hd_state(p, "weights", HD_F32, HD_SHAPE(MUON_N)), hd_state(p, "m", HD_F32, HD_SHAPE(MUON_N)) };
+    const hd_value gradient = hd_input(p, "gradient", HD_F32, HD_SHAPE(MUON_N)), rates = hd_input(p, "rates", HD_F32, HD_SHAPE(HD_RATES));
+    const hd_clipping clip = hd_clip_norm(p, &gradient, 1, most);
+    hd_muon(p, states, gradient, &clip, rates, desc);
+    hd_output(p, "norm", clip.norm);
+    check_on(at, hd_plan_create(at->device, p, &(hd_plan_desc){ .math = math }, &plan));
+    hd_program_destroy(p);
+    check_on(at, hd_plan_write(plan, "weights", muon_weights, sizeof muon_weights));
+    return plan;
+}
+
+static void muon_step(const place *at, hd_plan *plan, double rate, double decay, const float *gradient) {
+    float rates[HD_RATES];
+    hd_sgd_rates(rate, decay, rates);
+    check_on(at, hd_plan_write(plan, "gradient", gradient, MUON_N * sizeof *gradient));
+    check_on(at, hd_plan_write(plan, "rates", rates, sizeof rates));
+    check_on(at, hd_plan_run(plan, NULL));
+}
+
+static hd_muon_desc muon_desc(double momentum) {
+    return (hd_muon_desc){ .momentum = momentum, .layers = MUON_LAYERS, .count = sizeof muon_matrices / sizeof *muon_matrices, .matrices = muon_matrices };
+}
+
+static uint64_t compare_muon(const place *at, size_t r, hd_math math) {
+    static const char *const kept[] = { "weights", "m" };
+    const hd_muon_desc desc = muon_desc(muon_recipes[r].momentum);
+    hd_plan *plan = muon_plan(at, &desc, muon_recipes[r].most, math);
+    uint64_t hash = HASH_BEGIN;
+    for (int i = 0; i < MUON_STEPS; i++) muon_step(at, plan, muon_rates[i], muon_recipes[r].decay, muon_gradients + i * MUON_N);
+    for (size_t s = 0; s < 2; s++) {
+        float state[MUON_N];
+        check_on(at, hd_plan_read(plan, kept[s], state, sizeof state));
+        hash = hash_of(state, sizeof state, hash);
+        for (int i = 0; i < MUON_N; i++) {
+            const double wanted = muon_expected[(r * 2 + s) * MUON_N + (size_t)i], off = fabs((double)state[i] - wanted);
+            if (!(off <= 1e-6)) fail_msg("%s, recipe %zu: %s[%d] is %.9g, in float64 %.9g", at->name, r, kept[s], i, (double)state[i], wanted);
+        }
+    }
+    hd_plan_destroy(plan);
+    return hash;
+}
+
+/* Away from the CPU one recipe in exact mode: PoCL takes its time for kernels of products. */
+static void as_published(void **state) {
+    (void)state;
+    place places[MOST_DEVICES];
+    const int count = open_places(places);
+    for (size_t r = 0; r < sizeof muon_recipes / sizeof *muon_recipes; r++) {
+        const uint64_t hash = compare_muon(&places[0], r, HD_MATH_EXACT);
+        compare_muon(&places[0], r, HD_MATH_FAST);
+        for (int i = 1; i < count; i++)
+            if ((i == 1 || r == 0) && compare_muon(&places[i], r, HD_MATH_EXACT) != hash)
+                fail_msg("%s: other bits for recipe %zu", places[i].name, r);
+    }
+    close_places(places, count);
+}
+
+/* A matrix without a gradient rests; a gradient that is not finite changes nothing; matrices that do not fit are refused. */
+static void muon_manners(void **state) {
+    (void)state;
+    place at;
+    assert_true(open_place("cpu", 1, &at));
+    float before[2][MUON_N], after[2][MUON_N], gradient[MUON_N];
+    const hd_muon_desc good = muon_desc(0);
+    hd_plan *plan = muon_plan(&at, &good, 0, HD_MATH_EXACT);
+    memcpy(gradient, muon_gradients, sizeof gradient);
+    for (int i = 0; i < 24; i++) gradient[i] = 0; /* the first layer's first matrix */
+    muon_step(&at, plan, 1e-2, 0, gradient);
+    check_on(&at, hd_plan_read(plan, "weights", before[0], sizeof before[0]));
+    check_on(&at, hd_plan_read(plan, "m", before[1], sizeof before[1]));
+    for (int i = 0; i < MUON_N; i++) assert_true((before[0][i] == muon_weights[i]) == (i < 24 || gradient[i] == 0));
+    gradient[5] = NAN;
+    muon_step(&at, plan, 1e-2, 0.1, gradient);
+    check_on(&at, hd_plan_read(plan, "weights", after[0], sizeof after[0]));
+    check_on(&at, hd_plan_read(plan, "m", after[1], sizeof after[1]));
+    assert_memory_equal(before, after, sizeof before);
+    hd_plan_destroy(plan);
+    for (int k = 0; k < 8; k++) {
+        hd_muon_matrix matrices[] = { { 0, 4, 6, 1, 0 }, { 24, 6, 3, 1, 0 } };
+        hd_muon_desc bad = { .layers = MUON_LAYERS, .count = 2, .matrices = matrices };
+        switch (k) {
+        case 0: matrices[1].first = 23; break;
+        case 1: matrices[1].first = 73; break;
+        case 2: matrices[0].rows = 0; break;
+        case 3: matrices[1].rows = matrices[1].columns = UINT32_MAX; break;
+        case 4: matrices[1].side_by_side = 2; break;
+        case 5: bad.layers = 7; break;
+        case 6: matrices[1].first = UINT64_MAX - 7; break;
+        default: bad.count = 0;
+        }
+        hd_program *p = hd_program_create(at.context);
+        const hd_value states[] = { hd_state(p, "weights", HD_F32, HD_SHAPE(MUON_N)), hd_state(p, "m", HD_F32, HD_SHAPE(MUON_N)) };
+        const hd_value from = hd_input(p, "gradient", HD_F32, HD_SHAPE(MUON_N));
+        const hd_clipping clip = hd_clip_norm(p, &from, 1, 0);
+        assert_int_equal(hd_muon(p, states, from, &clip, hd_input(p, "rates", HD_F32, HD_SHAPE(HD_RATES)), &bad), 0);
+        hd_output(p, "norm", clip.norm);
+        if (hd_program_check(p) == HD_OK) fail_msg("case %d is no failure", k);
+        hd_context_error(at.context);
+        hd_program_destroy(p);
+    }
+    close_place(&at);
+}
+
 /* Gradients that end: moments fade to a few times 2^-100, and none is ever subnormal. */
 static void resting(void **state) {
     (void)state;
@@ -147,7 +256,7 @@ static void schedules(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(as_pytorch), cmocka_unit_test(not_finite), cmocka_unit_test(resting),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(as_pytorch), cmocka_unit_test(not_finite), cmocka_unit_test(as_published), cmocka_unit_test(muon_manners), cmocka_unit_test(resting),
                                         cmocka_unit_test(schedules) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,20 +179,65 @@ static void golden_bits(void **state) {
     assert_int_equal(wrong, 0);
 }
 
-/* One batch of 32 sequences, and the same in 2, 4 and 32 pieces: weights, moments, losses and norms, with dropout, and without in
- * sequences shorter than the context. */
+/* By Muon: in exact mode the golden bits, with one thread, with two and through Vulkan, of which those with two stop in the middle; and it
+ * learns. PoCL takes its time for such products: test_optimizers.c has them there. */
+static const struct { uint64_t step, hash; } golden_muon[] = { { 1, UINT64_C(0x65085a5aeb5bea43) }, { 5, UINT64_C(0x88e16b6de10afbae) },
+                                                                { 10, UINT64_C(0xe69984e59422c5da) } };
+
+static hd_trainer_desc muon(void) {
+    hd_trainer_desc desc = tiny();
+    desc.optimizer = HD_OPTIMIZER_MUON;
+    return desc;
+}
+
+static void golden_bits_of_muon(void **state) {
+    (void)state;
+    static const struct { const char *backend; uint32_t threads; } wanted[] = { { "cpu", 1 }, { "cpu", 2 }, { "vulkan", 0 }, { "cuda", 0 } };
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        place at;
+        hd_trainer_desc desc = muon();
+        hd_train_report report = { 0 };
+        char path[128];
+        uint64_t step;
+        if (!open_place(wanted[i].backend, wanted[i].threads, &at)) continue;
+        hd_trainer *trainer = make(&at, &desc);
+        for (size_t g = 0; g < sizeof golden_muon / sizeof *golden_muon; g++) {
+            train(&at, trainer, golden_muon[g].step, &report);
+            const uint64_t got = hash(&at, trainer);
+            wrong += got != golden_muon[g].hash;
+            if (got != golden_muon[g].hash) print_message("%s, after %u steps: %016llx\n", at.name, (unsigned)golden_muon[g].step, (unsigned long long)got);
+            if (g != 1 || wanted[i].threads != 2) continue;
+            snprintf(path, sizeof path, "%s/muon", folder);
+            check_on(&at, hd_trainer_save(trainer, path));
+            hd_trainer_destroy(trainer);
+            check_on(&at, hd_trainer_read(at.context, path, &desc, &step));
+            assert_true(step == 5 && desc.optimizer == HD_OPTIMIZER_MUON && desc.muon_rate == 0.02 && desc.muon_momentum == 0.95);
+            trainer = make(&at, &desc);
+            check_on(&at, hd_trainer_load(trainer, path));
+        }
+        if (i == 0) train(&at, trainer, 100, &report);
+        if (i == 0 && !(report.loss < 3.9f)) fail_msg("after 100 steps the loss is %.4f", (double)report.loss);
+        hd_trainer_destroy(trainer);
+        close_place(&at);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* One batch of 32 sequences, and the same in 2, 4 and 32 pieces: weights, moments, losses and norms, with dropout, without in sequences
+ * shorter than the context, and by Muon. */
 static void one_is_many(void **state) {
     (void)state;
     place at;
     assert_true(open_place("cpu", 2, &at));
-    for (int drops = 0; drops < 2; drops++) {
+    for (int kind = 0; kind < 3; kind++) {
         uint64_t whole = 0;
         hd_train_report first = { 0 }, report = { 0 };
         for (uint32_t pieces = 1; pieces <= MOST_BATCH; pieces *= pieces == 4 ? 8 : 2) {
-            hd_trainer_desc desc = tiny();
+            hd_trainer_desc desc = kind == 2 ? muon() : tiny();
             desc.batch = MOST_BATCH;
             desc.micro_batch = MOST_BATCH / pieces;
-            if (!drops) desc.dropout = 0, desc.length = LENGTH / 2;
+            if (kind == 0) desc.dropout = 0, desc.length = LENGTH / 2;
             hd_trainer *trainer = make(&at, &desc);
             train(&at, trainer, 3, &report);
             const uint64_t got = hash(&at, trainer);
@@ -296,7 +341,7 @@ static void refused(void **state) {
     assert_true(open_place("cpu", 1, &at));
     const hd_trainer_desc good = tiny();
     hd_trainer *trainer = NULL;
-    for (int k = 0; k < 12; k++) {
+    for (int k = 0; k < 15; k++) {
         hd_trainer_desc bad = good;
         switch (k) {
         case 0: bad.model.layers = 0; break;
@@ -310,6 +355,9 @@ static void refused(void **state) {
         case 8: bad.adamw.beta1 = 1; break;
         case 9: bad.dropout = 1; break;
         case 10: bad.clip = NAN; break;
+        case 11: bad.optimizer = (hd_optimizer)2; break;
+        case 12: bad.optimizer = HD_OPTIMIZER_MUON, bad.muon_momentum = 1; break;
+        case 13: bad.optimizer = HD_OPTIMIZER_MUON, bad.lora = (hd_lora_desc){ .rank = 4 }; break;
         default: bad.schedule.least = INFINITY;
         }
         assert_int_equal(hd_trainer_create(at.context, at.device, &bad, &trainer), HD_STATUS_INVALID_ARGUMENT);
@@ -438,7 +486,7 @@ static int end(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(as_transformers), cmocka_unit_test(by_heart), cmocka_unit_test(golden_bits), cmocka_unit_test(one_is_many), cmocka_unit_test(goes_on),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(as_transformers), cmocka_unit_test(by_heart), cmocka_unit_test(golden_bits), cmocka_unit_test(golden_bits_of_muon), cmocka_unit_test(one_is_many), cmocka_unit_test(goes_on),
                                         cmocka_unit_test(replayed), cmocka_unit_test(fits), cmocka_unit_test(refused), cmocka_unit_test(broken_checkpoints), cmocka_unit_test(without_memory) };
     return cmocka_run_group_tests(tests, begin, end);
 }

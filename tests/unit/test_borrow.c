@@ -76,6 +76,8 @@ static void the_cpu_computes_it(void **state) {
     assert_int_equal(plan_it(&exact, &plan), HD_OK);
     run_it(plan, whole);
     assert_int_equal(lines, 0);
+    hd_plan_get_stats(plan, &stats);
+    assert_int_equal(stats.borrowed, 0);
     hd_context_destroy(context);
 
     assert_true(open_lacking("vulkan,cpu", true));
@@ -92,6 +94,7 @@ static void the_cpu_computes_it(void **state) {
     assert_memory_equal(whole, borrowed, sizeof whole); /* exact mode: to the bit */
     hd_plan_get_stats(plan, &stats);
     assert_int_equal(stats.segments, 3);
+    assert_int_equal(stats.borrowed, 1);
     assert_int_equal(hd_plan_explain(plan, text, sizeof text, NULL), HD_OK);
     assert_non_null(strstr(text, "on the CPU, since vulkan:"));
     assert_non_null(strstr(text, "has no kernel for them: v4 softmax"));

@@ -12,6 +12,8 @@
  *   norms of queries and keys    "attn_q_norm" and "attn_k_norm", of each head (qwen3.c) or of all at once (olmo2.c)
  *   norms before an output, or a down product    "attn_sub_norm", "ffn_sub_norm" (bitnet.c)
  *   norms behind a block "post_attention_norm", "post_ffw_norm" (gemma2.c)
+ *   norms of the sums behind the blocks    "attn_output_norm", "layer_output_norm" (bert.c)
+ *   a norm of the embedding    "token_embd_norm" (bert.c)
  *   learned positions    "position_embd" (gpt2.c)
  *   experts              a second list, with HDL_TENSORS_EXPERTS in place of the feed-forward's (llama.c)
  * A tensor that no row lists is refused by its name, so what a family lacks here cannot be lost without a word. Keys
@@ -41,6 +43,7 @@ typedef enum hdl_length {
     HDL_LEN_EXPERTS,
     HDL_LEN_EXPERT,     /* of the feed-forward of one expert */
     HDL_LEN_SHARED,     /* of that of the expert of all tokens */
+    HDL_LEN_TYPES,      /* of tokens: which of two texts they belong to */
     HDL_LEN_VOCABULARY
 } hdl_length;
 /* A tensor of a family. */
@@ -92,6 +95,14 @@ struct hdl_tensor_row {
     { "output_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false }, \
     { "output.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, true, HDL_HEAD, false }, \
     { "output.bias", HDL_LEN_VOCABULARY, HDL_LEN_NONE, true, HDL_HEAD, false }, { 0 }
+/* Of encoders: norms behind each block, and what goes into the first layer; nothing makes logits. */
+#define HDL_TENSORS_SUM_NORMS                                                                                          \
+    HDL_LAYER_NORM("attn_output_norm", HIDDEN), HDL_LAYER_NORM("layer_output_norm", HIDDEN)
+#define HDL_TENSORS_EMBEDDED                                                                                           \
+    { "token_embd.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, false, HDL_EMBED, false }, \
+    { "token_types.weight", HDL_LEN_TYPES, HDL_LEN_HIDDEN, true, HDL_EMBED, false }, \
+    { "token_embd_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_EMBED, false }, \
+    { "token_embd_norm.bias", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_EMBED, false }, { 0 }
 
 /* ---- families ---- */
 
@@ -131,7 +142,9 @@ struct hdl_arch {
     X("qwen2moe", qwen2moe)                                                                                          \
     X("qwen3moe", qwen3moe)                                                                                          \
     X("olmoe", olmoe)                                                                                                \
-    X("granitemoe", granitemoe)
+    X("granitemoe", granitemoe)                                                                                      \
+    X("bert", bert)                                                                                                  \
+    X("nomic-bert", nomic_bert)
 #define HDL_ARCH_DECLARE(name, arch) extern const hdl_arch hdl_arch_##arch;
 HDL_ARCH_LIST(HDL_ARCH_DECLARE)
 #undef HDL_ARCH_DECLARE
@@ -156,9 +169,11 @@ typedef struct hdl_graph {
 
 hd_value hdl_embed(hdl_graph *g, hd_value tokens);         /* i32 [rows] to f32 [rows,H] */
 hd_value hdl_layer(const hdl_graph *g, hd_value x);        /* layer g->layer: [rows,H] to the same */
+hd_value hdl_hidden(const hdl_graph *g, hd_value x);       /* behind the last norm: [n,H] to the same */
 hd_value hdl_logits(const hdl_graph *g, hd_value x);       /* [n,H] to [n,V] */
-/* What all of Gemma reads; what all of Granite does. */
+/* What all of Gemma reads; what encoders do; what all of Granite does. */
 void hdl_gemma_read(hdl_keys *k);
+void hdl_encoder_read(hdl_keys *k);
 void hdl_granite_read(hdl_keys *k);
 /* The square of relu, as an activation. */
 hd_value hdl_relu_squared(hd_program *p, hd_value x);

@@ -1,5 +1,5 @@
-/* decoder.c: the blocks that decoders are made of. All sums run in f32; the cache holds f16, in pages that lie anywhere
- * in a pool. */
+/* decoder.c: the blocks that decoders and encoders are made of. All sums run in f32; the cache holds f16, in pages that
+ * lie anywhere in a pool. */
 #include "llm/arch/arch.h"
 #include <stdio.h>
 
@@ -163,7 +163,7 @@ static hd_value attend(const hdl_graph *g, qkv s) {
     s.k = g->pages ? cached(g, s.k, false) : by_sequence(g, s.k, f->kv_heads);
     s.v = g->pages ? cached(g, s.v, true) : by_sequence(g, s.v, f->kv_heads);
     const hd_attention_desc desc = { .pages = g->pages, .scale = f->attention_scale, .cap = f->attention_cap,
-                                     .window = has_window(g) ? f->window : 0 };
+                                     .window = has_window(g) ? f->window : 0, .not_causal = !f->causal };
     return hd_reshape(g->program, hd_attention(g->program, s.q, s.k, s.v, g->past, &desc), HD_SHAPE(rows, width));
 }
 
@@ -242,10 +242,11 @@ hd_value hdl_layer(const hdl_graph *g, hd_value x) {
     /* falcon.c: of attention alone */
     const hd_value first = normed(g, x, "attn_norm"), own = normed(g, x, "attn_norm_2");
     const hd_value y = attend(g, turned(g, project(g, own == x ? first : own)));
-    const hd_value attended =
-        added(g, x, linear(g, normed(g, y, "attn_sub_norm"), "attn_output"), "post_attention_norm");
+    hd_value attended = added(g, x, linear(g, normed(g, y, "attn_sub_norm"), "attn_output"), "post_attention_norm");
+    attended = normed(g, attended, "attn_output_norm"); /* bert.c: of the sum */
     const hd_value second = normed(g, parallel ? x : attended, "ffn_norm");
-    return added(g, attended, feed_forward(g, parallel && second == x ? first : second), "post_ffw_norm");
+    x = added(g, attended, feed_forward(g, parallel && second == x ? first : second), "post_ffw_norm");
+    return normed(g, x, "layer_output_norm");
 }
 
 /* Rows of a table. */
@@ -256,16 +257,26 @@ static hd_value in_f32(const hdl_graph *g, hd_value x, const char *name) {
 
 hd_value hdl_embed(hdl_graph *g, hd_value tokens) {
     g->embedding = input(g, "token_embd.weight");
-    const hd_value x = hd_gather(g->program, g->embedding, tokens);
-    const hd_value floats = scaled(g, in_f32(g, x, "token_embd.weight"), g->model->figures.embedding_scale);
-    if (!has(g, "position_embd.weight")) return floats;
-    const hd_value places = hd_gather(g->program, input(g, "position_embd.weight"), g->positions);
-    return hd_add(g->program, floats, in_f32(g, places, "position_embd.weight"));
+    hd_program *p = g->program;
+    hd_value x = hd_gather(p, g->embedding, tokens);
+    x = scaled(g, in_f32(g, x, "token_embd.weight"), g->model->figures.embedding_scale);
+    if (has(g, "token_types.weight")) { /* all tokens are of a first text: row 0 */
+        const int64_t end[] = { 1, g->model->figures.hidden };
+        const hd_value first = hd_slice(p, input(g, "token_types.weight"), (int64_t[]){ 0, 0 }, end, 2);
+        x = hd_add(p, x, in_f32(g, first, "token_types.weight"));
+    }
+    if (has(g, "position_embd.weight")) {
+        const hd_value places = hd_gather(p, input(g, "position_embd.weight"), g->positions);
+        x = hd_add(p, x, in_f32(g, places, "position_embd.weight"));
+    }
+    return normed(g, x, "token_embd_norm");
 }
+
+hd_value hdl_hidden(const hdl_graph *g, hd_value x) { return normed(g, x, "output_norm"); }
 
 hd_value hdl_logits(const hdl_graph *g, hd_value x) {
     const float cap = g->model->figures.logit_cap;
-    x = normed(g, x, "output_norm");
+    x = hdl_hidden(g, x);
     x = has(g, "output.weight") ? linear(g, x, "output") : product(g, x, g->embedding, 1, "output", NULL);
     x = scaled(g, x, g->model->figures.logit_scale);
     return cap > 0 ? scaled(g, hd_tanh(g->program, scaled(g, x, 1 / cap)), cap) : x;

@@ -116,11 +116,7 @@ static uint32_t read_code(reader *r) {
 }
 
 static void put_code(hdl_json *json, uint32_t code) {
-    const uint32_t length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    static const uint8_t marks[] = { 0, 0, 0xC0, 0xE0, 0xF0 };
-    for (uint32_t i = length; i-- > 0;)
-        json->bytes[json->byte_count++] =
-            (uint8_t)(i == length - 1 ? marks[length] | code >> (6 * i) : 0x80 | (code >> (6 * i) & 0x3F));
+    json->byte_count += hdl_utf8_write(code, json->bytes + json->byte_count);
 }
 
 static bool read_escape(reader *r) {
