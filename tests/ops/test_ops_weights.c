@@ -22,7 +22,8 @@ static void weights(void) {
             char name[32];
             snprintf(name, sizeof name, "%s x %s", hd_dtype_name(floats[t]), hd_dtype_name(q));
             ops_begin(name, 0);
-            for (uint32_t i = 0; i < (ops_has_book(q) ? 2 : t == 0 ? HDI_COUNT(rows) : 3); i++)
+            const uint32_t first = ops_has_book(q) ? q % 2 : 0, end = ops_has_book(q) ? first + 1 : t == 0 ? HDI_COUNT(rows) : 3;
+            for (uint32_t i = first; i < end; i++)
                 for (uint32_t k = 0; k < 2; k++) {
                     const int64_t K = block * (1 + ops_random(block == 32 ? 9 : 3)), N = ops_pick(columns, (uint32_t)HDI_COUNT(columns));
                     ops_case(product(floats[t], q, rows[i], N, K, HD_TRANSPOSE_B));

@@ -1,5 +1,5 @@
-/* books.h: weights whose codes are entries of a code book (abi.h), as small whole numbers. A code has as many bits as number
- * its book's entries, so whatever a block holds, it leads to one of them. */
+/* books.h: weights whose codes are entries of a code book (abi.h), as small whole numbers. A code has as many bits as
+ * number its book's entries, so whatever a block holds, it leads to one of them. */
 #ifndef HDCPU_BOOKS_H
 #define HDCPU_BOOKS_H
 
@@ -80,7 +80,7 @@ static inline uint64_t hdcpu_book_eight(uint32_t type, const uint8_t *block, uin
         return hdcpu_book_signed(hdcpu_book_iq2(HDI_BOOK_IQ2_XS + (code & 511)), hdcpu_even_signs(code >> 9));
     }
     case HDI_TYPE_IQ2_S: {
-        const uint32_t high = block[66 + part] >> 2 * l & 3;
+        const uint32_t high = (uint32_t)block[66 + part] >> 2 * l & 3;
         return hdcpu_book_signed(hdcpu_book_iq2(HDI_BOOK_IQ2_S + (block[2 + eighth] | high << 8)), block[34 + eighth]);
     }
     case HDI_TYPE_IQ3_XXS: {
@@ -90,7 +90,8 @@ static inline uint64_t hdcpu_book_eight(uint32_t type, const uint8_t *block, uin
     }
     case HDI_TYPE_IQ3_S: {
         const uint8_t *own = block + 2 + 2 * eighth;
-        const uint32_t high = block[66 + part] >> 2 * l, first = own[0] | (high & 1) << 8, second = own[1] | (high & 2) << 7;
+        const uint32_t high = (uint32_t)block[66 + part] >> 2 * l;
+        const uint32_t first = own[0] | (high & 1) << 8, second = own[1] | (high & 2) << 7;
         return hdcpu_book_signed(hdcpu_book_iq3_s(HDI_BOOK_IQ3_S + first, HDI_BOOK_IQ3_S + second), block[74 + eighth]);
     }
     case HDI_TYPE_IQ1_S: {
@@ -98,7 +99,7 @@ static inline uint64_t hdcpu_book_eight(uint32_t type, const uint8_t *block, uin
         return hdcpu_book_iq1(block[2 + eighth] | (more >> 3 * l & 7) << 8, more >> 15);
     }
     default: { /* iq1_m */
-        const uint32_t more = block[32 + eighth / 2] >> 4 * (eighth & 1);
+        const uint32_t more = (uint32_t)block[32 + eighth / 2] >> 4 * (eighth & 1);
         return hdcpu_book_iq1(block[eighth] | (more & 7) << 8, more >> 3 & 1);
     }
     }
@@ -114,7 +115,8 @@ static inline int hdcpu_book_scale(uint32_t type, const uint8_t *block, uint32_t
     case HDI_TYPE_IQ3_XXS: code = block[66 + 4 * part + 3] >> 4; break;
     case HDI_TYPE_IQ3_S:   code = block[106 + part / 2] >> 4 * (part & 1) & 15; break;
     case HDI_TYPE_IQ1_S:   code = block[34 + 2 * part + 1] >> 4 & 7; break;
-    default:               code = hdcpu_word_of_2(block + 48 + 2 * (part / 2)) >> (6 * (part & 1) + 3 * h) & 7; /* iq1_m */
+    default: /* iq1_m */
+        code = hdcpu_word_of_2(block + 48 + 2 * (part / 2)) >> (6 * (part & 1) + 3 * h) & 7;
     }
     return (int)(2 * code + 1);
 }
