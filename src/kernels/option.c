@@ -113,7 +113,8 @@ char *hdi_kernel_option_text(const hdi_kernel_option *o, char out[HDI_KERNEL_OPT
         [HDI_MODULE_MATMUL_LIBRARY] = "library", [HDI_MODULE_MATMUL_MATRIX] = "matrix",
         [HDI_MODULE_MATMUL_TENSOR] = "tensor", [HDI_MODULE_MATMUL_CODES] = "codes",
         [HDI_MODULE_MATMUL_CODES_DOT] = "codes_dot",
-        [HDI_MODULE_MATMUL_CODES_MATRIX] = "codes_matrix", [HDI_MODULE_MATMUL_AMX] = "amx", [HDI_MODULE_MATMUL_INT8] = "int8",
+        [HDI_MODULE_MATMUL_CODES_MATRIX] = "codes_matrix", [HDI_MODULE_MATMUL_AMX] = "amx",
+        [HDI_MODULE_MATMUL_INT8] = "int8",
         [HDI_MODULE_MATMUL_TILED] = "tiled", [HDI_MODULE_ATTENTION_MATRIX] = "matrix",
         [HDI_MODULE_ATTENTION_SUBGROUP] = "parts", [HDI_MODULE_ATTENTION] = "rows" };
     snprintf(out, HDI_KERNEL_OPTION_TEXT, "%s", names[o->module] ? names[o->module] : "");

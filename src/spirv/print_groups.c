@@ -259,7 +259,7 @@ bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) 
     case HDI_SPIRV_COOPERATIVE_MATRIX_STORE: return put_matrix_access(p, inst, words, true);
     case HDI_SPIRV_COOPERATIVE_MATRIX_MUL_ADD:
         if (whole && ((words[0] >> 16) < 7 || words[6] != SIGNED))
-            return hdi_spirv_unsupported(p->m, inst, "a product of matrices of unsigned numbers, or one that saturates");
+            return hdi_spirv_unsupported(p->m, inst, "matrices of unsigned numbers, or a product that saturates");
         hdi_spirv_put(p, "matrix_multiply(%v, %v, %v)", def_at(p, words, 3), def_at(p, words, 4), def_at(p, words, 5));
         return true;
     case HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH:
