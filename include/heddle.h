@@ -188,7 +188,14 @@ typedef struct hd_error {
     X(TQ1_0, "tq1_0", 256,  54) \
     X(IQ4_NL, "iq4_nl", 32,  18) \
     X(IQ4_XS, "iq4_xs", 256, 136) \
-    X(MXFP4, "mxfp4",  32,  17)
+    X(MXFP4, "mxfp4",  32,  17) \
+    X(IQ2_XXS, "iq2_xxs", 256,  66) \
+    X(IQ2_XS, "iq2_xs", 256,  74) \
+    X(IQ2_S, "iq2_s",  256,  82) \
+    X(IQ3_XXS, "iq3_xxs", 256,  98) \
+    X(IQ3_S, "iq3_s",  256, 110) \
+    X(IQ1_S, "iq1_s",  256,  50) \
+    X(IQ1_M, "iq1_m",  256,  56)
 
 /** Type of a tensor's elements. The quantised types are weights: operand b of hd_matmul and the table of hd_gather. */
 typedef enum hd_dtype {
@@ -208,7 +215,7 @@ HD_API uint64_t hd_dtype_bytes(hd_dtype dtype, uint64_t elements);
 
 /** Numbers as elements of a float or quantised type, chosen as GGUF's own tools choose them: the same bytes. @param elements
  *  whole blocks of the type. @param out_data hd_dtype_bytes of them. Statuses: NULL_POINTER, TYPE (i32, u8), SHAPE (not
- *  whole blocks). Any thread. */
+ *  whole blocks), UNSUPPORTED (iq1_s to iq3_s, which are read only: choosing them takes more than the numbers). Any thread. */
 HD_API hd_status hd_quantize(hd_dtype dtype, const float *values, uint64_t elements, void *out_data);
 /** Elements of a float or quantised type as f32, exactly. Statuses as hd_quantize's. Any thread. */
 HD_API hd_status hd_dequantize(hd_dtype dtype, const void *data, uint64_t elements, float *out_values);

@@ -80,6 +80,12 @@ static void store_f16(double value, uint8_t *out) {
     memcpy(out, &bits, sizeof bits);
 }
 
+/* In the upper 4 bits of four words, as iq1_m has it. */
+static void store_spread(double value, uint8_t *out) {
+    const uint32_t bits = exact_f32_to_f16((float)value);
+    for (uint32_t i = 0; i < 4; i++) out[2 * i + 1] = (uint8_t)((out[2 * i + 1] & 15u) | (bits >> 4 * i & 15u) << 4);
+}
+
 /* Scales and mins of parts, 6 bits each, as q4_k and q5_k pack them. */
 static void pack_pairs(const uint8_t *scales, const uint8_t *mins, uint8_t *out) {
     for (uint32_t i = 0; i < 4; i++) {
@@ -121,6 +127,17 @@ static void pack_parts(generator *g, hd_dtype dtype, uint8_t *block) {
             block[2 + i / 4] |= (uint8_t)(code >> 4 << 2 * (i % 4));
         }
         break;
+    /* of these the scales are odd numbers: all are one */
+    case HD_IQ2_XXS: case HD_IQ3_XXS:
+        for (uint32_t i = 0; i < 8; i++) block[(dtype == HD_IQ2_XXS ? 9 + 8 * i : 69 + 4 * i)] &= 15u;
+        break;
+    case HD_IQ2_XS: memset(block + 66, 0, 8); break;
+    case HD_IQ2_S:  memset(block + 74, 0, 8); break;
+    case HD_IQ3_S:  memset(block + 106, 0, 4); break;
+    case HD_IQ1_S:
+        for (uint32_t i = 0; i < 8; i++) block[35 + 2 * i] &= 0x8Fu;
+        break;
+    case HD_IQ1_M: memset(block + 48, 0, 8); break;
     default: break;
     }
 }
@@ -137,7 +154,8 @@ static void fill_block(generator *g, hd_dtype dtype, uint8_t *block) {
         : between(g, -0.0625, 0.0625);
     const bool parts = hdi_dtype(dtype).block_elements == 256;
     /* 128: one */
-    if (dtype == HD_MXFP4) block[0] = (uint8_t)(whole ? 127 + random_below(g, 3) : 120 + random_below(g, 4));
+    if (dtype == HD_IQ1_M) store_spread(scale, block + 48);
+    else if (dtype == HD_MXFP4) block[0] = (uint8_t)(whole ? 127 + random_below(g, 3) : 120 + random_below(g, 4));
     else store_f16(scale, block + places[dtype].scale);
     if (places[dtype].less != HDI_NO_HALF)
         store_f16(!whole ? between(g, -0.0625, 0.0625) : parts ? scale : scale * random_below(g, 4),

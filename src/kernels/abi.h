@@ -25,14 +25,21 @@
 #define HDI_TYPE_IQ4_NL 18
 #define HDI_TYPE_IQ4_XS 19
 #define HDI_TYPE_MXFP4 20
+#define HDI_TYPE_IQ2_XXS 21
+#define HDI_TYPE_IQ2_XS 22
+#define HDI_TYPE_IQ2_S 23
+#define HDI_TYPE_IQ3_XXS 24
+#define HDI_TYPE_IQ3_S 25
+#define HDI_TYPE_IQ1_S 26
+#define HDI_TYPE_IQ1_M 27
 
 /* Blocks of every type: X(type, elements a block, bytes a block, the bytes at which the f16 of its scale lies, and the f16 of
  * its less). More than one element: a quantised type. The value of a quantised element is scale * code - less. Code is a
  * small whole number: what is stored, less an offset, or in iq4_nl, iq4_xs and mxfp4 one of HDI_CODES_...; scale (the
  * block's d, times a part's scale where there are parts) and less (likewise; -m in q4_1 and q5_1) are products of an f16 and
- * a small whole number. So they and scale * code are exact in f32, in any order; mxfp4's scale is a power of two. Only the
- * subtraction of less rounds, in types that have one: once, and to the same bits where a device multiplies and subtracts
- * in one step. */
+ * a small whole number, over 4 or 8 in types with a code book. So they and scale * code are exact in f32, in any order;
+ * mxfp4's scale is a power of two. Only the subtraction of less rounds, in types that have one: once, and to the same bits
+ * where a device multiplies and subtracts in one step. */
 #define HDI_NO_HALF 255
 #define HDI_BLOCK_LIST(X) \
     X(HDI_TYPE_F32,      1,   4, HDI_NO_HALF, HDI_NO_HALF) \
@@ -54,11 +61,37 @@
     X(HDI_TYPE_TQ1_0,  256,  54, 52, HDI_NO_HALF) \
     X(HDI_TYPE_IQ4_NL,  32,  18, 0, HDI_NO_HALF) \
     X(HDI_TYPE_IQ4_XS, 256, 136, 0, HDI_NO_HALF) \
-    X(HDI_TYPE_MXFP4,   32,  17, HDI_NO_HALF, HDI_NO_HALF)
+    X(HDI_TYPE_MXFP4,   32,  17, HDI_NO_HALF, HDI_NO_HALF) \
+    X(HDI_TYPE_IQ2_XXS, 256, 66, 0, HDI_NO_HALF) \
+    X(HDI_TYPE_IQ2_XS,  256, 74, 0, HDI_NO_HALF) \
+    X(HDI_TYPE_IQ2_S,  256,  82, 0, HDI_NO_HALF) \
+    X(HDI_TYPE_IQ3_XXS, 256, 98, 0, HDI_NO_HALF) \
+    X(HDI_TYPE_IQ3_S,  256, 110, 0, HDI_NO_HALF) \
+    X(HDI_TYPE_IQ1_S,  256,  50, 0, HDI_NO_HALF) \
+    X(HDI_TYPE_IQ1_M,  256,  56, HDI_NO_HALF, HDI_NO_HALF)
 
 /* What the codes 0..15 stand for: X(of 0, of 1, ...). mxfp4's are twice the numbers of the format E2M1, whose scale is half. */
 #define HDI_CODES_IQ4(X)   X(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
 #define HDI_CODES_MXFP4(X) X(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
+
+/* Code books, which GGUF calls grids. In iq1_s to iq3_s a code stands for 8 neighbours, of iq3 for 4: an entry of the type's book
+ * has the level of each, and signs lie beside the codes. The levels are the numbers 8, 25, 43 in iq2; 4, 12, .. 52, 62 in
+ * iq3_xxs; 1, 3, .. 15 in iq3_s; and -8, 0, 8 in iq1, one more or less as a bit of the part says. A value is the number times its
+ * part's whole scale, which is odd, times d / 8, in iq3_xxs d / 4, in iq3_s d. iq1_m's d is an f16 in the upper 4 bits of four words.
+ * An entry is 16 bits: the levels from the lowest bits on, in 2 bits of each, of iq3 in 4. All books are one table, and this is
+ * where each begins in it. Kernels of a GPU that unpack weights are bound to it. */
+#define HDI_HAS_BOOK(type) ((type) >= HDI_TYPE_IQ2_XXS && (type) <= HDI_TYPE_IQ1_M)
+#define HDI_BOOK_IQ2_XXS 0
+#define HDI_BOOK_IQ2_XS  256
+#define HDI_BOOK_IQ2_S   768
+#define HDI_BOOK_IQ3_XXS 1792
+#define HDI_BOOK_IQ3_S   2048
+#define HDI_BOOK_IQ1     2560
+#define HDI_BOOK_ENTRIES 4608
+
+/* Has each half of a run of 32 a whole scale of its own? (In some with a code book both are the same one.) */
+#define HDI_SCALED_BY_HALVES(type) \
+    ((type) == HDI_TYPE_Q2_K || (type) == HDI_TYPE_Q3_K || (type) == HDI_TYPE_Q6_K || HDI_HAS_BOOK(type))
 
 /* ---- grids ----
  * A one-dimensional grid of G groups is launched as (min(G, WIDTH), ceil(G / WIDTH), 1); group number = y * WIDTH + x,
@@ -160,20 +193,21 @@
 
 /* ---- matmul family: C[b] = chain(A[b] x B[b]) ----
  * Bindings: A, B, C, then the chain's sources 1..3 (A again where one is absent); matvec_subgroup and matvec_dot have one
- * more, the norm's weight (A again where absent). With a norm, A's rows are rms_norm of what binding 0 holds: the sums are
- * of elements times the norm's weight, and are scaled by the row's 1 / sqrt(mean of squares + eps) at the end. With a
- * pair, binding 3 is a second B that lies as the first one does, and chain source 1 is A times it. Sums are f32; in exact
- * mode over blocks of 32 along K: each block is summed in order from zero, and the blocks' sums are added in order, the
- * first to zero. But where B is quantised by whole numbers (not by a table, as
- * iq4_nl, iq4_xs and mxfp4 are) and its blocks lie along K (HD_TRANSPOSE_B):
+ * more, the norm's weight (A again where absent); last come the code books (A again where B has none). With a norm, A's
+ * rows are rms_norm of what binding 0 holds: the sums are of elements times the norm's weight, and are scaled by the row's
+ * 1 / sqrt(mean of squares + eps) at the end. With a pair, binding 3 is a second B that lies as the first one does, and
+ * chain source 1 is A times it. Sums are f32; in exact mode over blocks of 32 along K: each block is summed in order from
+ * zero, and the blocks' sums are added in order, the first to zero. But where B is quantised by whole numbers (not by a
+ * table, as iq4_nl, iq4_xs and mxfp4 are) and its blocks lie along K (HD_TRANSPOSE_B):
  *
  * The product in 8 bits. Each run of 32 of a row of A becomes whole numbers a and a scale s (exact_int8_rounding). A run of a
  * column lies in one block, and value i of it is d * scale * c - less * min, where c, the code less its offset, and the
- * scale and min of its half of the run are whole numbers: scale is 1 in blocks of 32, tq1_0 and tq2_0, the 6-bit scale in q4_k and
- * q5_k, the 16's in q2_k, q3_k and q6_k; min is 1 in q4_1 and q5_1, where less is -m. With I the sum over the run of
- * scale * c * a, below 2^24, and J that of min * a, the run comes to s * (d * I), or to s * (d * I - less * J) for types
- * with a min, each operation rounded. Sums of runs j, j + 16, j + 32, ... in order from zero are strand j, and the 16
- * strands in order from zero are the result. Runs that are not there would add +0: K may be thought of as longer. */
+ * scale and min of its half of the run are whole numbers: scale is 1 in blocks of 32, tq1_0 and tq2_0, the 6-bit scale in
+ * q4_k and q5_k, the 16's in q2_k, q3_k and q6_k, the part's in types with a code book, whose d is then what stands above;
+ * min is 1 in q4_1 and q5_1, where less is -m. With I the sum over the run of scale * c * a, below 2^24, and J that of
+ * min * a, the run comes to s * (d * I), or to s * (d * I - less * J) for types with a min, each operation rounded. Sums of
+ * runs j, j + 16, j + 32, ... in order from zero are strand j, and the 16 strands in order from zero are the result. Runs
+ * that are not there would add +0: K may be thought of as longer. */
 #define HDI_MM_RUN     32u
 #define HDI_MM_STRANDS 16u
 #define HDI_MM_A_TYPE  16
@@ -216,7 +250,7 @@
 #define HDI_MM_PUSH_CHAIN    17 /* for each chain source 1..: first element and strides along batch (the flat b), M and N,
                                    4 words; then the chain's attributes */
 /* codes: lines along K in 8 bits. Bindings: the lines twice, C: for each run of each line the 32 codes, and behind all of
- * them its facts. Grid: one-dimensional, an invocation a run.
+ * them its facts; the code books. Grid: one-dimensional, an invocation a run.
  *   ROWS             rows of A of all batches for matmul_codes, which is told their number by HDI_MM_PARTS. Facts are two words:
  *                    the scale, and the sums of its halves' codes in 16 bits each
  *   ROWS_IN_STRANDS  rows of A for matmul_codes_matrix: in the strands' order, filled up with zeros to a multiple of
@@ -230,7 +264,7 @@
 #define HDI_MM_STEPS 4u /* matmul_codes_matrix: runs that go through shared memory together */
 /* C is dense: [batch, M, N]. Grid: x tiles along N, y tiles along M, z the batch and inside of it the parts of K. */
 
-/* ---- halves: quantised weights as f16, ahead of a product. Bindings: the weights twice, the halves. Its constants are
+/* ---- halves: quantised weights as f16, ahead of a product. Bindings: the weights twice, the halves, the code books. Its constants are
  * those of the matmul family. ---- */
 #define HDI_HALVES_PUSH_COUNT 0 /* elements */
 #define HDI_HALVES_PUSH_FIRST 1 /* the first of them */
@@ -304,7 +338,7 @@
 /* Push words: [0] rows, [1] n, [2] eps as float bits. */
 
 /* ---- gather: y[i] = table[index[i]]; ALL: the whole table in order (cast of a quantised tensor); ALONG: y[r, i] =
- * table[r, index[r, i]]. Bindings: table, indices, y. Push words: [0] rows of the table, [1] n, [2] count of indices, ALONG: in
+ * table[r, index[r, i]]. Bindings: table, indices, code books, y. Push words: [0] rows of the table, [1] n, [2] count of indices, ALONG: in
  * a row. ---- */
 #define HDI_GATHER_TYPE 16 /* of the table */
 #define HDI_GATHER_FORM 17
@@ -344,7 +378,7 @@
 #define HDI_ROPE_ROWS    19 /* 1: y is a state, and token t's heads are one of its rows */
 #define HDI_ROPE_PAGE    20 /* as write_rows' */
 
-/* ---- experts. Bindings: x, w, chosen, y. Push words: [0] pairs (t,u), [1] neighbouring pairs that share a row of x, [2] E,
+/* ---- experts. Bindings: x, w, chosen, code books, y. Push words: [0] pairs (t,u), [1] neighbouring pairs that share a row of x, [2] E,
  * [3] N, [4] K. A group is (expert, COLUMNS columns), the last fastest. Exact order: matmul's sums of f32 over K. ---- */
 #define HDI_EXPERTS_TYPE    16 /* of x */
 #define HDI_EXPERTS_W_TYPE  17

@@ -8,15 +8,15 @@
 typedef struct floats {
     uint32_t width, count;
     uint32_t at[2];
-    uint64_t exponent;
+    uint64_t exponent, size; /* size: all bits but the sign */
 } floats;
 
-#define HALVES_AT(count, first, second) { 2, count, { first, second }, 0x7c00 }
+#define HALVES_AT(count, first, second) { 2, count, { first, second }, 0x7c00, 0x7fff }
 static const floats of_type[HDL_GGUF_TYPE_COUNT] = {
-    [HDL_GGUF_TYPE_F32]   = { 4, 1, { 0 }, 0x7f800000 },
+    [HDL_GGUF_TYPE_F32]   = { 4, 1, { 0 }, 0x7f800000, 0x7fffffff },
     [HDL_GGUF_TYPE_F16]   = HALVES_AT(1, 0, 0),
-    [HDL_GGUF_TYPE_BF16]  = { 2, 1, { 0 }, 0x7f80 },
-    [HDL_GGUF_TYPE_F64]   = { 8, 1, { 0 }, UINT64_C(0x7ff0000000000000) },
+    [HDL_GGUF_TYPE_BF16]  = { 2, 1, { 0 }, 0x7f80, 0x7fff },
+    [HDL_GGUF_TYPE_F64]   = { 8, 1, { 0 }, UINT64_C(0x7ff0000000000000), UINT64_C(0x7fffffffffffffff) },
     [HDL_GGUF_TYPE_Q4_0]  = HALVES_AT(1, 0, 0),
     [HDL_GGUF_TYPE_Q4_1]  = HALVES_AT(2, 0, 2),
     [HDL_GGUF_TYPE_Q5_0]  = HALVES_AT(1, 0, 0),
@@ -31,6 +31,14 @@ static const floats of_type[HDL_GGUF_TYPE_COUNT] = {
     [HDL_GGUF_TYPE_TQ2_0] = HALVES_AT(1, 64, 0),
     [HDL_GGUF_TYPE_IQ4_NL] = HALVES_AT(1, 0, 0),
     [HDL_GGUF_TYPE_IQ4_XS] = HALVES_AT(1, 0, 0),
+    [HDL_GGUF_TYPE_IQ2_XXS] = HALVES_AT(1, 0, 0),
+    [HDL_GGUF_TYPE_IQ2_XS] = HALVES_AT(1, 0, 0),
+    [HDL_GGUF_TYPE_IQ2_S] = HALVES_AT(1, 0, 0),
+    [HDL_GGUF_TYPE_IQ3_XXS] = HALVES_AT(1, 0, 0),
+    [HDL_GGUF_TYPE_IQ3_S] = HALVES_AT(1, 0, 0),
+    [HDL_GGUF_TYPE_IQ1_S] = HALVES_AT(1, 0, 0),
+    /* an f16 in the upper 4 bits of four words */
+    [HDL_GGUF_TYPE_IQ1_M] = { 8, 1, { 48 }, UINT64_C(0x7000c00000000000), UINT64_C(0x7000f000f000f000) },
 };
 
 static uint64_t load(const uint8_t *at, uint32_t width) {
@@ -42,14 +50,13 @@ static uint64_t load(const uint8_t *at, uint32_t width) {
 /* One row: whether anything in it is not finite, and whether all of it is zero. */
 static void look(const floats *f, const uint8_t *row, uint64_t blocks, uint32_t block_bytes, bool *out_bad,
                  bool *out_zero) {
-    const uint64_t sign = UINT64_C(1) << (8 * f->width - 1);
     bool bad = false;
     uint64_t any = 0;
     for (uint64_t b = 0; b < blocks; b++)
         for (uint32_t i = 0; i < f->count; i++) {
             const uint64_t bits = load(row + b * block_bytes + f->at[i], f->width);
             bad |= (bits & f->exponent) == f->exponent;
-            any |= bits & ~sign;
+            any |= bits & f->size;
         }
     *out_bad = bad;
     *out_zero = any == 0;

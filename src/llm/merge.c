@@ -56,7 +56,12 @@ static hd_status check(work *w, hd_error *error) {
             return hdl_fail(error, HD_STATUS_UNSUPPORTED,
                             "%s is of type %s, or has a scale of its own: nothing can be merged into it",
                             hdl_quote(weight->tensor.name, quoted), hdl_gguf_type_info(weight->tensor.type).name);
-        if (row % hdl_gguf_type_info(new_type(w, &weight->tensor)).block_elements != 0)
+        const uint32_t type = new_type(w, &weight->tensor);
+        if (hd_quantize(hdl_gguf_dtype(type), NULL, 0, NULL) != HD_OK)
+            return hdl_fail(error, HD_STATUS_UNSUPPORTED,
+                            "%s would be of type %s, which is read only: name another type",
+                            hdl_quote(weight->tensor.name, quoted), hdl_gguf_type_info(type).name);
+        if (row % hdl_gguf_type_info(type).block_elements != 0)
             return hdl_fail(error, HD_STATUS_SHAPE, "%s has rows of %llu, which are no whole blocks of %s",
                             hdl_quote(weight->tensor.name, quoted), (unsigned long long)row,
                             hdl_gguf_type_info(w->type).name);

@@ -13,6 +13,8 @@ python "import json; json.load(open('out'))"
 expect 1 "^weights +[0-9.]* KiB: .*f16 32" "shape" "$heddle" info kept.gguf
 rm -f out.gguf kept.gguf
 refuse 1 'no type is called q9; there are f32, f16' "$heddle" quantize "$mixes/mix_f16.gguf" out.gguf q9
+refuse 1 'iq2_xxs is read only: writing it takes an importance file; there are f32, f16' \
+    "$heddle" quantize "$mixes/mix_f16.gguf" out.gguf iq2_xxs
 refuse 1 'no/such.gguf' "$heddle" quantize no/such.gguf out.gguf q4_0
 refuse 1 'cannot be written' "$heddle" quantize "$mixes/mix_f16.gguf" no/such/out.gguf q4_0
 refuse 2 'needs IN.gguf OUT.gguf TYPE' "$heddle" quantize "$mixes/mix_f16.gguf" out.gguf

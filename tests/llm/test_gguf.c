@@ -165,6 +165,9 @@ static void sizes_are_the_packages(void **state) {
         { HDL_GGUF_TYPE_Q5_1, HD_Q5_1 },       { HDL_GGUF_TYPE_Q2_K, HD_Q2_K },   { HDL_GGUF_TYPE_Q3_K, HD_Q3_K },
         { HDL_GGUF_TYPE_Q5_K, HD_Q5_K },       { HDL_GGUF_TYPE_TQ1_0, HD_TQ1_0 }, { HDL_GGUF_TYPE_TQ2_0, HD_TQ2_0 },
         { HDL_GGUF_TYPE_IQ4_NL, HD_IQ4_NL },   { HDL_GGUF_TYPE_IQ4_XS, HD_IQ4_XS }, { HDL_GGUF_TYPE_MXFP4, HD_MXFP4 },
+        { HDL_GGUF_TYPE_IQ2_XXS, HD_IQ2_XXS }, { HDL_GGUF_TYPE_IQ2_XS, HD_IQ2_XS }, { HDL_GGUF_TYPE_IQ2_S, HD_IQ2_S },
+        { HDL_GGUF_TYPE_IQ3_XXS, HD_IQ3_XXS }, { HDL_GGUF_TYPE_IQ3_S, HD_IQ3_S }, { HDL_GGUF_TYPE_IQ1_S, HD_IQ1_S },
+        { HDL_GGUF_TYPE_IQ1_M, HD_IQ1_M },
         { HDL_GGUF_TYPE_I2_S, HD_DTYPE_NONE }, /* see i2s.h */
     };
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) assert_int_equal(hdl_gguf_dtype(pairs[i].type), pairs[i].dtype);
@@ -323,6 +326,8 @@ static void rows_with_nan_or_zeros_are_found(void **state) {
         { HDL_GGUF_TYPE_Q3_K, 108 }, { HDL_GGUF_TYPE_Q4_K, 2 },   { HDL_GGUF_TYPE_Q5_K, 0 },
         { HDL_GGUF_TYPE_Q6_K, 208 }, { HDL_GGUF_TYPE_TQ1_0, 52 }, { HDL_GGUF_TYPE_TQ2_0, 64 },
         { HDL_GGUF_TYPE_IQ4_NL, 0 }, { HDL_GGUF_TYPE_IQ4_XS, 0 }, { HDL_GGUF_TYPE_F16, 0 },    { HDL_GGUF_TYPE_BF16, 0 },
+        { HDL_GGUF_TYPE_IQ2_XXS, 0 }, { HDL_GGUF_TYPE_IQ2_XS, 0 }, { HDL_GGUF_TYPE_IQ2_S, 0 }, { HDL_GGUF_TYPE_IQ3_XXS, 0 },
+        { HDL_GGUF_TYPE_IQ3_S, 0 },  { HDL_GGUF_TYPE_IQ1_S, 0 },
     };
     hdl_gguf_rows rows;
     for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++) {
@@ -340,6 +345,16 @@ static void rows_with_nan_or_zeros_are_found(void **state) {
         assert_false(hdl_gguf_check_rows(scales[i].type, row, data, 5 * size, &rows));
         assert_false(facts.block_elements > 1 && hdl_gguf_check_rows(scales[i].type, 2, data, size, &rows));
     }
+    uint8_t spread[4 * 56] = { 0 }; /* iq1_m: an f16 in the upper 4 bits of words 24 to 27 of a block */
+    memset(spread, 0xFF, 48);
+    memset(spread + 48, 0x0F, 8);
+    spread[55] = 0x80;
+    spread[3 * 56 + 53] = 0xC0;
+    spread[3 * 56 + 55] = 0x70;
+    assert_true(hdl_gguf_check_rows(HDL_GGUF_TYPE_IQ1_M, 512, spread, sizeof spread, &rows));
+    assert_true(rows.rows == 2 && rows.bad_rows == 1 && rows.first_bad == 1 && rows.zero_rows == 1 && rows.first_zero == 0);
+    spread[3 * 56 + 53] = 0x80;
+    assert_true(hdl_gguf_check_rows(HDL_GGUF_TYPE_IQ1_M, 512, spread, sizeof spread, &rows) && rows.bad_rows == 0);
     const float plain[4] = { 1, -INFINITY, 0, -0.0f };
     assert_true(hdl_gguf_check_rows(HDL_GGUF_TYPE_F32, 2, plain, sizeof plain, &rows));
     assert_true(rows.bad_rows == 1 && rows.first_bad == 0 && rows.zero_rows == 1 && rows.first_zero == 1);

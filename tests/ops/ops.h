@@ -56,6 +56,9 @@ typedef struct ops_test {
 } ops_test;
 int ops_main(const char *family, const ops_test *tests, uint32_t count, int argc, char **argv);
 
+/* Types with a code book, of which there are many, differ in how a weight is unpacked and in nothing else: few cases show it. */
+static inline bool ops_has_book(hd_dtype dtype) { return dtype >= HD_IQ2_XXS && dtype <= HD_IQ1_M; }
+
 /* Every case there is, by operation, and of how many one is in the short run (case_table.inc). */
 typedef struct ops_count {
     const char *family;

@@ -61,6 +61,11 @@ static void fill_block(hd_dtype dtype, ops_fill fill, uint8_t *block) {
     for (uint32_t i = 0; i < hdi_dtype(dtype).block_bytes; i++) block[i] = (uint8_t)ops_random(256);
     for (uint32_t i = 0; i < 2; i++)
         if (where[dtype][i] != HDI_NO_HALF) oracle_store(HD_F16, fill == OPS_SPECIAL ? special(HD_F16) : between(-size, size), block + where[dtype][i]);
+    if (dtype == HD_IQ1_M) { /* its f16 lies in the upper 4 bits of four words */
+        uint8_t half[2];
+        oracle_store(HD_F16, fill == OPS_SPECIAL ? special(HD_F16) : between(-size, size), half);
+        for (uint32_t i = 0; i < 4; i++) block[49 + 2 * i] = (uint8_t)((block[49 + 2 * i] & 15) | (half[i / 2] >> 4 * (i % 2) & 15) << 4);
+    }
     if (dtype == HD_MXFP4 && fill != OPS_SPECIAL) block[0] = (uint8_t)(121 + ops_random(4));
 }
 

@@ -1,5 +1,6 @@
 /* oracle.c: float64 references: numbers, element-wise operations, moving, products and tables. See oracle.h. */
 #include "oracle.h"
+#include "kernels/cpu/books.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +90,74 @@ static int iq4_number(int code) {
     static const int numbers[16] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };
     return numbers[code];
 }
+/* `count` bits of a block from bit `first` on. */
+static uint32_t bits_of(const uint8_t *b, uint32_t first, uint32_t count) {
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < count; i++) bits |= (uint32_t)bit_of(b, first + i) << i;
+    return bits;
+}
+static double book_number(hd_dtype dtype, uint32_t code, uint32_t i) {
+    static const int iq2[] = { 8, 25, 43 }, iq3_xxs[] = { 4, 12, 20, 28, 36, 44, 52, 62 };
+    const uint32_t two = i % 8 * 2, four = i % 4 * 4;
+    switch (dtype) {
+    case HD_IQ2_XXS: return iq2[hdi_books[HDI_BOOK_IQ2_XXS + code] >> two & 3] / 8.0;
+    case HD_IQ2_XS:  return iq2[hdi_books[HDI_BOOK_IQ2_XS + code] >> two & 3] / 8.0;
+    case HD_IQ2_S:   return iq2[hdi_books[HDI_BOOK_IQ2_S + code] >> two & 3] / 8.0;
+    case HD_IQ3_XXS: return iq3_xxs[hdi_books[HDI_BOOK_IQ3_XXS + code] >> four & 15] / 4.0;
+    case HD_IQ3_S:   return 2 * (hdi_books[HDI_BOOK_IQ3_S + code] >> four & 15) + 1;
+    default:         return (hdi_books[HDI_BOOK_IQ1 + code] >> two & 3) - 1.0;
+    }
+}
+/* Of types with a code book: the code of its group, with signs of 8 neighbours (7 bits: the eighth makes their number even) or in
+ * iq1 an eighth more or less, and the scale of its part. */
+static double book_element(hd_dtype dtype, const uint8_t *b, uint32_t i) {
+    const uint32_t l = i % 32 / 8, part = i / 32, word = 8 * 66 + 32 * part;
+    uint32_t code = 0, signs = 0, is_seven = 0, scale = 0, is_less = 0;
+    uint8_t d[2] = { b[0], b[1] };
+    switch (dtype) {
+    case HD_IQ2_XXS:
+        code = b[2 + 8 * part + l];
+        signs = bits_of(b, 48 + 64 * part + 7 * l, 7), is_seven = 1;
+        scale = bits_of(b, 76 + 64 * part, 4);
+        break;
+    case HD_IQ2_XS:
+        code = bits_of(b, 16 + 16 * (i / 8), 9);
+        signs = bits_of(b, 25 + 16 * (i / 8), 7), is_seven = 1;
+        scale = bits_of(b, 8 * 66 + 4 * (i / 16), 4);
+        break;
+    case HD_IQ2_S:
+        code = b[2 + i / 8] + 256 * bits_of(b, 8 * 66 + 2 * (i / 8), 2);
+        signs = b[34 + i / 8];
+        scale = bits_of(b, 8 * 74 + 4 * (i / 16), 4);
+        break;
+    case HD_IQ3_XXS:
+        code = b[2 + i / 4];
+        signs = bits_of(b, word + 7 * l, 7), is_seven = 1;
+        scale = bits_of(b, word + 28, 4);
+        break;
+    case HD_IQ3_S:
+        code = b[2 + i / 4] + 256 * bits_of(b, 8 * 66 + i / 4, 1);
+        signs = b[74 + i / 8];
+        scale = bits_of(b, 8 * 106 + 4 * part, 4);
+        break;
+    case HD_IQ1_S:
+        code = b[2 + i / 8] + 256 * bits_of(b, 8 * 34 + 16 * part + 3 * l, 3);
+        scale = bits_of(b, 8 * 34 + 16 * part + 12, 3);
+        is_less = bits_of(b, 8 * 34 + 16 * part + 15, 1);
+        break;
+    default: /* iq1_m */
+        code = b[i / 8] + 256 * bits_of(b, 8 * 32 + 4 * (i / 8), 3);
+        scale = bits_of(b, 8 * 48 + 16 * (i / 64) + 3 * (i % 64 / 16), 3);
+        is_less = bits_of(b, 8 * 32 + 4 * (i / 8) + 3, 1);
+        for (uint32_t k = 0; k < 2; k++) d[k] = (uint8_t)(b[49 + 4 * k] / 16 + b[51 + 4 * k] / 16 * 16);
+    }
+    uint32_t minus = 0;
+    for (uint32_t k = 0; k < 7; k++) minus ^= signs >> k & 1;
+    const bool is_minus = is_seven && i % 8 == 7 ? minus : signs >> i % 8 & 1;
+    double number = book_number(dtype, code, i);
+    if (dtype == HD_IQ1_S || dtype == HD_IQ1_M) number += is_less ? -0.125 : 0.125;
+    return oracle_load(HD_F16, d) * (2 * scale + 1) * (is_minus ? -number : number);
+}
 static double block_element(hd_dtype dtype, const uint8_t *b, uint32_t i) {
     switch (dtype) {
     case HD_Q4_0: return oracle_load(HD_F16, b) * (((i < 16 ? b[2 + i] : b[2 + i - 16] >> 4) & 15) - 8);
@@ -138,7 +207,8 @@ static double block_element(hd_dtype dtype, const uint8_t *b, uint32_t i) {
         const double size = exponent ? ldexp(2 + (code & 1), exponent - 2) : (code & 1) * 0.5;
         return ldexp(code & 8 ? -size : size, b[0] - 127);
     }
-    default: return oracle_load(HD_F16, b + 64) * ((b[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3) - 1); /* tq2_0 */
+    case HD_TQ2_0: return oracle_load(HD_F16, b + 64) * ((b[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3) - 1);
+    default: return book_element(dtype, b, i);
     }
 }
 void oracle_unpack(const void *bytes, oracle_tensor *out) {

@@ -16,18 +16,19 @@ static hd_value product(hd_dtype a_type, hd_dtype b_type, int64_t M, int64_t N, 
 static void weights(void) {
     static const int64_t rows[] = { 1, 9, 40, 3, 8 }, columns[] = { 1, 3, 17, 64, 67, 130 };
     for (hd_dtype q = HD_Q4_0; q < HD_DTYPE_COUNT; q++)
-        for (uint32_t j = 0; j < 2; j++) {
+        for (uint32_t j = 0; j < (ops_has_book(q) ? 1 : 2); j++) {
             const uint32_t t = j == 0 ? 0 : 1 + q % 2;
             const int64_t block = hdi_dtype(q).block_elements;
             char name[32];
             snprintf(name, sizeof name, "%s x %s", hd_dtype_name(floats[t]), hd_dtype_name(q));
             ops_begin(name, 0);
-            for (uint32_t i = 0; i < (t == 0 ? HDI_COUNT(rows) : 3); i++)
+            const uint32_t first = ops_has_book(q) ? q % 2 : 0, end = ops_has_book(q) ? first + 1 : t == 0 ? HDI_COUNT(rows) : 3;
+            for (uint32_t i = first; i < end; i++)
                 for (uint32_t k = 0; k < 2; k++) {
                     const int64_t K = block * (1 + ops_random(block == 32 ? 9 : 3)), N = ops_pick(columns, (uint32_t)HDI_COUNT(columns));
                     ops_case(product(floats[t], q, rows[i], N, K, HD_TRANSPOSE_B));
                 }
-            if (t == 0) ops_case(product(floats[t], q, 5, block * 2, 33, 0));
+            if (t == 0 && !ops_has_book(q)) ops_case(product(floats[t], q, 5, block * 2, 33, 0));
             if (t == 1) ops_case(product(floats[t], q, 40, block, 67, HD_TRANSPOSE_A));
             if (t == 2) ops_case(product(floats[t], q, 12, 20, block, HD_TRANSPOSE_A | HD_TRANSPOSE_B));
             ops_end();
@@ -66,9 +67,9 @@ static void many_rows(void) {
 static void experts(void) {
     static const int64_t counts[] = { 4, 5, 8, 16, 64, 128 }, used[] = { 1, 2, 3, 8 }, rows[] = { 1, 7, 40, 3 };
     for (hd_dtype q = HD_F32; q < HD_DTYPE_COUNT; q++) {
-        if (q == HD_I32 || q == HD_U8) continue;
+        if (q == HD_I32 || q == HD_U8 || (ops_has_book(q) && q != HD_IQ2_S)) continue;
         ops_begin(hd_dtype_name(q), 0);
-        for (uint32_t k = 0; k < (q == HD_F32 ? 12 : 4); k++) {
+        for (uint32_t k = 0; k < (q == HD_F32 ? 12 : ops_has_book(q) ? 1 : 4); k++) {
             ops_split(3);
             const int64_t block = hdi_dtype(q).block_elements, E = counts[k % 6], U = used[(k + q) % 4], T = rows[k % 4];
             const int64_t K = block == 1 ? 1 + ops_random(150) : block * (1 + ops_random(block == 32 ? 9 : 2)), N = 1 + ops_random(E > 16 ? 12 : 70);

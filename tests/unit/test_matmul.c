@@ -74,6 +74,8 @@ static void fill(problem *p, int storage, hd_dtype dtype, uint64_t elements) {
         for (uint32_t j = 0; j < 2; j++)
             if (halves[dtype][j] != HDI_NO_HALF) data[at + halves[dtype][j] + 1] = (uint8_t)(0x24 | (random_bits() & 0x83));
         if (dtype == HD_MXFP4) data[at] = (uint8_t)(120 + (random_bits() & 3));
+        for (uint32_t j = 0; j < 2 && dtype == HD_IQ1_M; j++) /* the upper 4 bits of two words */
+            data[at + 53 + 2 * j] = (uint8_t)((data[at + 53 + 2 * j] & 15) | (j ? 0x20 | (random_bits() & 0x80) : 0x40 | (random_bits() & 0x30)));
     }
 }
 
@@ -212,6 +214,16 @@ static uint64_t place(const hdi_tensor *t, const int64_t *index, uint32_t rank, 
     return at;
 }
 
+/* All of B as floats: a block is unpacked once, not for each of its elements. */
+static float *unpacked_b(const problem *p) {
+    const hd_dtype dtype = p->inputs[1].dtype;
+    const uint64_t elements = p->bytes[B] / hdi_dtype(dtype).block_bytes * hdi_dtype(dtype).block_elements;
+    float *values = malloc(elements * sizeof *values);
+    assert_non_null(values);
+    hdcpu_load_floats((uint32_t)dtype, p->data[B], 0, elements, values);
+    return values;
+}
+
 /* Compares every element of C with float64. */
 static void check(const problem *p) {
     const hdi_tensor *out = &p->request.out;
@@ -219,6 +231,7 @@ static void check(const problem *p) {
     const bool ta = p->attrs.ints[0] & HD_TRANSPOSE_A, tb = p->attrs.ints[0] & HD_TRANSPOSE_B;
     const double unit = out->dtype == HD_F16 ? 0x1p-11 : out->dtype == HD_BF16 ? 0x1p-8 : 0x1p-24;
     const uint64_t total = hd_shape_elements(out->shape);
+    float *b = unpacked_b(p);
     const bool exact = p->request.math == HD_MATH_EXACT, runs = hdi_dtype_has_whole_codes(p->inputs[1].dtype) && tb;
     const bool narrow = exact ? runs : p->inputs[1].dtype != HD_F32;
     for (uint64_t c = 0; c < total; c++) {
@@ -234,7 +247,7 @@ static void check(const problem *p) {
             for (int64_t at = k; k % 32 == 0 && at < HDI_MIN(k + 32, (int64_t)p->k); at++)
                 most = fmax(at == k ? 0 : most, fabs((double)hdcpu_load_any((uint32_t)p->inputs[0].dtype, p->data[A], place(&p->inputs[0], index, rank, ta ? at : m, ta ? m : at))));
             const double x = hdcpu_load_any((uint32_t)p->inputs[0].dtype, p->data[A], place(&p->inputs[0], index, rank, ta ? k : m, ta ? m : k));
-            const double y = hdcpu_load_any((uint32_t)p->inputs[1].dtype, p->data[B], place(&p->inputs[1], index, rank, tb ? n : k, tb ? k : n));
+            const double y = b[place(&p->inputs[1], index, rank, tb ? n : k, tb ? k : n)];
             sum += x * y;
             terms += fabs(x * y);
             rounded += narrow ? fabs(x * y) * 0x1p-8 + most / 254 * fabs(y) : 0;
@@ -250,12 +263,14 @@ static void check(const problem *p) {
             fail_msg("C[%llu] of %llu x %llu x %llu, %s x %s: %.9g, should be %.9g +- %.3g", (unsigned long long)c, (unsigned long long)p->m,
                      (unsigned long long)p->n, (unsigned long long)p->k, hd_dtype_name(p->inputs[0].dtype), hd_dtype_name(p->inputs[1].dtype), got, sum, bound);
     }
+    free(b);
 }
 
 /* ---- tests ---- */
 
 static const hd_dtype b_types[] = { HD_F32, HD_F16, HD_BF16, HD_Q4_0, HD_Q8_0, HD_Q4_K, HD_Q6_K, HD_TQ2_0,
-                                   HD_Q4_1, HD_Q5_0, HD_Q5_1, HD_Q2_K, HD_Q3_K, HD_Q5_K, HD_TQ1_0, HD_IQ4_NL, HD_IQ4_XS, HD_MXFP4 };
+                                   HD_Q4_1, HD_Q5_0, HD_Q5_1, HD_Q2_K, HD_Q3_K, HD_Q5_K, HD_TQ1_0, HD_IQ4_NL, HD_IQ4_XS, HD_MXFP4,
+                                   HD_IQ2_XXS, HD_IQ2_XS, HD_IQ2_S, HD_IQ3_XXS, HD_IQ3_S, HD_IQ1_S, HD_IQ1_M };
 
 static options random_options(uint32_t i) {
     options o = { .a = (hd_dtype)(HD_F32 + i % 3), .b = b_types[random_below(HDI_COUNT(b_types))], .math = i & 1 ? HD_MATH_EXACT : HD_MATH_FAST,

@@ -58,6 +58,31 @@ static void equals_gguf(void **state) {
     CHECK(HDI_TYPE_IQ4_NL, iq4_nl);
     CHECK(HDI_TYPE_IQ4_XS, iq4_xs);
     CHECK(HDI_TYPE_MXFP4, mxfp4);
+    CHECK(HDI_TYPE_IQ2_XXS, iq2_xxs);
+    CHECK(HDI_TYPE_IQ2_XS, iq2_xs);
+    CHECK(HDI_TYPE_IQ2_S, iq2_s);
+    CHECK(HDI_TYPE_IQ3_XXS, iq3_xxs);
+    CHECK(HDI_TYPE_IQ3_S, iq3_s);
+    CHECK(HDI_TYPE_IQ1_S, iq1_s);
+    CHECK(HDI_TYPE_IQ1_M, iq1_m);
+}
+
+static void every_entry_of_the_books(void **state) {
+    (void)state;
+    for (size_t t = 0; t < sizeof book_hashes / sizeof *book_hashes; t++) {
+        const uint32_t type = book_hashes[t].type, size = hdcpu_block_bytes(type);
+        uint64_t hash = UINT64_C(0xcbf29ce484222325);
+        uint32_t random = 1;
+        for (uint32_t b = 0; b < BOOK_BLOCKS; b++) {
+            uint8_t block[110];
+            float values[256];
+            for (uint32_t i = 0; i < size; i++) block[i] = (uint8_t)((random = random * 1664525u + 1013904223u) >> 24);
+            block[type == HDI_TYPE_IQ1_M ? 55 : 1] &= 0xBF;
+            hdcpu_load_floats(type, block, 0, 256, values);
+            for (size_t i = 0; i < sizeof values; i++) hash = (hash ^ ((const uint8_t *)values)[i]) * UINT64_C(0x100000001b3);
+        }
+        if (hash != book_hashes[t].hash) fail_msg("%s", hd_dtype_name((hd_dtype)type));
+    }
 }
 
 static void every_f16(void **state) {
@@ -74,6 +99,6 @@ static void every_f16(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(equals_gguf), cmocka_unit_test(every_f16) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(equals_gguf), cmocka_unit_test(every_entry_of_the_books), cmocka_unit_test(every_f16) };
     return cmocka_run_group_tests_name("quant", tests, NULL, NULL);
 }

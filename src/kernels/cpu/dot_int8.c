@@ -114,7 +114,7 @@ static int offset_of(uint32_t type) {
     case HDI_TYPE_Q3_K:  return 4;
     case HDI_TYPE_Q6_K:  return 32;
     case HDI_TYPE_TQ2_0: return 1;
-    default:             return 0;
+    default:             return HDI_HAS_BOOK(type) ? SIGNED_OFFSET : 0;
     }
 }
 /* The element, within a part, that run `run` of vector `vector` begins with. */
@@ -306,6 +306,19 @@ PART_OF part_tq2_0(PART_ARGUMENTS) {
         MEET(dot(load(x + at + WIDE), codes, load(x + at)), vector)
     }
 }
+PART_OF part_book(const uint32_t type, PART_ARGUMENTS) {
+    float scales[PART / RUN];
+    uint64_t codes[PART / 8];
+    for (uint32_t i = 0; i < PART / 8; i++) codes[i] = hdcpu_book_eight(type, blocks, i);
+    for (uint32_t i = 0; i < PART / RUN; i++)
+        scales[i] = hdcpu_book_d(type, blocks) * (float)hdcpu_book_scale(type, blocks, i);
+    for (uint32_t vector = 0; vector < PART / WIDE; vector++) {
+        const uint32_t at = vector * 3 * WIDE, scale_at = at + 2 * WIDE;
+        const bytes numbers = load(codes + WIDE / 8 * vector);
+        const floats scale = scales_of_runs(scales + RUNS * vector, scales + RUNS * vector + 2);
+        MEET(dot_signed(load(x + at + WIDE), numbers, load(x + at)), vector)
+    }
+}
 
 PART_OF one_part(uint32_t type, PART_ARGUMENTS, __m256 *less) {
     switch (type) {
@@ -315,7 +328,8 @@ PART_OF one_part(uint32_t type, PART_ARGUMENTS, __m256 *less) {
     case HDI_TYPE_Q5_K: part_q4_k(blocks, part, row_bytes, rows, sums, true, less); break;
     case HDI_TYPE_Q3_K: part_q3_k(blocks, part, row_bytes, rows, sums); break;
     case HDI_TYPE_Q6_K: part_q6_k(blocks, part, row_bytes, rows, sums); break;
-    default:            part_tq2_0(blocks, part, row_bytes, rows, sums); break;
+    case HDI_TYPE_TQ2_0: part_tq2_0(blocks, part, row_bytes, rows, sums); break;
+    default:            part_book(type, blocks, part, row_bytes, rows, sums); break;
     }
 }
 
@@ -358,12 +372,20 @@ void hdcpu_int8_columns(const hdcpu_int8_product *product) {
     COLUMNS_OF_TYPE(HDI_TYPE_Q5_K)
     COLUMNS_OF_TYPE(HDI_TYPE_Q6_K)
     COLUMNS_OF_TYPE(HDI_TYPE_TQ2_0)
+    COLUMNS_OF_TYPE(HDI_TYPE_IQ2_XXS)
+    COLUMNS_OF_TYPE(HDI_TYPE_IQ2_XS)
+    COLUMNS_OF_TYPE(HDI_TYPE_IQ2_S)
+    COLUMNS_OF_TYPE(HDI_TYPE_IQ3_XXS)
+    COLUMNS_OF_TYPE(HDI_TYPE_IQ3_S)
+    COLUMNS_OF_TYPE(HDI_TYPE_IQ1_S)
+    COLUMNS_OF_TYPE(HDI_TYPE_IQ1_M)
     default: break;
     }
 }
 
 bool hdcpu_int8_takes(uint32_t type) {
-    return (type >= HDI_TYPE_Q4_0 && type <= HDI_TYPE_TQ2_0) || type == HDI_TYPE_Q3_K || type == HDI_TYPE_Q5_K;
+    return (type >= HDI_TYPE_Q4_0 && type <= HDI_TYPE_TQ2_0) || type == HDI_TYPE_Q3_K || type == HDI_TYPE_Q5_K ||
+           HDI_HAS_BOOK(type);
 }
 #else
 typedef int hdcpu_no_dot_int8; /* the portable level has no such vectors: ISO C wants a declaration */

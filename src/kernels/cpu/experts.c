@@ -69,7 +69,7 @@ HDCPU_KERNEL(experts) {
                 const float *x =
                     empty[i] ? NULL : floats_at(type, call->bindings[0], (uint64_t)(pairs[i] / share) * K, K, room);
                 if (x) sum = exact ? dot_exact(x, weights, K) : dot_fast(x, weights, K);
-                store_floats(call->spec[HDI_SPEC_OUT_TYPE], call->bindings[3], (uint64_t)pairs[i] * N + n, 1, &sum);
+                store_floats(call->spec[HDI_SPEC_OUT_TYPE], call->bindings[4], (uint64_t)pairs[i] * N + n, 1, &sum);
             }
         }
     }

@@ -10,7 +10,7 @@ static void take_along(const hdi_cpu_call *call, uint32_t bytes, uint64_t begin,
     const uint32_t n = call->push[1], count = call->push[2];
     const uint32_t *indices = call->bindings[1];
     for (uint64_t i = begin; i < end; i++) {
-        uint8_t *to = (uint8_t *)call->bindings[2] + i * bytes;
+        uint8_t *to = (uint8_t *)call->bindings[3] + i * bytes;
         if (indices[i] < n)
             memcpy(to, (const uint8_t *)call->bindings[0] + (i / count * n + indices[i]) * bytes, bytes);
         else memset(to, 0, bytes);
@@ -23,7 +23,7 @@ HDCPU_KERNEL(gather) {
     const bool all = call->spec[HDI_GATHER_FORM] == HDI_GATHER_ALL;
     const uint32_t rows = call->push[0], n = call->push[1], bytes = element_bytes(out_type);
     const uint32_t *indices = call->bindings[1];
-    uint8_t *y = call->bindings[2];
+    uint8_t *y = call->bindings[3];
     const bool along = call->spec[HDI_GATHER_FORM] == HDI_GATHER_ALONG;
     const uint64_t count = (uint64_t)(all ? rows : call->push[2]) * (along ? rows : n);
     const uint64_t span = (uint64_t)call->spec[HDI_SPEC_WORKGROUP] * (4 / bytes);

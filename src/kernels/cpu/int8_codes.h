@@ -6,7 +6,7 @@
 #include "kernels/cpu/quant.h"
 #include <stdbool.h>
 
-enum { INT8_CODES = 256 };
+enum { INT8_CODES = 256, INT8_BOOK_OFFSET = 64 };
 
 /* INT8_CODES weights of a column, or fewer: a weight is d * scale * (code - offset) - less * min. Scale and min are of
  * each 16 weights, d and less of each 32. */
@@ -25,7 +25,7 @@ static inline int int8_offset(uint32_t type) {
     case HDI_TYPE_Q6_K: return 32;
     case HDI_TYPE_TQ1_0:
     case HDI_TYPE_TQ2_0: return 1;
-    default:             return 0;
+    default:             return HDI_HAS_BOOK(type) ? INT8_BOOK_OFFSET : 0;
     }
 }
 
@@ -180,6 +180,17 @@ static inline void codes_of_tq1_0(const uint8_t *block, int8_column *out) {
                 *codes++ = (uint8_t)((block[groups[g].first + i] * power & 255) * 3 >> 8);
 }
 
+static inline void codes_of_book(uint32_t type, const uint8_t *block, int8_column *out) {
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    for (uint32_t part = 0; part < INT8_CODES / 16; part++)
+        out->scale[part] = (int16_t)hdcpu_book_scale(type, block, part);
+    for (uint32_t eighth = 0; eighth < INT8_CODES / 8; eighth++) {
+        const uint64_t eight = (hdcpu_book_eight(type, block, eighth) ^ ones * 128) - ones * (128 - INT8_BOOK_OFFSET);
+        memcpy(out->codes + 8 * eighth, &eight, sizeof eight);
+    }
+    repeat_scale(hdcpu_book_d(type, block), 0.0f, out);
+}
+
 /* `count` weights from a block's first on, at most INT8_CODES and whole blocks; signs of 8-bit codes are flipped by
  * `flip`. */
 static inline __attribute__((always_inline)) void int8_codes(uint32_t type, const uint8_t *block, uint32_t count,
@@ -200,6 +211,13 @@ static inline __attribute__((always_inline)) void int8_codes(uint32_t type, cons
         for (uint32_t i = 0; i < 8; i++) all_bits(block + 32 * (i >> 2), 2 * (i & 3), 3, out->codes + 32 * i);
         repeat_scale(hdcpu_f16_at(block + 64), 0.0f, out);
         break;
+    case HDI_TYPE_IQ2_XXS: codes_of_book(HDI_TYPE_IQ2_XXS, block, out); break;
+    case HDI_TYPE_IQ2_XS:  codes_of_book(HDI_TYPE_IQ2_XS, block, out); break;
+    case HDI_TYPE_IQ2_S:   codes_of_book(HDI_TYPE_IQ2_S, block, out); break;
+    case HDI_TYPE_IQ3_XXS: codes_of_book(HDI_TYPE_IQ3_XXS, block, out); break;
+    case HDI_TYPE_IQ3_S:   codes_of_book(HDI_TYPE_IQ3_S, block, out); break;
+    case HDI_TYPE_IQ1_S:   codes_of_book(HDI_TYPE_IQ1_S, block, out); break;
+    case HDI_TYPE_IQ1_M:   codes_of_book(HDI_TYPE_IQ1_M, block, out); break;
     default:
         for (uint32_t i = 0; i < count / 32; i++, block += hdcpu_block_bytes(type))
             codes_of_32(type, block, flip, out->codes + 32 * i, &out->d[i], &out->less[i]);

@@ -12,7 +12,7 @@ enum { INT8_BLOCK = HDCPU_INT8_BLOCK, INT8_DEPTH_BLOCKS = HDCPU_INT8_DEPTH / INT
 
 /* What the weights of a type are: scale * (code - offset) - less. */
 typedef struct int8_form {
-    uint32_t bits;     /* that hold every code: 4, 5, 6 or 8 */
+    uint32_t bits;     /* that hold every code: 4, 5, 6, 7 or 8 */
     uint32_t runs;     /* a block has 1 or 2 scales */
     bool     has_less; /* and as many of these */
     uint32_t offset;
@@ -81,7 +81,9 @@ static inline int8_form int8_form_of(uint32_t type, const int8_tiles *tiles) {
     case HDI_TYPE_Q8_0: return (int8_form){ 8, runs, false, tiles->is_signed ? 0 : 128 };
     case HDI_TYPE_Q3_K: return (int8_form){ 4, runs, false, 4 };
     case HDI_TYPE_Q6_K: return (int8_form){ 6, runs, false, 32 };
-    default:            return (int8_form){ 4, runs, false, 1 }; /* tq1_0, tq2_0 */
+    case HDI_TYPE_TQ1_0:
+    case HDI_TYPE_TQ2_0: return (int8_form){ 4, runs, false, 1 };
+    default:            return (int8_form){ 7, runs, false, 64 }; /* types with a code book */
     }
 }
 #endif

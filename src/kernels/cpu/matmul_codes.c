@@ -18,7 +18,7 @@ typedef struct form {
 } form;
 
 static form form_of(uint32_t type) {
-    const bool in_halves = type == HDI_TYPE_Q6_K || type == HDI_TYPE_Q2_K || type == HDI_TYPE_Q3_K;
+    const bool in_halves = HDI_SCALED_BY_HALVES(type);
     return (form){ int8_offset(type), type == HDI_TYPE_Q8_0,
                    in_halves || type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K, in_halves, hdcpu_has_min(type) };
 }
@@ -142,7 +142,8 @@ typedef void product(const rows *r, const uint8_t *weights, int8_column *room, f
             strands_of(room, r->x + m * r->k, r->facts + m * (r->k / RUN) * 2, r->k, form_of(HDI_TYPE_##type), \
                        strands[m]); \
     }
-#define TYPES(X) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(TQ1_0) X(TQ2_0)
+#define TYPES(X) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(TQ1_0) X(TQ2_0) \
+    X(IQ2_XXS) X(IQ2_XS) X(IQ2_S) X(IQ3_XXS) X(IQ3_S) X(IQ1_S) X(IQ1_M)
 TYPES(PRODUCT)
 static product *product_of_type(uint32_t type) {
     switch (type) {

@@ -66,7 +66,7 @@ enum { HDCPU_INT8_BLOCK = 32, HDCPU_INT8_DEPTH = 256, HDCPU_INT8_TILE_M = 512, H
        HDCPU_INT8_LINES = 16 };
 /* Scales of a block of weights. */
 static inline uint32_t hdcpu_int8_runs(uint32_t type) {
-    return type == HDI_TYPE_Q2_K || type == HDI_TYPE_Q3_K || type == HDI_TYPE_Q6_K ? 2 : 1;
+    return HDI_SCALED_BY_HALVES(type) ? 2 : 1;
 }
 /* Rows, and columns, come in whole vectors, of whatever width. */
 static inline uint32_t hdcpu_int8_rows(uint32_t m) {

@@ -3,7 +3,7 @@
 #ifndef HDCPU_QUANT_H
 #define HDCPU_QUANT_H
 
-#include "kernels/abi.h"
+#include "kernels/cpu/books.h"
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -239,6 +239,18 @@ static inline void hdcpu_block_mxfp4(const uint8_t *block, float *restrict out) 
     const float scale = hdcpu_float_of_bits(exponent < 2 ? 0x00200000u << exponent : (exponent - 1) << 23);
     hdcpu_block_numbers(hdcpu_numbers_mxfp4, block + 1, scale, out);
 }
+/* The types with a code book. */
+static inline float hdcpu_book_d(uint32_t type, const uint8_t *block) {
+    return hdcpu_float_of_f16(hdcpu_book_half(type, block)) * hdcpu_book_unit(type);
+}
+static inline void hdcpu_block_book(uint32_t type, const uint8_t *block, float *restrict out) {
+    const float d = hdcpu_book_d(type, block);
+    for (uint32_t eighth = 0; eighth < 32; eighth++) {
+        const float scale = d * (float)hdcpu_book_scale(type, block, eighth / 2);
+        const uint64_t eight = hdcpu_book_eight(type, block, eighth);
+        for (uint32_t i = 0; i < 8; i++) *out++ = scale * (float)(int8_t)(eight >> 8 * i);
+    }
+}
 static inline void hdcpu_dequantise_block(uint32_t type, const uint8_t *block, float *restrict out) {
     switch (type) {
     case HDI_TYPE_Q4_0: hdcpu_block_q4_0(block, out); break;
@@ -255,7 +267,8 @@ static inline void hdcpu_dequantise_block(uint32_t type, const uint8_t *block, f
     case HDI_TYPE_IQ4_NL: hdcpu_block_iq4_nl(block, out); break;
     case HDI_TYPE_IQ4_XS: hdcpu_block_iq4_xs(block, out); break;
     case HDI_TYPE_MXFP4: hdcpu_block_mxfp4(block, out); break;
-    default:            hdcpu_block_tq2_0(block, out); break;
+    case HDI_TYPE_TQ2_0: hdcpu_block_tq2_0(block, out); break;
+    default:            hdcpu_block_book(type, block, out); break;
     }
 }
 

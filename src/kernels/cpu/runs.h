@@ -58,6 +58,15 @@ static inline void hdcpu_run_six_bits(const uint8_t *s, uint32_t part, hdcpu_run
     out->min[0] = out->min[1] = min;
 }
 
+static inline void hdcpu_run_of_book(uint32_t type, const uint8_t *block, uint32_t part, hdcpu_run *out) {
+    out->d = hdcpu_book_d(type, block);
+    for (uint32_t h = 0; h < 2; h++) out->scale[h] = hdcpu_book_scale(type, block, 2 * part + h);
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint64_t eight = hdcpu_book_eight(type, block, 4 * part + i);
+        memcpy(out->codes + 8 * i, &eight, sizeof eight);
+    }
+}
+
 /* Run `part` of a block of a type whose blocks are of 256. */
 static inline void hdcpu_run_of_256(uint32_t type, const uint8_t *block, uint32_t part, hdcpu_run *out) {
     const uint32_t half = part >> 2, shift = 2 * (part & 3);
@@ -95,9 +104,11 @@ static inline void hdcpu_run_of_256(uint32_t type, const uint8_t *block, uint32_
         }
         break;
     case HDI_TYPE_TQ1_0: hdcpu_run_tq1_0(block, part, out->codes); break;
-    default: /* tq2_0 */
+    case HDI_TYPE_TQ2_0:
         hdcpu_run_fields(block + 32 * half, shift, 2, out->codes);
         hdcpu_run_offset(1, out->codes);
+        break;
+    default: hdcpu_run_of_book(type, block, part, out); break;
     }
 }
 

@@ -2,6 +2,7 @@
 // codes: lines along K in 8 bits (abi.h), ahead of matmul_codes and matmul_codes_matrix: of A rounded, of quantised weights
 // unpacked; for each run of 32 its codes and its facts, an invocation each. Exact arithmetic and nothing that a device might lack.
 #extension GL_GOOGLE_include_directive : require
+#define BOOKS_BINDING 3
 #include "matmul.glsl"
 #include "strands.glsl"
 

@@ -10,7 +10,7 @@ layout(constant_id = HDI_MM_PARTS) const uint ROWS_IN_ALL = 1; // of A, those of
 
 const uint HALVES = 2u * (TILE_M + TILE_N), READS = (HALVES + WORKGROUP - 1) / WORKGROUP; // of runs, 16 codes each
 const uint LANES_N = TILE_N / PART_N, LANES_M = TILE_M / PART_M, OWN = PART_M * PART_N;
-const bool BY_HALVES = B_TYPE == HDI_TYPE_Q6_K || B_TYPE == HDI_TYPE_Q2_K || B_TYPE == HDI_TYPE_Q3_K; // each with a scale
+const bool BY_HALVES = HDI_SCALED_BY_HALVES(B_TYPE);
 shared uvec4 codes[HALVES];       // of the tile's rows: first halves, second halves; then likewise of its columns
 shared uvec2 a_facts[TILE_M];     // scale; sums of the halves' codes
 shared uvec4 b_facts[TILE_N];     // d, less, both scales, both mins

@@ -10,7 +10,8 @@ layout(push_constant) uniform Push { uint pairs, share, E, N, K; } push;
 layout(std430, binding = 0) readonly buffer X { uint x[]; };
 layout(std430, binding = 1) readonly buffer W { uint w[]; };
 layout(std430, binding = 2) readonly buffer Chosen { uint chosen[]; };
-layout(std430, binding = 3) buffer Y { uint y[]; };
+layout(std430, binding = 3) readonly buffer Books { uint books[]; };
+layout(std430, binding = 4) buffer Y { uint y[]; };
 #define QUANT_WORD(at) w[at]
 #include "quant.glsl"
 

@@ -7,7 +7,8 @@ layout(constant_id = HDI_GATHER_FORM) const uint FORM = HDI_GATHER_ROWS;
 layout(push_constant) uniform Push { uint rows, n, count; } push;
 layout(std430, binding = 0) readonly buffer Table { uint table[]; };
 layout(std430, binding = 1) readonly buffer Indices { uint indices[]; };
-layout(std430, binding = 2) buffer Y { uint y[]; };
+layout(std430, binding = 2) readonly buffer Books { uint books[]; };
+layout(std430, binding = 3) buffer Y { uint y[]; };
 #define QUANT_WORD(at) table[at]
 #include "quant.glsl"
 

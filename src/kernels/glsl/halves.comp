@@ -2,6 +2,7 @@
 // halves: quantised weights as f16, element by element in memory's order, ahead of a product that reads each of them
 // often. Fast mode only. An invocation makes 8 neighbours.
 #extension GL_GOOGLE_include_directive : require
+#define BOOKS_BINDING 3
 #include "wide.glsl"
 
 layout(std430, binding = 2) writeonly buffer WideC { uvec4 wide_c[]; };

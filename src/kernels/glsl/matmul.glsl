@@ -22,6 +22,10 @@ layout(std430, binding = 2) buffer C { uint c[]; };
 layout(std430, binding = 3) readonly buffer Source1 { uint source_1[]; };
 layout(std430, binding = 4) readonly buffer Source2 { uint source_2[]; };
 layout(std430, binding = 5) readonly buffer Source3 { uint source_3[]; };
+#ifndef BOOKS_BINDING
+#define BOOKS_BINDING 6
+#endif
+layout(std430, binding = BOOKS_BINDING) readonly buffer Books { uint books[]; };
 
 #ifdef B_WORD
 #define QUANT_WORD(at) B_WORD(at)

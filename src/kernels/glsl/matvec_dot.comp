@@ -181,9 +181,11 @@ ivec2 meet(part_weights w, uint row, uint run, uint sums) {
     if (!BY_PAIRS) {
         ivec2 dots = ivec2(dot_codes(w.x, a_codes[row + run]), dot_codes(w.y, a_codes[second + row + run]));
         if (B_TYPE == HDI_TYPE_Q4_0) return ivec2(dots.x + dots.y - 8 * int(sums), 0);
-        if (B_TYPE != HDI_TYPE_Q2_K && B_TYPE != HDI_TYPE_Q3_K) return ivec2(w.scales.scale.x * (dots.x + dots.y), w.scales.min.x * int(sums));
-        int mins = B_TYPE == HDI_TYPE_Q2_K ? w.scales.min.x * low_sum(sums) + w.scales.min.y * high_sum(sums) : 0;
-        return ivec2(w.scales.scale.x * dots.x + w.scales.scale.y * dots.y, mins);
+        if (HDI_SCALED_BY_HALVES(B_TYPE)) {
+            int mins = B_TYPE == HDI_TYPE_Q2_K ? w.scales.min.x * low_sum(sums) + w.scales.min.y * high_sum(sums) : 0;
+            return ivec2(w.scales.scale.x * dots.x + w.scales.scale.y * dots.y, mins);
+        }
+        return ivec2(w.scales.scale.x * (dots.x + dots.y), w.scales.min.x * int(sums));
     }
     uint h = part_read(run) & 1u, own = row + run, other = row + (run ^ PARTNER);
     uint low = h == 0u ? own : other, high = h == 0u ? other : own, half_first = h * second;

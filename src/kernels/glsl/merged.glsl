@@ -5,6 +5,7 @@ layout(std430, binding = 3) readonly buffer WideSecond { uvec4 wide_second[]; };
 bool in_second = false; // which B is read
 #define B_WORD(at) (in_second ? source_1[at] : b[at])
 #define B_WORDS(at) (in_second ? wide_second[at] : wide_b[at])
+#define BOOKS_BINDING 7
 #include "wide.glsl"
 
 layout(constant_id = HDI_MM_NORM) const uint NORM = HDI_MM_NORM_NONE;

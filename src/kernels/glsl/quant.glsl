@@ -1,8 +1,7 @@
 // quant.glsl: values of quantised tensors by GGUF's definition, read from a buffer that is declared as words, of which
-// QUANT_WORD(at) is one. Blocks of 18, 22, 34, 54, 66, 110 and 210 bytes begin at any even byte, those of 17 at any, so a
-// block is read word by word and its fields are shifted out. All but the subtraction of `less` (abi.h) is exact in f32:
-// fused or not, the bits
-// are the same.
+// QUANT_WORD(at) is one; the code books (abi.h) are words too, books[]. Blocks begin at any even byte, mxfp4's of 17 bytes at
+// any, so a block is read word by word and its fields are shifted out. All but the subtraction of `less` (abi.h) is exact in
+// f32: fused or not, the bits are the same.
 #ifndef QUANT_GLSL
 #define QUANT_GLSL
 #include "tensor.glsl"
@@ -59,6 +58,9 @@ uint quant_byte(uint word, uint at) { return (word >> (8u * (at & 3u))) & 0xFFu;
 uint byte_at(uint at) { return quant_byte(QUANT_WORD(at >> 2), at); }
 float half_at(uint at) { return uintBitsToFloat(f16_to_f32_bits((QUANT_WORD(at >> 2) >> (8u * (at & 2u))) & 0xFFFFu)); }
 float signed_byte(uint value) { return float(int(value << 24) >> 24); }
+// Bits 0..3 of `bits` as the low bits of 4 bytes.
+uint bits_to_bytes(uint bits) { return ((bits & 15u) * 0x00204081u) & 0x01010101u; }
+#include "books.glsl"
 
 // Scale (low 6 bits) and min (bits 8..13) of part 0..7 of a q4_k or q5_k block, from the words of its 12 bytes.
 uint q4_k_scale_min(uint part, uint a, uint b, uint c) {
@@ -137,6 +139,10 @@ float value_in_256(uint type, uint e, uint block, float d, uint code) {
 }
 float quant_value(uint type, uint index) {
     uint e = place_in_block(type, index), block = block_first(type, index);
+    if (HDI_HAS_BOOK(type)) {
+        uvec2 eight = book_eight(type, block, e >> 3);
+        return book_d(type, block) * float(book_scale(type, block, e >> 4)) * signed_byte(quant_byte((e & 4u) == 0u ? eight.x : eight.y, e));
+    }
     float d = type == HDI_TYPE_MXFP4 ? power_of_two(byte_at(block)) : half_at(block + scale_byte(type));
     uint code = byte_at(block + code_byte(type, e));
     if (block_elements(type) == 32u) return value_in_32(type, e, block, d, code);

@@ -47,6 +47,7 @@ uvec4 tq1_0_half(uint block, uint e) {
 uvec4 half_codes(uint type, uint block, uint part, uint h) {
     uint e = 32u * part + 16u * h;
     if (type == HDI_TYPE_TQ1_0) return less_offset(tq1_0_half(block, e), 1u);
+    if (HDI_HAS_BOOK(type)) return uvec4(book_eight(type, block, e >> 3), book_eight(type, block, (e >> 3) + 1u));
     uvec4 bytes = quant_sixteen(block + code_byte(type, e));
     if (type == HDI_TYPE_Q8_0) return bytes;
     if (block_elements(type) == 32u) {
@@ -78,6 +79,12 @@ run_scales scales_of_run(uint type, uint block, uint part) {
     uint at = block + scale_byte(type);
     s.scale = ivec2(1);
     s.min = ivec2(1);
+    if (HDI_HAS_BOOK(type)) {
+        s.scale = ivec2(book_scale(type, block, 2u * part), book_scale(type, block, 2u * part + 1u));
+        s.d = book_d(type, block);
+        s.less = 0.0;
+        return s;
+    }
     s.d = half_at(at);
     s.less = has_min(type) ? half_at(at + 2u) : 0.0;
     if (type == HDI_TYPE_Q4_1 || type == HDI_TYPE_Q5_1) s.less = -s.less;

@@ -5,7 +5,7 @@
 #define STRANDS_GLSL
 #include "runs.glsl"
 
-const bool BY_HALVES = B_TYPE == HDI_TYPE_Q6_K || B_TYPE == HDI_TYPE_Q2_K || B_TYPE == HDI_TYPE_Q3_K; // each with a scale
+const bool BY_HALVES = HDI_SCALED_BY_HALVES(B_TYPE);
 const bool OF_RUNS = B_TYPE == HDI_TYPE_Q4_K || B_TYPE == HDI_TYPE_Q5_K, HAS_SCALE = BY_HALVES || OF_RUNS;
 const bool HAS_MIN = OF_RUNS || B_TYPE == HDI_TYPE_Q2_K || B_TYPE == HDI_TYPE_Q4_1 || B_TYPE == HDI_TYPE_Q5_1;
 // Facts of rows: a run's scale; the sums of its codes and of its halves' codes.

@@ -25,8 +25,6 @@ vec4 signed_bytes_to_floats(uint bytes) {
     return vec4(w << 24 >> 24, w << 16 >> 24, w << 8 >> 24, w >> 24);
 }
 
-// Bits 0..3 of `bits` as the low bits of 4 bytes.
-uint bits_to_bytes(uint bits) { return ((bits & 15u) * 0x00204081u) & 0x01010101u; }
 // The code that 4 bytes of tq1_0 hold behind as many digits as `power` is a power of 3, each as a byte.
 uint tq1_0_codes(uint bytes, uint power) {
     uint even = ((((bytes & 0x00FF00FFu) * power) & 0x00FF00FFu) * 3u >> 8) & 0x00FF00FFu;
@@ -42,6 +40,13 @@ vec4 code_numbers(uint bytes) {
 // 8 neighbouring elements of a quantised B from element `index`, a multiple of 8, on: scale * (code - offset) - less.
 void b_eight(uint index, out vec4 low, out vec4 high) {
     uint e = place_in_block(B_TYPE, index), block = block_first(B_TYPE, index);
+    if (HDI_HAS_BOOK(B_TYPE)) {
+        float scale = book_d(B_TYPE, block) * float(book_scale(B_TYPE, block, e >> 4));
+        uvec2 eight = book_eight(B_TYPE, block, e >> 3);
+        low = scale * signed_bytes_to_floats(eight.x);
+        high = scale * signed_bytes_to_floats(eight.y);
+        return;
+    }
     uint at = block + code_byte(B_TYPE, e), more = block + more_byte(B_TYPE, e), part = block + part_byte(B_TYPE, e);
     if (B_TYPE == HDI_TYPE_Q8_0) {
         float scale = b_half(block);

@@ -1,4 +1,5 @@
-/* quantise.c: the types' block writers as one call, and the other way round. */
+/* quantise.c: the types' block writers as one call, and the other way round. Types with a code book have no writer: it
+ * would have to know which weights matter. */
 #include "kernels/reference/quantise.h"
 #include "base/base.h"
 #include "kernels/cpu/quant.h"
@@ -11,14 +12,15 @@ static const hdi_block_writer writers[HD_DTYPE_COUNT] = {
     [HD_IQ4_NL] = hdi_quantise_iq4_nl, [HD_IQ4_XS] = hdi_quantise_iq4_xs, [HD_MXFP4] = hdi_quantise_mxfp4,
 };
 
-static hd_status check(hd_dtype dtype, const void *from, uint64_t elements, const void *to) {
+static hd_status check(hd_dtype dtype, const void *from, uint64_t elements, const void *to, bool is_written) {
     if (!hdi_dtype_is_float(dtype) && !hdi_dtype_is_quantised(dtype)) return HD_STATUS_TYPE;
+    if (is_written && hdi_dtype_is_quantised(dtype) && !writers[dtype]) return HD_STATUS_UNSUPPORTED;
     if (elements % hdi_dtype(dtype).block_elements != 0) return HD_STATUS_SHAPE;
     return elements > 0 && (!from || !to) ? HD_STATUS_NULL_POINTER : HD_OK;
 }
 
 hd_status hd_quantize(hd_dtype dtype, const float *values, uint64_t elements, void *out_data) {
-    const hd_status status = check(dtype, values, elements, out_data);
+    const hd_status status = check(dtype, values, elements, out_data, true);
     if (status || elements == 0) return status;
     const hdi_dtype_facts facts = hdi_dtype(dtype);
     uint8_t *out = out_data;
@@ -32,7 +34,7 @@ hd_status hd_quantize(hd_dtype dtype, const float *values, uint64_t elements, vo
 }
 
 hd_status hd_dequantize(hd_dtype dtype, const void *data, uint64_t elements, float *out_values) {
-    const hd_status status = check(dtype, data, elements, out_values);
+    const hd_status status = check(dtype, data, elements, out_values, false);
     if (!status && elements > 0) hdcpu_load_floats(dtype, data, 0, elements, out_values);
     return status;
 }

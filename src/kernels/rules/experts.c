@@ -1,5 +1,6 @@
 /* experts.c: lowers the product of rows with experts that they chose: a workgroup for each expert and some of its
  * columns. */
+#include "kernels/books.h"
 #include "kernels/rows.h"
 
 #define NATIVE_COLUMNS 16u /* of a call on a processor */
@@ -20,9 +21,13 @@ hd_status hdi_lower_experts(const hdi_request *request, hdi_lowering *lowering, 
     while (slots < MOST_SLOTS && slots < workgroup && slots * HDI_MM_BLOCK < K) slots *= 2;
     const uint32_t columns = native ? NATIVE_COLUMNS : workgroup / slots;
     if (pairs > UINT32_MAX) return hdi_fail(error, HD_STATUS_LIMIT, "experts for more than 2^32 - 1 rows");
+    hdi_tensor books;
+    const hd_status status = hdi_books_operand(request->caps, w->dtype, w, lowering, &books, error);
+    if (status) return status;
     const uint64_t read = HDI_MIN(pairs, E) * (hd_tensor_bytes(w->dtype, w->shape) / E);
     const hdi_rows_launch launch = {
-        .module = HDI_MODULE_EXPERTS, .workgroup = workgroup, .inputs = { x, w, chosen }, .input_count = 3,
+        .module = HDI_MODULE_EXPERTS, .workgroup = workgroup, .inputs = { x, w, chosen, &books },
+        .input_count = 4,
         .out = &request->out, .spec = { (uint32_t)x->dtype, (uint32_t)w->dtype, columns }, .spec_count = 3,
         .push = { (uint32_t)pairs, x->shape.rank == 3 ? 1 : U, E, N, K }, .push_count = 5,
         .groups = E * hdi_divide_up(N, columns), .flops = 2 * elements * K, .scratch_bytes = 8 * K,

@@ -1,5 +1,6 @@
 /* gather.c: lowers gather, take_along, the scatters and write_rows, and the cast of a quantised tensor, which is a
  * gather of all of its rows. */
+#include "kernels/books.h"
 #include "kernels/rows.h"
 
 static uint32_t type_bytes(hd_dtype dtype) { return (uint32_t)hd_dtype_bytes(dtype, 1); }
@@ -20,9 +21,12 @@ static hd_status lower_gather(const hdi_request *request, const hdi_tensor *tabl
     const uint32_t workgroup = request->caps->native_kernels ? 4096 : hdi_rows_workgroup(request->caps);
     const uint64_t asked_bytes = all ? 0 : hd_tensor_bytes(indices->dtype, indices->shape) +
         hd_dtype_bytes(table->dtype, count) + hd_tensor_bytes(request->out.dtype, request->out.shape);
+    hdi_tensor books;
+    const hd_status status = hdi_books_operand(request->caps, table->dtype, table, lowering, &books, error);
+    if (status) return status;
     const hdi_rows_launch launch = { .module = HDI_MODULE_GATHER, .workgroup = workgroup,
-                                     .inputs = { table, all ? table : indices },
-                                     .input_count = 2, .out = &request->out, .spec = { (uint32_t)table->dtype, form },
+                                     .inputs = { table, all ? table : indices, &books },
+                                     .input_count = 3, .out = &request->out, .spec = { (uint32_t)table->dtype, form },
                                      .spec_count = 2,
                                      .push = { (uint32_t)rows, (uint32_t)n, (uint32_t)(count / (along ? rows : n)) },
                                      .push_count = 3,

@@ -3,10 +3,11 @@
  * each word means. */
 #include "cmds/library.h"
 #include "kernels/cpu/matmul_native.h"
+#include "kernels/books.h"
 #include "kernels/rules/matmul.h"
 #include "kernels/rows.h"
 
-enum { FEW_ROWS = 8, BINDINGS = 3 + SOURCES, STREAM_BINDINGS = BINDINGS + 1 };
+enum { FEW_ROWS = 8, BINDINGS = 3 + SOURCES + 1, STREAM_BINDINGS = BINDINGS + 1 };
 
 #define NEVER UINT64_MAX
 
@@ -629,6 +630,9 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
     if (!grid_fits(p, c))
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a grid of %llu x %llu x %llu workgroups",
                         (unsigned long long)groups[0], (unsigned long long)groups[1], (unsigned long long)groups[2]);
+    hdi_tensor books;
+    const hd_status status = hdi_books_operand(p->request->caps, p->b.tensor->dtype, a, lowering, &books, error);
+    if (status) return status;
     hdi_launch *launch = hdi_lowering_add(lowering);
     if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
     hdi_kernel *kernel = &launch->kernel;
@@ -672,6 +676,7 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
         hdi_launch_bind(launch, i == 0 && p->request->pair ? &p->request->inputs[2] : read, HDI_READ);
     }
     if (c->merges) add_merged(p, c, launch);
+    hdi_launch_bind(launch, &books, HDI_READ);
     for (int i = 0; i < 3; i++) launch->groups[i] = (uint32_t)groups[i];
     launch->flops = 2 * products * p->batch * p->m * p->n * p->k;
     launch->because = c->because;
@@ -763,15 +768,16 @@ static hd_status lower_product(const product *p, const hdi_kernel_option *option
     }
     if (!c.halves[0] && !c.halves[1]) {
         if (c.option->module == HDI_MODULE_MATMUL_LIBRARY) return launch_library(p, &c, lowering, error);
-        return c.parts > 1 ? launch_parts(p, &c, lowering, error) : launch_product(p, &c, p->a.tensor, p->b.tensor, lowering,
-                                                               error);
+        if (c.parts > 1) return launch_parts(p, &c, lowering, error);
+        return launch_product(p, &c, p->a.tensor, p->b.tensor, lowering, error);
     }
     hdi_tensor inputs[] = { request->inputs[0], request->inputs[1] };
     hdi_request request_of_halves = *request;
     product halves;
     request_of_halves.inputs = inputs;
     if (c.halves[0]) status = hdi_product_floats_as_halves(request, &request->inputs[0], lowering, &inputs[0], error);
-    if (c.halves[1] && !status) status = hdi_product_codes_as_halves(&request->inputs[1], lowering, &inputs[1], error);
+    if (c.halves[1] && !status) 
+        status = hdi_product_codes_as_halves(request->caps, &request->inputs[1], lowering, &inputs[1], error);
     if (!status) status = read_product(&request_of_halves, &halves, error);
     halves.type = p->type;
     /* both are f16 now */

@@ -52,6 +52,6 @@ uint64_t hdi_product_unit_bytes(const product *p, uint64_t tile_m, uint64_t tile
 hd_status hdi_product_floats_as_halves(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
                                        hdi_tensor *out_halves, hd_error *error);
 /* A quantised tensor without gaps as f16, in the order in which it lies. */
-hd_status hdi_product_codes_as_halves(const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_halves,
-                                      hd_error *error);
+hd_status hdi_product_codes_as_halves(const hdi_caps *caps, const hdi_tensor *from, hdi_lowering *lowering,
+                                      hdi_tensor *out_halves, hd_error *error);
 #endif

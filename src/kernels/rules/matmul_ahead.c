@@ -1,6 +1,7 @@
 /* matmul_ahead.c: the launches that make a matrix product's operands ready for it, each in a temporary of its own, and
  * the words that all kernels of the family are told. Pure. */
 #include "kernels/cpu/matmul_native.h"
+#include "kernels/books.h"
 #include "kernels/rules/matmul.h"
 #include "kernels/rows.h"
 
@@ -66,7 +67,7 @@ static hd_status pack_tiles(const product *p, uint32_t module, hdi_lowering *low
 
 /* Of a column's facts (strands.glsl). */
 static uint64_t column_facts(hd_dtype b) {
-    const bool halves = b == HD_Q6_K || b == HD_Q2_K || b == HD_Q3_K,
+    const bool halves = HDI_SCALED_BY_HALVES((uint32_t)b),
                min = b == HD_Q4_1 || b == HD_Q5_1 || b == HD_Q2_K || b == HD_Q4_K || b == HD_Q5_K;
     return halves ? min ? 6 : 5 : min ? 4 : 1;
 }
@@ -98,7 +99,10 @@ static hd_status write_codes(const product *p, uint32_t form, hdi_lowering *lowe
     const side *s = columns ? &p->b : &p->a;
     const uint64_t lines = columns ? p->n : p->batch * p->m, steps = hdi_product_steps(p, form),
                    bytes = hdi_product_codes_bytes(p, form);
+    hdi_tensor books;
     hd_status status = hdi_rows_temporary(lowering, HD_U8, HD_SHAPE((int64_t)bytes), out_codes, error);
+    if (!status)
+        status = hdi_books_operand(p->request->caps, s->tensor->dtype, s->tensor, lowering, &books, error);
     if (status) return status;
     hdi_launch *launch = hdi_lowering_add(lowering);
     if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
@@ -115,6 +119,7 @@ static hd_status write_codes(const product *p, uint32_t form, hdi_lowering *lowe
     hdi_launch_bind(launch, s->tensor, HDI_READ);
     hdi_launch_bind(launch, s->tensor, HDI_READ);
     hdi_launch_bind(launch, out_codes, HDI_WRITE);
+    hdi_launch_bind(launch, &books, HDI_READ);
     hdi_launch_grid(launch, hdi_divide_up(lines * steps, INVOCATIONS));
     launch->bytes = hdi_product_side_bytes(p, s, columns ? p->n : p->m) + bytes;
     launch->because = columns ? "columns of B as codes, once" : "rows of A in 8 bits, once";
@@ -145,11 +150,13 @@ hd_status hdi_product_floats_as_halves(const hdi_request *request, const hdi_ten
 }
 
 /* A quantised tensor without gaps as f16, in the order in which it lies. */
-hd_status hdi_product_codes_as_halves(const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_halves,
-                                      hd_error *error) {
+hd_status hdi_product_codes_as_halves(const hdi_caps *caps, const hdi_tensor *from, hdi_lowering *lowering,
+                                      hdi_tensor *out_halves, hd_error *error) {
     enum { WORKGROUP = 128, EACH = 8 };
     const uint64_t elements = hd_shape_elements(from->shape);
+    hdi_tensor books;
     hd_status status = hdi_rows_temporary(lowering, HD_F16, from->shape, out_halves, error);
+    if (!status) status = hdi_books_operand(caps, from->dtype, from, lowering, &books, error);
     if (status) return status;
     memcpy(out_halves->strides, from->strides, sizeof from->strides);
     hdi_launch *launch = hdi_lowering_add(lowering);
@@ -162,6 +169,7 @@ hd_status hdi_product_codes_as_halves(const hdi_tensor *from, hdi_lowering *lowe
     hdi_launch_bind(launch, from, HDI_READ);
     hdi_launch_bind(launch, from, HDI_READ);
     hdi_launch_bind(launch, out_halves, HDI_WRITE);
+    hdi_launch_bind(launch, &books, HDI_READ);
     hdi_launch_grid(launch, hdi_divide_up(elements, WORKGROUP * EACH));
     launch->flops = 2 * elements;
     launch->bytes = hd_tensor_bytes(from->dtype, from->shape) + 2 * elements;
