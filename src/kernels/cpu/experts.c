@@ -2,7 +2,8 @@
  * AT_ONCE of the pairs that chose it. */
 #include "kernels/cpu/rows.h"
 
-enum { AT_ONCE = 64, SUMS = 32 };
+enum { AT_ONCE = 64, VECTOR = 8, VECTORS = 4 };
+typedef float vector __attribute__((vector_size(4 * VECTOR)));
 
 /* A product's sum in matmul's order, or as vectors have it. */
 static float dot_exact(const float *a, const float *b, uint32_t n) {
@@ -16,12 +17,19 @@ static float dot_exact(const float *a, const float *b, uint32_t n) {
     return total;
 }
 static float dot_fast(const float *a, const float *b, uint32_t n) {
-    float sums[SUMS] = { 0 }, total = 0;
+    vector sums[VECTORS] = { 0 };
+    float total = 0;
     uint32_t i = 0;
-    for (; i + SUMS <= n; i += SUMS)
-        for (uint32_t l = 0; l < SUMS; l++) sums[l] = fused(a[i + l], b[i + l], sums[l]);
+    for (; i + VECTORS * VECTOR <= n; i += VECTORS * VECTOR)
+        for (uint32_t v = 0; v < VECTORS; v++) {
+            vector x, y;
+            memcpy(&x, a + i + v * VECTOR, sizeof x);
+            memcpy(&y, b + i + v * VECTOR, sizeof y);
+            sums[v] += x * y;
+        }
     for (; i < n; i++) total = fused(a[i], b[i], total);
-    for (uint32_t l = 0; l < SUMS; l++) total += sums[l];
+    sums[0] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    for (uint32_t l = 0; l < VECTOR; l++) total += sums[0][l];
     return total;
 }
 

@@ -206,10 +206,19 @@ static inline void hdcpu_block_tq1_0(const uint8_t *block, float *restrict out) 
 /* Codes of 4 bits, the lower halves of 16 bytes and then the upper ones, as the numbers they stand for. */
 static inline void hdcpu_block_numbers(const int8_t numbers[16], const uint8_t *codes, float scale,
                                        float *restrict out) {
+    int8_t found[32];
+#if defined(__AVX2__)
+    const __m128i table = _mm_loadu_si128((const void *)numbers), both = _mm_loadu_si128((const void *)codes);
+    const __m128i half = _mm_set1_epi8(15), high = _mm_and_si128(_mm_srli_epi16(both, 4), half);
+    _mm_storeu_si128((void *)found, _mm_shuffle_epi8(table, _mm_and_si128(both, half)));
+    _mm_storeu_si128((void *)(found + 16), _mm_shuffle_epi8(table, high));
+#else
     for (int i = 0; i < 16; i++) {
-        out[i] = scale * (float)numbers[codes[i] & 15];
-        out[i + 16] = scale * (float)numbers[codes[i] >> 4];
+        found[i] = numbers[codes[i] & 15];
+        found[i + 16] = numbers[codes[i] >> 4];
     }
+#endif
+    for (int i = 0; i < 32; i++) out[i] = scale * (float)found[i];
 }
 #define HDCPU_NUMBERS(...) { __VA_ARGS__ }
 static const int8_t hdcpu_numbers_iq4[16] = HDI_CODES_IQ4(HDCPU_NUMBERS),
