@@ -319,6 +319,9 @@ HD_API bool hd_context_strict(const hd_context *context);
 HD_API const char *hd_context_cache_dir(const hd_context *context);
 /** The allocator that the context uses, for layers that are built on heddle. */
 HD_API hd_allocator hd_context_allocator(const hd_context *context);
+/** Calls `run` once for each index below `count`, in any order, on the context's threads (HEDDLE_THREADS) and the caller's, and
+ *  returns when all are done: for layers that are built on heddle, where each call takes 0.1 ms or more. Any thread. */
+HD_API void hd_context_share(hd_context *context, void (*run)(void *user, uint64_t index), void *user, uint64_t count);
 /** How many objects of this context are alive: devices, buffers, programs, plans, kernels, tickets. */
 HD_API uint64_t hd_context_live_objects(const hd_context *context);
 /** Counters of the context and of its opened devices for a dashboard, in the text format of Prometheus: "name{device="cpu"} value"

@@ -144,7 +144,7 @@ HD_API bool hd_model_token_ends(const hd_model *model, int32_t token);
 /** One message of a conversation. */
 typedef struct hd_message {
     const char *role;    /* "system", "user" or "assistant" */
-    const char *content;
+    const char *content; /* an assistant's: the answer as it came; where that was several messages (hd_text_fn), the last one counts */
 } hd_message;
 /** A conversation as the text that the model was trained to continue. @param template_name NULL: the file's own template
  *  (UNSUPPORTED, with its place, where it uses what heddle does not know, and where it makes no text at all); else a built-in one:
@@ -327,7 +327,9 @@ typedef enum hd_stop {
     HD_STOP_CALLER   /* on_text or on_token said so */
 } hd_stop;
 
-/** Receives the answer piece by piece: whole characters of UTF-8, without an ending zero. Returning false ends it. */
+/** Receives the answer piece by piece: whole characters of UTF-8, without an ending zero. Returning false ends it. An answer of
+ *  gpt-oss may be several messages, and their marks are part of it: "<|channel|>analysis<|message|>...<|end|><|start|>assistant
+ *  <|channel|>final<|message|>...". Other control tokens are not shown. */
 typedef bool (*hd_text_fn)(void *user, const char *text, size_t bytes);
 
 /** Something that is added to a token's score. */

@@ -379,7 +379,8 @@ static bool text_of(const answer *from, hd_dtype type, hdi_text *out) {
 static hdi_caps steered(const hdi_caps *caps, hdi_variant variant, uint32_t units) {
     static const uint32_t kinds[] =
         { K(MATVEC) | K(MATVEC_SUBGROUP) | K(MATVEC_DOT) | K(MATMUL_TILED) | K(MATMUL_MATRIX) | K(MATMUL_TENSOR) |
-              K(MATMUL_AMX) | K(MATMUL_INT8) | K(MATMUL_CODES) | K(MATMUL_CODES_DOT),
+              K(MATMUL_AMX) | K(MATMUL_INT8) | K(MATMUL_CODES) | K(MATMUL_CODES_DOT) |
+              K(MATMUL_CODES_MATRIX),
                                       K(ATTENTION) | K(ATTENTION_SUBGROUP) | K(ATTENTION_MATRIX) };
     hdi_caps steered = *caps;
     for (size_t kind = 0; kind < HDI_COUNT(kinds); kind++)

@@ -31,6 +31,7 @@
     X(i8_arithmetic, "1: 8-bit integers in registers")                                                                 \
     X(integer_dot, "1: 4 x 8-bit dot products in hardware")                                                            \
     X(matrix_f16, "1: cooperative matrix f16 x f16 + f32, 16x16x16, subgroup scope")                                   \
+    X(matrix_s8, "1: cooperative matrix s8 x s8 + s32, 16x16x32, subgroup scope")                                      \
     X(matrix_workgroup,                                                                                                \
       "1: the same of a whole workgroup of 256 invocations, in steps of 64 at most, through tensor layouts")           \
     X(matrix_bf16, "1: tiles of bf16 x bf16 + f32 for CPU kernels (AMX)")                                              \

@@ -49,6 +49,26 @@ hd_allocator hd_context_allocator(const hd_context *context) {
     return HDI_FIND(context) ? context->allocator : hdi_default_allocator;
 }
 
+typedef struct shared_calls {
+    void (*run)(void *user, uint64_t index);
+    void *user;
+} shared_calls;
+
+static void run_calls(void *user, uint32_t worker, uint64_t first, uint64_t count) {
+    const shared_calls *calls = user;
+    (void)worker;
+    for (uint64_t i = first; i < first + count; i++) calls->run(calls->user, i);
+}
+
+void hd_context_share(hd_context *context, void (*run)(void *user, uint64_t index), void *user, uint64_t count) {
+    enum { LEAST_NS = 100000 }; /* of a call */
+    hdi_thread_pool *const threads = HDI_FIND(context) ? context->host.thread_pool : NULL;
+    shared_calls calls = { run, user };
+    if (!run) return;
+    hdi_thread_pool_call(threads, hdi_thread_pool_most(threads));
+    hdi_thread_pool_run(threads, run_calls, &calls, count, LEAST_NS * count);
+}
+
 void hd_context_take_error(hd_context *context, hd_error *out_error) {
     if (!out_error) return;
     memset(out_error, 0, sizeof *out_error);

@@ -249,10 +249,19 @@
 #define HDI_MM_PUSH_B_BATCH  14 /* B's */
 #define HDI_MM_PUSH_CHAIN    17 /* for each chain source 1..: first element and strides along batch (the flat b), M and N,
                                    4 words; then the chain's attributes */
-/* codes: rows of A in 8 bits for matmul_codes. Bindings: A, A again, C: for each run of each row of all batches the 32 codes,
- * and behind all of them for each two words: the scale, and the sums of its halves' codes in 16 bits each. Grid: one-dimensional,
- * an invocation a run. A is then binding 0 of matmul_codes, which is told the rows of all batches by HDI_MM_PARTS. */
-#define HDI_CODES_PUSH_ROWS  17
+/* codes: lines along K in 8 bits. Bindings: the lines twice, C: for each run of each line the 32 codes, and behind all of
+ * them its facts; the code books. Grid: one-dimensional, an invocation a run.
+ *   ROWS             rows of A of all batches for matmul_codes, which is told their number by HDI_MM_PARTS. Facts are two words:
+ *                    the scale, and the sums of its halves' codes in 16 bits each
+ *   ROWS_IN_STRANDS  rows of A for matmul_codes_matrix: in the strands' order, filled up with zeros to a multiple of
+ *                    HDI_MM_STEPS runs; facts as planes of floats (strands.glsl)
+ *   COLUMNS          columns of quantised B likewise */
+#define HDI_CODES_FORM 23
+#define HDI_CODES_ROWS            0
+#define HDI_CODES_ROWS_IN_STRANDS 1
+#define HDI_CODES_COLUMNS         2
+#define HDI_CODES_PUSH_LINES 17
+#define HDI_MM_STEPS 4u /* matmul_codes_matrix: runs that go through shared memory together */
 /* C is dense: [batch, M, N]. Grid: x tiles along N, y tiles along M, z the batch and inside of it the parts of K. */
 
 /* ---- halves: quantised weights as f16, ahead of a product. Bindings: the weights twice, the halves, the code books. Its constants are
@@ -395,6 +404,7 @@
 #define HDI_ATTENTION_CAPPED   1u
 #define HDI_ATTENTION_WINDOWED 2u
 #define HDI_ATTENTION_SINKS    4u
+#define HDI_ATTENTION_WIDE_K   8u /* attention: keys are f16, whole vectors of 16 bytes that begin at multiples of that */
 #define HDI_ATTENTION_TILE    32u
 #define HDI_ATTENTION_MOST_D  1024u
 /* attention_subgroup, in fast mode: the keys are cut into parts, a workgroup each; those behind the last visible key end

@@ -30,6 +30,8 @@
 #define CODES(id, m, n, pm, pn, w) \
     OPTION(id, MATMUL_CODES_DOT, .tile_m = (m), .tile_n = (n), .part_m = (pm), .part_n = (pn), .workgroup = (w)), \
     OPTION(id + 1, MATMUL_CODES, .tile_m = (m), .tile_n = (n), .part_m = (pm), .part_n = (pn), .workgroup = (w))
+#define CODES_MATRIX(id, m, n, pm, pn) \
+    OPTION(id, MATMUL_CODES_MATRIX, .tile_m = (m), .tile_n = (n), .part_m = (pm), .part_n = (pn))
 #define NATIVE_CODES(id, n) OPTION(id, MATMUL_CODES, .native = 1, .tile_m = HDCPU_CODES_ROWS, .tile_n = (n))
 #define PARTED(id, g, k) OPTION(id, ATTENTION_SUBGROUP, .groups = (g), .keys = (k))
 #define QUERIES(id, rows) OPTION(id, ATTENTION, .tile_m = (rows))
@@ -68,6 +70,8 @@ static const hdi_kernel_option table[] = {
     CODES(231, 128, 64, 8, 4, 256), CODES(233, 64, 64, 4, 4, 256), CODES(235, 32, 32, 2, 4, 128),
         CODES(237, 16, 16, 2, 2, 64),
     CODES(239, 8, 32, 2, 2, 64),
+    /* tile of a workgroup, of a subgroup */
+    CODES_MATRIX(251, 128, 64, 32, 32), CODES_MATRIX(252, 64, 64, 32, 32), CODES_MATRIX(253, 32, 64, 16, 32),
     NATIVE_CODES(241, 256), NATIVE_CODES(242, 128), NATIVE_CODES(243, 64), NATIVE_CODES(244, 32),
     OPTION(301, ATTENTION_MATRIX, .native = 0),
     /* workgroups for a unit of the device, keys that an invocation reads at once */
@@ -108,7 +112,9 @@ char *hdi_kernel_option_text(const hdi_kernel_option *o, char out[HDI_KERNEL_OPT
         [HDI_MODULE_MATVEC_DOT] = "dot", [HDI_MODULE_MATVEC_SUBGROUP] = "subgroup", [HDI_MODULE_MATVEC] = "vector",
         [HDI_MODULE_MATMUL_LIBRARY] = "library", [HDI_MODULE_MATMUL_MATRIX] = "matrix",
         [HDI_MODULE_MATMUL_TENSOR] = "tensor", [HDI_MODULE_MATMUL_CODES] = "codes",
-        [HDI_MODULE_MATMUL_CODES_DOT] = "codes_dot", [HDI_MODULE_MATMUL_AMX] = "amx", [HDI_MODULE_MATMUL_INT8] = "int8",
+        [HDI_MODULE_MATMUL_CODES_DOT] = "codes_dot",
+        [HDI_MODULE_MATMUL_CODES_MATRIX] = "codes_matrix", [HDI_MODULE_MATMUL_AMX] = "amx",
+        [HDI_MODULE_MATMUL_INT8] = "int8",
         [HDI_MODULE_MATMUL_TILED] = "tiled", [HDI_MODULE_ATTENTION_MATRIX] = "matrix",
         [HDI_MODULE_ATTENTION_SUBGROUP] = "parts", [HDI_MODULE_ATTENTION] = "rows" };
     snprintf(out, HDI_KERNEL_OPTION_TEXT, "%s", names[o->module] ? names[o->module] : "");

@@ -22,6 +22,15 @@ static hd_status no_memory(conversation *c) {
     return hdl_fail(&c->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %zu messages", c->count);
 }
 
+/* What an assistant said: where an answer is several messages, the last one, without the marks around it. */
+static hdl_span said(const hd_model *model, const char *content) {
+    static const char begin[] = "<|message|>", end[] = "<|end|>";
+    if (model->mark_count == 0) return hdl_text(content);
+    for (const char *at; (at = strstr(content, begin));) content = at + strlen(begin);
+    const char *to = strstr(content, end);
+    return (hdl_span){ (const uint8_t *)content, to ? (uint64_t)(to - content) : strlen(content) };
+}
+
 /* Takes the messages; with `guard`, those that people wrote are guarded. */
 static hd_status take(conversation *c, const hd_message *messages, bool guard) {
     const hd_model *model = c->model;
@@ -32,7 +41,9 @@ static hd_status take(conversation *c, const hd_message *messages, bool guard) {
         hdl_chat_message *m = &c->messages[i];
         *m = (hdl_chat_message){ hdl_text(messages[i].role ? messages[i].role : ""),
                                  hdl_text(messages[i].content ? messages[i].content : "") };
-        if (!guard || hdl_same(m->role, hdl_text("assistant"))) continue;
+        const bool own = hdl_same(m->role, hdl_text("assistant"));
+        if (own && messages[i].content) m->content = said(model, messages[i].content);
+        if (!guard || own) continue;
         const hd_status status = hdl_guard_text(model->tokenizer, &model->allocator, m->content, &c->guarded[i],
                                                 &m->content.count, &c->error);
         if (status) return status;

@@ -132,10 +132,11 @@ hd_status hdl_figures_read(hd_model *model, hd_error *error) {
     hdl_key_need(k, epsilon);
     f->epsilon = hdl_key_f32(k, epsilon, 0, 1, 0);
     f->embedding_scale = f->residual_scale = f->logit_scale = 1;
+    f->yarn_truncates = true;
     read_activation(k);
     read_vocabulary(k);
-    if (!model->arch->still) hdl_rope_read(k);
     if (model->arch->read) model->arch->read(k);
+    if (!model->arch->still) hdl_rope_read(k);
     if (!k->status && !f->causal && f->window)
         k->status = hdl_fail(error, HD_STATUS_UNSUPPORTED,
                              "%s.attention.sliding_window is %u beside attention to later tokens, which cannot be run; "

@@ -205,9 +205,7 @@ static void show(answer *a, hdl_span text) {
 static hd_status tell(answer *a, int32_t token) {
     const hdl_tokenizer *tokenizer = a->session->model->tokenizer;
     hdl_span shown;
-    if (!tokenizer) return HD_OK;
-    const hdl_token_type type = hdl_token_type_of(tokenizer, token);
-    if (type == HDL_TOKEN_CONTROL || type == HDL_TOKEN_UNKNOWN) return HD_OK;
+    if (!tokenizer || !hdl_model_shows(a->session->model, token)) return HD_OK;
     const hd_status status = hdl_stream_push(a->stream, hdl_token_text(tokenizer, token), &shown, &a->error);
     if (status) return keep(a, status);
     show(a, shown);

@@ -70,7 +70,6 @@ static const struct only { const char *name; double value; const char *what; } o
     { "rope.scaling.yarn_beta_fast", 32, "another bound of yarn" },
     { "rope.scaling.yarn_beta_slow", 1, "another bound of yarn" },
     { "rope.scaling.yarn_log_multiplier", 0, "another magnitude of yarn" },
-    { "rope.scaling.yarn_truncate", 1, "bounds of yarn between two pairs" },
     { "tokenizer.ggml.suppress_tokens", -1, "a list of tokens that are never answered" },
 };
 enum { ONLY = sizeof only / sizeof *only };

@@ -1,5 +1,5 @@
 /* model.c: opening and closing models, their facts, and their text. */
-#include "llm/model.h"
+#include "llm/arch/arch.h"
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -30,8 +30,9 @@ static hd_status check_weights(hd_model *model, hd_error *error) {
         if (!hdl_gguf_check_rows(w->tensor.type, length, data.bytes, data.count, &rows)) continue;
         if (rows.bad_rows)
             status = name_rows(model, w, "holds NaN or infinity", rows.first_bad, rows.bad_rows, rows.rows, error);
-        const bool is_table = w == hdl_weight_of(model, 0, "token_embd.weight"); /* unused tokens have no embedding */
-        if (!status && rows.zero_rows && w->shape.rank == 2 && !is_table)
+        /* Unused tokens have no embedding, and an expert needs no bias. */
+        const bool may_be_zero = w == hdl_weight_of(model, 0, "token_embd.weight") || w->row->columns == HDL_LEN_NONE;
+        if (!status && rows.zero_rows && w->shape.rank == 2 && !may_be_zero)
             status = name_rows(model, w, "is all zero", rows.first_zero, rows.zero_rows, rows.rows, error);
         if (status) return status;
     }
@@ -235,10 +236,18 @@ const char *hd_model_token_text(const hd_model *model, int32_t token, size_t *ou
     return text.count ? (const char *)text.bytes : "";
 }
 
-bool hdl_model_ends(const hd_model *model, int32_t token) {
-    for (uint32_t i = 0; i < model->end_count; i++)
-        if (model->ends[i] == token) return true;
+static bool is_among(const int32_t *tokens, uint32_t count, int32_t token) {
+    for (uint32_t i = 0; i < count; i++)
+        if (tokens[i] == token) return true;
     return false;
+}
+
+bool hdl_model_ends(const hd_model *model, int32_t token) { return is_among(model->ends, model->end_count, token); }
+
+bool hdl_model_shows(const hd_model *model, int32_t token) {
+    const hdl_token_type type = hdl_token_type_of(model->tokenizer, token);
+    return (type != HDL_TOKEN_CONTROL && type != HDL_TOKEN_UNKNOWN) ||
+           is_among(model->marks, model->mark_count, token);
 }
 
 bool hd_model_token_ends(const hd_model *model, int32_t token) {

@@ -23,15 +23,18 @@ typedef struct hdl_figures {
     uint32_t pooling;            /* of rows to a vector, as the file's number says */
     bool     causal;             /* a token sees none behind it */
     bool     parallel;           /* feed-forward beside attention, not behind it */
+    bool     norm_between;       /* post_attention_norm is not behind attention, but before the feed-forward */
     float    epsilon;
     float    attention_scale;    /* of the scores; 0: 1 / sqrt(head_size) */
     float    attention_cap, logit_cap; /* x becomes cap * tanh(x / cap); 0: x */
     float    embedding_scale, residual_scale, logit_scale; /* 1: none */
-    hd_value (*activation)(hd_program *p, hd_value x);
+    hd_value (*activation)(hd_program *p, hd_value x); /* NULL: the next one */
+    hd_value (*gate)(hd_program *p, hd_value gate, hd_value up); /* in place of activation(gate) * up */
     float    rope_theta, rope_scale, rope_magnitude; /* as in hd_rope_desc */
     float    rope_local_theta;   /* of layers with a window, which have no other figures then; 0: as all */
     uint32_t rope_dims;
     uint32_t rope_context;       /* tokens that its angles were trained on */
+    bool     yarn_truncates;     /* the bounds between which yarn mixes are whole pairs */
     float   *rope_factors;       /* rope_dims / 2 divisors; NULL: all 1 */
     float   *rope_far_factors;   /* those of contexts above rope_context; NULL: the same */
 } hdl_figures;
@@ -73,6 +76,8 @@ struct hd_model {
     hdl_span       chat_template; /* of no bytes where there is none */
     int32_t        ends[16];      /* tokens that end an answer */
     uint32_t       end_count;
+    int32_t        marks[5];      /* control tokens that are shown: where messages of one answer begin and end */
+    uint32_t       mark_count;
     _Atomic(hdl_trie *) trie;     /* of the tokens, since the first grammar; NULL before */
 };
 
@@ -118,8 +123,9 @@ hd_status hdl_grammar_mask(hd_grammar *grammar, bool goes_on, const uint32_t **o
 /* ---- model.c ---- */
 /* Keeps a failure of the model's room on its context; returns `status`. */
 hd_status hdl_model_fail(const hd_model *model, hd_status status, const char *format, ...) HDL_PRINTF(3, 4);
-/* Whether the token ends an answer. */
+/* Whether the token ends an answer; whether it is for a reader. */
 bool hdl_model_ends(const hd_model *model, int32_t token);
+bool hdl_model_shows(const hd_model *model, int32_t token);
 /* HD_OK, or UNSUPPORTED kept on the context: the file has no vocabulary. */
 hd_status hdl_need_tokenizer(const hd_model *model);
 /* The pooling that the file names. */

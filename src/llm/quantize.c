@@ -1,6 +1,6 @@
-/* quantize.c: a model file with its weights in another type. Weights go through in pieces, so that memory is bounded
- * whatever the model; the new file appears under its name only when it is whole. Keys and the order of tensors are
- * llama.cpp's. */
+/* quantize.c: a model file with its weights in another type. Weights go through in pieces, side by side on all threads,
+ * so that memory is bounded whatever the model; the new file appears under its name only when it is whole. Keys and the
+ * order of tensors are llama.cpp's. */
 #include "llm/files.h"
 #include "llm/gguf_write.h"
 #include "llm/mix.h"
@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PIECE = 1 << 16 }; /* elements; whole blocks of every type */
+/* Elements of a piece, which one thread converts: whole blocks of every type. Pieces that are read together. */
+enum { PIECE = 1 << 14, PIECES = 64, VALUE_BYTES = PIECE * sizeof(float), BYTES = PIECES * VALUE_BYTES };
 
 typedef struct target {
     hdl_gguf_tensor tensor; /* as it is */
@@ -18,17 +19,16 @@ typedef struct target {
 } target;
 
 typedef struct work {
+    hd_context      *context;
     const hd_quantize_desc *desc;
     hd_allocator     allocator;
     hdl_gguf        *gguf;
     hdl_gguf_writer *writer;
     target          *targets;
     uint32_t         count;
-    float           *values, *back;   /* a piece, and what its new elements stand for */
+    float           *values, *back;   /* of the pieces: numbers, and what their new elements stand for */
     uint8_t         *from, *to;
 } work;
-
-enum { VALUE_BYTES = PIECE * sizeof(float) };
 
 static hd_status no_memory(hd_error *error) {
     return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to quantise a model");
@@ -118,23 +118,51 @@ static void report(const work *w, const target *t, double error, double size) {
     if (w->desc->report) w->desc->report(w->desc->report_user, &told);
 }
 
-/* One piece of a tensor in its new type, into w->to. */
-static hd_status convert(work *w, const target *t, uint64_t count, double *inout_error, double *inout_size,
-                         hd_error *error) {
-    const hd_dtype from = hdl_gguf_dtype(t->tensor.type), to = hdl_gguf_dtype(t->type);
-    char name[HDL_QUOTE];
-    hd_status status = hd_dequantize(from, w->from, count, w->values);
-    if (!status) status = hd_quantize(to, w->values, count, w->to);
-    if (!status) status = hd_dequantize(to, w->to, count, w->back);
+/* Some elements of a tensor that become another type, piece by piece. */
+typedef struct conversion {
+    const work *w;
+    hd_dtype    from, to;
+    uint64_t    elements;
+    struct { hd_status status; bool finite; double error, size; } pieces[PIECES]; /* squares of what they are off */
+} conversion;
+
+static void convert_piece(void *user, uint64_t piece) {
+    conversion *c = user;
+    const uint64_t first = piece * PIECE, count = c->elements - first < PIECE ? c->elements - first : PIECE;
+    const uint8_t *from = c->w->from + hd_dtype_bytes(c->from, first);
+    uint8_t *to = c->w->to + hd_dtype_bytes(c->to, first);
+    float *values = c->w->values + first, *back = c->w->back + first;
+    double error = 0, size = 0;
+    hd_status status = hd_dequantize(c->from, from, count, values);
+    if (!status) status = hd_quantize(c->to, values, count, to);
+    if (!status) status = hd_dequantize(c->to, to, count, back);
     for (uint64_t i = 0; i < count && !status; i++) {
-        const double value = (double)w->values[i], off = (double)w->back[i] - value;
-        if (!isfinite(off))
+        const double value = (double)values[i], off = (double)back[i] - value;
+        error += off * off;
+        size += value * value;
+    }
+    c->pieces[piece].status = status;
+    c->pieces[piece].finite = isfinite(error);
+    c->pieces[piece].error = error;
+    c->pieces[piece].size = size;
+}
+
+/* What lies in w->from in the tensor's new type, into w->to. */
+static hd_status convert(conversion *c, const target *t, double *inout_error, double *inout_size, hd_error *error) {
+    char name[HDL_QUOTE];
+    const uint64_t pieces = (c->elements + PIECE - 1) / PIECE;
+    hd_context_share(c->w->context, convert_piece, c, pieces);
+    for (uint64_t i = 0; i < pieces; i++) {
+        if (c->pieces[i].status)
+            return hdl_fail(error, c->pieces[i].status, "tensor %s cannot be quantised",
+                            hdl_quote(t->tensor.name, name));
+        if (!c->pieces[i].finite)
             return hdl_fail(error, HD_STATUS_PARSE, "tensor %s holds NaN, infinity or numbers too large for %s",
                             hdl_quote(t->tensor.name, name), hdl_gguf_type_info(t->type).name);
-        *inout_error += off * off;
-        *inout_size += value * value;
+        *inout_error += c->pieces[i].error;
+        *inout_size += c->pieces[i].size;
     }
-    return status ? hdl_fail(error, status, "tensor %s cannot be quantised", hdl_quote(t->tensor.name, name)) : HD_OK;
+    return HD_OK;
 }
 
 static hd_status fill(void *user, uint32_t number, hdl_gguf_sink sink, void *to, hd_error *error) {
@@ -142,15 +170,16 @@ static hd_status fill(void *user, uint32_t number, hdl_gguf_sink sink, void *to,
     const target *t = &w->targets[number];
     const bool changes = t->type != t->tensor.type;
     const hdl_gguf_type_facts was = hdl_gguf_type_info(t->tensor.type), is = hdl_gguf_type_info(t->type);
-    const uint64_t step = changes ? (uint64_t)PIECE / was.block_elements * was.block_bytes : VALUE_BYTES;
+    const uint64_t step = changes ? (uint64_t)PIECES * PIECE / was.block_elements * was.block_bytes : BYTES;
+    conversion c = { .w = w, .from = hdl_gguf_dtype(t->tensor.type), .to = hdl_gguf_dtype(t->type) };
     double error_sum = 0, size_sum = 0;
     for (uint64_t at = 0; at < t->tensor.bytes; at += step) {
         const uint64_t bytes = t->tensor.bytes - at < step ? t->tensor.bytes - at : step;
         hd_status status = hdl_gguf_read(w->gguf, &t->tensor, at, bytes, w->from, error);
-        const uint64_t elements = bytes / was.block_bytes * was.block_elements;
-        if (!status && changes) status = convert(w, t, elements, &error_sum, &size_sum, error);
+        c.elements = bytes / was.block_bytes * was.block_elements;
+        if (!status && changes) status = convert(&c, t, &error_sum, &size_sum, error);
         if (status) return status;
-        if (!sink(to, changes ? w->to : w->from, changes ? elements / is.block_elements * is.block_bytes : bytes))
+        if (!sink(to, changes ? w->to : w->from, changes ? c.elements / is.block_elements * is.block_bytes : bytes))
             return HD_OK;
     }
     hdl_gguf_rest(w->gguf, &t->tensor);
@@ -169,10 +198,10 @@ static hd_status run(work *w, const char *out_path, hd_error *error) {
     if (!row)
         return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "no type is called %.40s; there are %s", w->desc->type,
                         hdl_mix_names());
-    w->values = hdl_alloc(&w->allocator, VALUE_BYTES);
-    w->back = hdl_alloc(&w->allocator, VALUE_BYTES);
-    w->from = hdl_alloc(&w->allocator, VALUE_BYTES);
-    w->to = hdl_alloc(&w->allocator, VALUE_BYTES);
+    w->values = hdl_alloc(&w->allocator, BYTES);
+    w->back = hdl_alloc(&w->allocator, BYTES);
+    w->from = hdl_alloc(&w->allocator, BYTES);
+    w->to = hdl_alloc(&w->allocator, BYTES);
     w->writer = hdl_gguf_writer_create(&w->allocator, 0);
     if (!w->values || !w->back || !w->from || !w->to || !w->writer) return no_memory(error);
     const hd_status status = plan(w, row, error);
@@ -186,15 +215,15 @@ hd_status hd_model_quantize(hd_context *context, const char *path, const char *o
     if (!context || !path || !out_path || !desc || !desc->type || (desc->keep_count && !desc->keep))
         return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
-    work w = { .desc = desc, .allocator = hd_context_allocator(context) };
+    work w = { .context = context, .desc = desc, .allocator = hd_context_allocator(context) };
     hd_status status = hdl_gguf_open(path, &(hdl_gguf_desc){ .allocator = &w.allocator }, &w.gguf, &error);
     if (!status) status = run(&w, out_path, &error);
     hdl_gguf_writer_destroy(w.writer);
     hdl_free(&w.allocator, w.targets, w.count * sizeof *w.targets);
-    hdl_free(&w.allocator, w.values, VALUE_BYTES);
-    hdl_free(&w.allocator, w.back, VALUE_BYTES);
-    hdl_free(&w.allocator, w.from, VALUE_BYTES);
-    hdl_free(&w.allocator, w.to, VALUE_BYTES);
+    hdl_free(&w.allocator, w.values, BYTES);
+    hdl_free(&w.allocator, w.back, BYTES);
+    hdl_free(&w.allocator, w.from, BYTES);
+    hdl_free(&w.allocator, w.to, BYTES);
     hdl_gguf_close(w.gguf);
     return status ? hd_context_put_error(context, &error) : HD_OK;
 }

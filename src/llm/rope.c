@@ -5,11 +5,15 @@
 
 /* YaRN (arXiv 2309.00071, section 3.2 and equation 15): pairs that turn more than beta_fast = 32 times within the
  * context the model was trained on keep their frequency, those below beta_slow = 1 turn `factor` times slower, and
- * those between are mixed. Each divisor is multiplied by that. */
+ * those between are mixed. Each divisor is multiplied by that. The bounds are whole pairs in most models. */
 static void apply_yarn(const hdl_figures *f, double factor, float *divisors) {
     const double turns_per_log = f->rope_dims / (2 * log((double)f->rope_theta));
-    double low = floor(turns_per_log * log(f->rope_context / (32 * 6.283185307179586)));
-    double high = ceil(turns_per_log * log(f->rope_context / 6.283185307179586));
+    double low = turns_per_log * log(f->rope_context / (32 * 6.283185307179586));
+    double high = turns_per_log * log(f->rope_context / 6.283185307179586);
+    if (f->yarn_truncates) {
+        low = floor(low);
+        high = ceil(high);
+    }
     low = low < 0 ? 0 : low;
     high = high > f->rope_dims - 1.0 ? f->rope_dims - 1.0 : high;
     const double width = high - low < 0.001 ? 0.001 : high - low;
@@ -87,6 +91,7 @@ void hdl_rope_read(hdl_keys *k) {
     const hdl_span type = hdl_key_text(k, "rope.scaling.type", "linear");
     f->rope_context = hdl_key_u32(k, "rope.scaling.original_context_length", 1, 1u << 30, f->context);
     f->rope_magnitude = hdl_key_f32(k, "rope.scaling.attn_factor", 1e-3f, 1e3f, 1);
+    f->yarn_truncates = hdl_key_bool(k, "rope.scaling.yarn_truncate", f->yarn_truncates);
     if (k->status) return;
     if (factor <= 0) factor = 1; /* files that mean "none" say 0 */
     const bool is_yarn = hdl_same(type, hdl_text("yarn")), is_none = hdl_same(type, hdl_text("none")),

@@ -156,23 +156,38 @@ static void add_end(hd_model *model, int64_t id) {
     model->ends[model->end_count++] = (int32_t)id;
 }
 
+/* A control token by its text; HDL_NO_TOKEN: there is none. */
+static int32_t control(const hd_model *model, const char *text) {
+    const int32_t id = hdl_token_find(model->tokenizer, text, strlen(text));
+    return id >= 0 && hdl_token_type_of(model->tokenizer, id) == HDL_TOKEN_CONTROL ? id : HDL_NO_TOKEN;
+}
+
 /* The ends that the file names, and those that chat models use whatever the file says. */
 static hd_status find_ends(hd_model *model, hd_error *error) {
     static const char *const keys[] = { "tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
                                         "tokenizer.ggml.eom_token_id" };
-    static const char *const texts[] = { "<|eot_id|>",    "<|im_end|>", "<|end|>",        "<end_of_turn>",
-                                         "<|endoftext|>", "<|eom_id|>", "<|end_of_text|>" };
+    static const char *const texts[] = { "<|eot_id|>",    "<|im_end|>", "<|end|>",         "<end_of_turn>", "<|call|>",
+                                         "<|endoftext|>", "<|eom_id|>", "<|end_of_text|>", "<|return|>" };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         int64_t id;
         const hd_status status = read_id(model, keys[i], HDL_NO_TOKEN, &id, error);
         if (status) return status;
         add_end(model, id);
     }
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        const int32_t id = hdl_token_find(model->tokenizer, texts[i], strlen(texts[i]));
-        if (id >= 0 && hdl_token_type_of(model->tokenizer, id) == HDL_TOKEN_CONTROL) add_end(model, id);
-    }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) add_end(model, control(model, texts[i]));
     return HD_OK;
+}
+
+/* An answer of gpt-oss is several messages: <|return|> and <|call|> end it, and <|end|> a message of it. */
+static void find_marks(hd_model *model) {
+    static const char *const texts[] = { "<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>" };
+    if (control(model, "<|return|>") == HDL_NO_TOKEN || control(model, "<|call|>") == HDL_NO_TOKEN) return;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const int32_t id = control(model, texts[i]);
+        if (id != HDL_NO_TOKEN) model->marks[model->mark_count++] = id;
+        for (uint32_t k = 0; k < model->end_count; k++)
+            if (model->ends[k] == id) model->ends[k--] = model->ends[--model->end_count];
+    }
 }
 
 /* The kind that a file calls so; HDL_VOCAB_NONE: nobody knows it. */
@@ -208,5 +223,7 @@ hd_status hdl_vocabulary_read(hd_model *model, hd_error *error) {
     status = read_lists(model, kind, &l, error);
     if (!status) status = hdl_tokenizer_create(&model->allocator, &l.desc, &model->tokenizer, error);
     free_lists(&l);
-    return status ? status : find_ends(model, error);
+    if (!status) status = find_ends(model, error);
+    if (!status) find_marks(model);
+    return status;
 }

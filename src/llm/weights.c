@@ -12,6 +12,7 @@ static int64_t length_of(const hdl_figures *f, hdl_length length) {
     case HDL_LEN_KEYS: return keys;
     case HDL_LEN_QKV: return queries + 2 * keys;
     case HDL_LEN_HEAD: return f->head_size;
+    case HDL_LEN_HEADS: return f->heads;
     case HDL_LEN_FORWARD: return f->feed_forward;
     case HDL_LEN_GATE_UP: return 2 * (int64_t)f->feed_forward;
     case HDL_LEN_CONTEXT: return f->context;
@@ -91,7 +92,8 @@ static hd_status find_weight(search *s, uint32_t layer, hdl_weight *w) {
     if (!take(s, name, &w->tensor) && row->optional) return check_alike(s, layer, w, name);
     const int64_t rows = length_of(f, row->rows);
     const int64_t columns = length_of(f, row->columns);
-    w->shape = row->each ? HD_SHAPE(f->experts, rows, columns) : matrix ? HD_SHAPE(rows, columns) : HD_SHAPE(rows);
+    w->shape = matrix ? HD_SHAPE(rows, columns) : HD_SHAPE(rows);
+    if (row->each) w->shape = matrix ? HD_SHAPE(f->experts, rows, columns) : HD_SHAPE(f->experts, rows);
     hd_status status = hdl_gguf_need_tensor(s->model->gguf, name, w->shape, &w->tensor, s->error);
     if (status) return status;
     const bool is_i2s = w->tensor.type == HDL_GGUF_TYPE_I2_S;

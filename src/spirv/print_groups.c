@@ -160,9 +160,21 @@ bool hdi_spirv_put_group(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
 
 /* ---- cooperative matrices ---- */
 
-static bool refuse_matrices(hdi_spirv_printer *p, uint32_t inst) {
-    bool lacks = !p->spelling->parts[HDI_SPIRV_PART_MATRIX] || !(p->target->offers & HDI_SPIRV_OFFERS_MATRIX_UNITS);
+static bool refuse_matrices(hdi_spirv_printer *p, uint32_t inst, bool whole) {
+    const uint32_t offer = whole ? HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS : HDI_SPIRV_OFFERS_MATRIX_UNITS;
+    bool lacks = !p->spelling->parts[HDI_SPIRV_PART_MATRIX] || !(p->target->offers & offer);
     return lacks && !hdi_spirv_unsupported(p->m, inst, "%s has no cooperative matrices here", p->spelling->name);
+}
+
+static const hdi_spirv_type *element_of(const hdi_spirv_module *m, const hdi_spirv_type *matrix) {
+    return hdi_spirv_type_at(m, matrix->element);
+}
+
+/* Does the module multiply whole numbers? Then all of its matrices are of the prelude for those. */
+static bool has_whole(const hdi_spirv_module *m) {
+    for (uint32_t i = 1; i < m->type_count; i++)
+        if (m->types[i].kind == 'c' && element_of(m, &m->types[i])->kind == 'i') return true;
+    return false;
 }
 
 /* Rows, columns and use of a matrix type. */
@@ -176,20 +188,24 @@ static void sizes(const hdi_spirv_printer *p, uint32_t type_def, uint64_t out[3]
 void hdi_spirv_put_matrix_type(hdi_spirv_printer *p, uint32_t type_def) {
     uint64_t size[3];
     sizes(p, type_def, size);
-    const hdi_spirv_type *type = hdi_spirv_type_at(p->m, hdi_spirv_type_at(p->m, type_def)->element);
+    const hdi_spirv_type *type = element_of(p->m, hdi_spirv_type_at(p->m, type_def));
     hdi_spirv_put(p, "typedef matrix_%c<", "abc"[size[2]]);
     hdi_spirv_put_scalar_name(p, type, false);
     hdi_spirv_put(p, "> t%u;\n", type_def);
 }
 
 /* A x B + C of the sizes and types that matrix units have wherever there are some: 16 x 16 x 16, halves, sums of
- * f32. */
+ * f32; or 16 x 16 x 32, whole numbers of 8 bits, sums of 32. */
 static bool is_taken(hdi_spirv_printer *p, uint32_t inst, uint32_t type_def) {
     uint64_t size[3];
     sizes(p, type_def, size);
-    const hdi_spirv_type *type = hdi_spirv_type_at(p->m, hdi_spirv_type_at(p->m, type_def)->element);
-    bool fits = size[0] == 16 && size[1] == 16 && type->kind == 'f' && type->width == (size[2] == 2 ? 32 : 16);
-    return fits || hdi_spirv_unsupported(p->m, inst, "a cooperative matrix other than 16 x 16 halves, or f32 for sums");
+    const bool whole = has_whole(p->m), sum = size[2] == 2;
+    const hdi_spirv_type *type = element_of(p->m, hdi_spirv_type_at(p->m, type_def));
+    const uint64_t depth = whole ? 32 : 16, rows = size[2] == 1 ? depth : 16, columns = size[2] == 0 ? depth : 16;
+    bool fits = size[0] == rows && size[1] == columns && type->width == (sum ? 32 : whole ? 8 : 16) &&
+                (type->kind == 'f' || whole) && (sum || (type->kind == 'i') == whole);
+    return fits || hdi_spirv_unsupported(p->m, inst, "a cooperative matrix other than 16 x 16 halves beside sums of "
+                                         "f32, or 16 x 32 and 32 x 16 numbers of 8 bits beside sums of 32");
 }
 
 static bool put_matrix_access(hdi_spirv_printer *p, uint32_t inst, const uint32_t *words, bool store) {
@@ -209,7 +225,10 @@ static bool put_matrix_access(hdi_spirv_printer *p, uint32_t inst, const uint32_
     if (store) hdi_spirv_line(p);
     hdi_spirv_put(p, store ? "matrix_store(" : sums ? "matrix_load_sums<%t>(" : "matrix_load<%t>(",
                   m->defs[matrix].type);
-    if (!hdi_spirv_put_pointer(p, pointer, "", type->width == 16 ? "f16" : "f32")) return false;
+    const char *const name = element_of(m, type)->kind == 'f' ? type->width == 16 ? "f16" : "f32"
+                             : type->width == 8               ? "u8"
+                                                              : "u32";
+    if (!hdi_spirv_put_pointer(p, pointer, "", name)) return false;
     if (store) hdi_spirv_put(p, ", %v", matrix);
     hdi_spirv_put(p, ", %v * %uu / %uu, %s)", hdi_spirv_find(m, words[at + 1]), behind_bytes, type->width / 8,
                   layout ? "true" : "false");
@@ -217,7 +236,7 @@ static bool put_matrix_access(hdi_spirv_printer *p, uint32_t inst, const uint32_
     return true;
 }
 
-/* Sums of f32 lie alike in all matrices of their kind, so their elements meet where they lie. */
+/* Sums lie alike in all matrices of their kind, so their elements meet where they lie. */
 static bool put_matrix_of_two(hdi_spirv_printer *p, uint32_t inst, const uint32_t *words, const char *name) {
     uint64_t size[3];
     const uint32_t type_def = hdi_spirv_find(p->m, words[1]);
@@ -230,13 +249,17 @@ static bool put_matrix_of_two(hdi_spirv_printer *p, uint32_t inst, const uint32_
 bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
     const hdi_spirv_module *m = p->m;
     const uint32_t *words = hdi_spirv_words(m, inst);
-    if (refuse_matrices(p, inst)) return false;
-    hdi_spirv_use_part(p, HDI_SPIRV_PART_MATRIX);
+    enum { SIGNED = 15 }; /* of all four matrices */
+    const bool whole = has_whole(m);
+    if (refuse_matrices(p, inst, whole)) return false;
+    hdi_spirv_use_part(p, whole ? HDI_SPIRV_PART_WHOLE_MATRIX : HDI_SPIRV_PART_MATRIX);
     hdi_spirv_use_part(p, HDI_SPIRV_PART_HALF);
     switch (opcode) {
     case HDI_SPIRV_COOPERATIVE_MATRIX_LOAD: return put_matrix_access(p, inst, words, false);
     case HDI_SPIRV_COOPERATIVE_MATRIX_STORE: return put_matrix_access(p, inst, words, true);
     case HDI_SPIRV_COOPERATIVE_MATRIX_MUL_ADD:
+        if (whole && ((words[0] >> 16) < 7 || words[6] != SIGNED))
+            return hdi_spirv_unsupported(p->m, inst, "matrices of unsigned numbers, or a product that saturates");
         hdi_spirv_put(p, "matrix_multiply(%v, %v, %v)", def_at(p, words, 3), def_at(p, words, 4), def_at(p, words, 5));
         return true;
     case HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH:
@@ -244,6 +267,11 @@ bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) 
     case SpvOpConstantComposite: case SpvOpSpecConstantComposite: case SpvOpCompositeConstruct:
         hdi_spirv_put(p, "matrix_fill<%t>(%v)", hdi_spirv_find(m, words[1]), def_at(p, words, 3));
         return is_taken(p, inst, hdi_spirv_find(m, words[1]));
+    case SpvOpConvertSToF:
+        if (!is_taken(p, inst, hdi_spirv_find(m, words[1])) || !is_taken(p, inst, m->defs[def_at(p, words, 3)].type))
+            return false;
+        hdi_spirv_put(p, "matrix_floats(%v)", def_at(p, words, 3));
+        return true;
     case SpvOpFAdd: return put_matrix_of_two(p, inst, words, "add");
     case SpvOpFSub: return put_matrix_of_two(p, inst, words, "sub");
     case SpvOpFMul: return put_matrix_of_two(p, inst, words, "mul");

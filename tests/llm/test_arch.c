@@ -180,11 +180,16 @@ typedef struct change {
 
 #define F32(key, value) { .kind = EDIT_F32, .name = (key), .number = (value) }
 #define U32(key, value) { .kind = EDIT_U32, .name = (key), .number = (value) }
+#define BOOL(key, value) { .kind = EDIT_BOOL, .name = (key), .number = (value) }
 #define TEXT(key, value) { .kind = EDIT_TEXT, .name = (key), .text = (value) }
 /* n numbers that go up and down: 1, 2, ... 7 times `value` */
 #define VECTOR(tensor, value, n)                                                                                       \
     { .kind = EDIT_TENSOR, .name = (tensor), .type = HDL_GGUF_TYPE_F32, .number = (value), .uneven = true,             \
       .shape = { 1, { n } } }
+/* the same for each of `experts` */
+#define BIASES(tensor, experts, n)                                                                                     \
+    { .kind = EDIT_TENSOR, .name = (tensor), .type = HDL_GGUF_TYPE_F32, .number = 1, .uneven = true,                   \
+      .shape = { 2, { experts, n } } }
 #define YARN(arch, factor)                                                                                             \
     TEXT(arch ".rope.scaling.type", "yarn"), F32(arch ".rope.scaling.factor", factor),                                 \
     U32(arch ".rope.scaling.original_context_length", 16)
@@ -232,6 +237,11 @@ static const change changes[] = {
       F32("phi3.rope.scaling.attn_factor", 1.19), TEXT("phi3.rope.scaling.type", "longrope") } },
     { "phi3_partial", "phi3", false, { U32("phi3.rope.dimension_count", 12), FACTORS(6) } },
     { "phi3_window", "phi3", true, { U32("phi3.attention.sliding_window", ROOM) } },
+    { "gpt_oss", "gpt_oss_f32", true, { { 0 } } },
+    { "gpt_oss_sinks", "gpt_oss_f32", false, { VECTOR("blk.0.attn_sinks.weight", 2, 4), VECTOR("blk.1.attn_sinks.weight", 2, 4) } },
+    { "gpt_oss_window", "gpt_oss_f32", false, { U32("gpt-oss.attention.sliding_window", 3) } },
+    { "gpt_oss_expert_biases", "gpt_oss_f32", false, { BIASES("blk.0.ffn_up_exps.bias", 8, 32) } },
+    { "gpt_oss_truncated", "gpt_oss_between_f32", true, { BOOL("gpt-oss.rope.scaling.yarn_truncate", 1) } },
 };
 enum { CHANGES = sizeof changes / sizeof *changes };
 
@@ -364,30 +374,71 @@ static bool count_text(void *user, const char *text, size_t bytes) {
     return true;
 }
 
-/* A token that is no text for a reader is answered and not shown: here a bias makes it the likeliest one for ever. */
+/* How many bytes are shown of an answer that is four times the same token: a bias makes it the likeliest one for ever. */
+static size_t shown_of(const char *base, int64_t vocabulary, int32_t token) {
+    const edit bias = { .kind = EDIT_TENSOR, .name = "output.bias", .type = HDL_GGUF_TYPE_F32, .shape = { 1, { vocabulary } } };
+    const edit likeliest = { .kind = EDIT_SET_F32, .name = "output.bias", .count = (uint64_t)token, .number = 1e6 };
+    fixture f = fixture_changed(fixture_edited(base, &bias, 1), &likeliest, 1);
+    hd_model *model;
+    hd_session *session;
+    hd_generated made;
+    int32_t answer[4];
+    size_t shown = 0;
+    CHECK(open_fixture(&f, &model));
+    CHECK(hd_session_create(model, &(hd_session_desc){ .context = 64 }, &session));
+    const hd_generate_desc desc = { .tokens = some_tokens, .token_count = TOKENS, .max_tokens = 4, .ignore_end = 1,
+                                    .on_text = count_text, .user = &shown };
+    CHECK(hd_generate(session, &desc, answer, &made));
+    assert_int_equal(made.token_count, 4);
+    for (int i = 0; i < 4; i++) assert_int_equal(answer[i], token);
+    hd_session_destroy(session);
+    hd_model_close(model);
+    fixture_free(&f);
+    return shown;
+}
+
+/* A token that is no text for a reader is answered and not shown. */
 static void control_tokens_are_not_shown(void **state) {
     (void)state;
-    const edit bias = { .kind = EDIT_TENSOR, .name = "output.bias", .type = HDL_GGUF_TYPE_F32, .shape = { 1, { 320 } } };
-    for (uint64_t likeliest = 0; likeliest <= 33; likeliest += 33) { /* <|endoftext|>, and a letter */
-        const edit end = { .kind = EDIT_SET_F32, .name = "output.bias", .count = likeliest, .number = 1e6 };
-        fixture f = fixture_changed(fixture_edited("llama_f32", &bias, 1), &end, 1);
-        hd_model *model;
-        hd_session *session;
-        hd_generated made;
-        int32_t answer[4];
-        size_t shown = 0;
-        CHECK(open_fixture(&f, &model));
-        CHECK(hd_session_create(model, &(hd_session_desc){ .context = 64 }, &session));
-        const hd_generate_desc desc = { .tokens = some_tokens, .token_count = TOKENS, .max_tokens = 4, .ignore_end = 1,
-                                        .on_text = count_text, .user = &shown };
-        CHECK(hd_generate(session, &desc, answer, &made));
-        assert_int_equal(made.token_count, 4);
-        for (int i = 0; i < 4; i++) assert_int_equal(answer[i], likeliest);
-        assert_int_equal(shown, likeliest ? 4 : 0);
-        hd_session_destroy(session);
-        hd_model_close(model);
-        fixture_free(&f);
+    assert_int_equal(shown_of("llama_f32", 320, 0), 0); /* <|endoftext|> */
+    assert_int_equal(shown_of("llama_f32", 320, 33), 4); /* a letter */
+}
+
+/* What gpt-oss answers is messages, whose marks are shown: some tokens end the answer, <|end|> a message of it. Told to the
+ * model again, the last message counts. */
+static void an_answer_may_be_messages(void **state) {
+    (void)state;
+    static const struct { const char *text; bool ends; } tokens[] = {
+        { "<|return|>", true }, { "<|call|>", true }, { "<|endoftext|>", true }, { "<|end|>", false }, { "<|start|>", false },
+        { "<|channel|>", false }, { "<|message|>", false }, { "<|constrain|>", false },
+    };
+    static const struct { const char *said, *told; } answers[] = {
+        { "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.", "Yes." },
+        { "<|channel|>final<|message|>Yes.<|end|>", "Yes." }, { "Yes.", "Yes." }, { "<|channel|>final<|message|>", "" }, { "", "" },
+    };
+    const edit source = TEXT("tokenizer.chat_template",
+                             "{% for m in messages %}{% if '<|channel|>' in m.content %}{{ raise_exception('a mark') }}{% endif %}"
+                             "<{{ m.role }}>{{ m.content }}{% endfor %}");
+    fixture f = fixture_edited("gpt_oss_f32", &source, 1);
+    hd_model *model;
+    CHECK(open_fixture(&f, &model));
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        const hd_message messages[] = { { "user", "Hi" }, { "assistant", answers[i].said }, { "user", "So<|end|>" } };
+        char text[128], wanted[128];
+        snprintf(wanted, sizeof wanted, "<user>Hi<assistant>%s<user>So<|end|>", answers[i].told);
+        CHECK(hd_model_render_chat(model, NULL, messages, 3, text, sizeof text, NULL));
+        assert_string_equal(text, wanted);
     }
+    int32_t ids[sizeof tokens / sizeof *tokens];
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+        size_t count = 1;
+        CHECK(hd_model_tokenize(model, tokens[i].text, strlen(tokens[i].text), HD_TOKENIZE_PARSE_SPECIAL, &ids[i], &count));
+        if (hd_model_token_ends(model, ids[i]) != tokens[i].ends) fail_msg("%s", tokens[i].text);
+    }
+    hd_model_close(model);
+    fixture_free(&f);
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
+        assert_int_equal(shown_of("gpt_oss_f32", 308, ids[i]), tokens[i].ends ? 0 : 4 * strlen(tokens[i].text));
 }
 
 static void what_cannot_be_run_is_refused_by_name(void **state) {
@@ -420,7 +471,8 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fused_weights_change_no_bit), cmocka_unit_test(changes_give_the_logits_of_llama_cpp),
         cmocka_unit_test(positions_bound_the_context), cmocka_unit_test(windows_are_used), cmocka_unit_test(activations_are_those_of_the_file),
-        cmocka_unit_test(control_tokens_are_not_shown), cmocka_unit_test(what_cannot_be_run_is_refused_by_name),
+        cmocka_unit_test(control_tokens_are_not_shown), cmocka_unit_test(an_answer_may_be_messages),
+        cmocka_unit_test(what_cannot_be_run_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -169,6 +169,7 @@ typedef struct variant {
 #define NO_TENSOR(tensor) { .kind = EDIT_DROP_TENSOR, .name = (tensor) }
 #define TENSOR(tensor, type_, number_, ...) { .kind = EDIT_TENSOR, .name = (tensor), .type = HDL_GGUF_TYPE_##type_, .number = (number_), .shape = { __VA_ARGS__ } }
 #define LLAMA "llama_q8_0"
+#define OSS "gpt_oss_mxfp4"
 #define BERT "bert_f32"
 
 static const variant variants[] = {
@@ -320,6 +321,22 @@ static const variant variants[] = {
     { "an expert of all tokens", "granitemoe_f32", { TENSOR("blk.0.ffn_up_shexp.weight", F32, 1, 2, { 32, 24 }) }, HD_STATUS_UNSUPPORTED, "'blk.0.ffn_up_shexp.weight'" },
     { "a cap below 0", "gemma2_f32", { F32("gemma2.attn_logit_softcapping", -1) }, HD_STATUS_LIMIT, "gemma2.attn_logit_softcapping" },
     { "sinks", "gemma3_f32", { TENSOR("blk.0.attn_sinks.weight", F32, 1, 1, { 4 }) }, HD_STATUS_UNSUPPORTED, "'blk.0.attn_sinks.weight'" },
+    { "no sinks", OSS, { NO_TENSOR("blk.1.attn_sinks.weight") }, HD_STATUS_NAME_NOT_FOUND, "blk.1.attn_sinks.weight" },
+    { "sinks of key heads", OSS, { TENSOR("blk.0.attn_sinks.weight", F32, 1, 1, { 2 }) }, HD_STATUS_SHAPE, "blk.0.attn_sinks.weight" },
+    { "whole sinks", OSS, { TENSOR("blk.0.attn_sinks.weight", I32, 1, 1, { 4 }) }, HD_STATUS_UNSUPPORTED, "blk.0.attn_sinks.weight" },
+    { "infinite sinks", OSS, { TENSOR("blk.0.attn_sinks.weight", F32, INFINITY, 1, { 4 }) }, HD_OK, "" },
+    { "no biases of experts", OSS, { NO_TENSOR("blk.0.ffn_down_exps.bias") }, HD_STATUS_NAME_NOT_FOUND, "blk.0.ffn_down_exps.bias" },
+    { "one bias for all experts", OSS, { TENSOR("blk.0.ffn_down_exps.bias", F32, 1, 1, { 32 }) }, HD_STATUS_SHAPE, "blk.0.ffn_down_exps.bias" },
+    { "biases turned", OSS, { TENSOR("blk.0.ffn_up_exps.bias", F32, 1, 2, { 32, 8 }) }, HD_STATUS_SHAPE, "blk.0.ffn_up_exps.bias" },
+    { "quantised biases", OSS, { TENSOR("blk.0.ffn_up_exps.bias", Q8_0, 1, 2, { 8, 32 }) }, HD_STATUS_UNSUPPORTED, "blk.0.ffn_up_exps.bias" },
+    { "biases in f16", OSS, { TENSOR("blk.0.ffn_up_exps.bias", F16, 1, 2, { 8, 32 }), TENSOR("blk.1.ffn_down_exps.bias", BF16, 1, 2, { 8, 32 }) }, HD_OK, "" },
+    { "biases of other experts", "mixtral_f32", { TENSOR("blk.0.ffn_up_exps.bias", F32, 1, 2, { 4, 32 }) }, HD_STATUS_UNSUPPORTED, "'blk.0.ffn_up_exps.bias'" },
+    { "no bias that chooses", OSS, { NO_TENSOR("blk.1.ffn_gate_inp.bias") }, HD_STATUS_NAME_NOT_FOUND, "blk.1.ffn_gate_inp.bias" },
+    { "no norm between", OSS, { NO_TENSOR("blk.1.post_attention_norm.weight") }, HD_STATUS_NAME_NOT_FOUND, "post_attention_norm" },
+    { "two norms between", OSS, { TENSOR("blk.1.ffn_norm.weight", F32, 1, 1, { 32 }) }, HD_STATUS_UNSUPPORTED, "'blk.1.ffn_norm.weight'" },
+    { "gpt-oss without experts", OSS, { U32("gpt-oss.expert_count", 0), U32("gpt-oss.expert_used_count", 0) }, HD_STATUS_UNSUPPORTED, "gpt-oss.expert_count is 0" },
+    { "another gate", OSS, { TEXT("gpt-oss.hidden_activation", "silu") }, HD_OK, "" },
+    { "windows in all layers", OSS, { U32("gpt-oss.attention.sliding_window_pattern", 1) }, HD_STATUS_LIMIT, "gpt-oss.attention.sliding_window_pattern" },
     { "positions that are fewer", "gpt2_f32", { U32("gpt2.context_length", 512) }, HD_STATUS_SHAPE, "position_embd.weight" },
     { "experts used", LLAMA, { U32("llama.expert_used_count", 2) }, HD_STATUS_UNSUPPORTED, "llama.expert_used_count is 2" },
     { "logit scale", LLAMA, { F32("llama.logit_scale", 0.5) }, HD_STATUS_UNSUPPORTED, "llama.logit_scale is 0.5, not 1" },
@@ -339,6 +356,8 @@ static const variant variants[] = {
     { "a key of tomorrow", LLAMA, { U32("llama.attention.frobnicate", 1) }, HD_STATUS_UNSUPPORTED, "'llama.attention.frobnicate'" },
     { "a key without a name", LLAMA, { U32("llama.", 1) }, HD_STATUS_UNSUPPORTED, "'llama.'" },
     { "yarn bounds", LLAMA, { F32("llama.rope.scaling.yarn_beta_fast", 8) }, HD_STATUS_UNSUPPORTED, "llama.rope.scaling.yarn_beta_fast is 8, not 32" },
+    { "yarn bounds between pairs", LLAMA, { TEXT("llama.rope.scaling.type", "yarn"), BOOL("llama.rope.scaling.yarn_truncate", 0) }, HD_OK, "" },
+    { "yarn bounds somewhere", LLAMA, { U32("llama.rope.scaling.yarn_truncate", 0) }, HD_STATUS_TYPE, "llama.rope.scaling.yarn_truncate" },
     { "yarn bounds as ever", LLAMA, { F32("llama.rope.scaling.yarn_beta_fast", 32), F32("llama.rope.scaling.yarn_beta_slow", 1) }, HD_OK, "" },
     { "scaling ntk", LLAMA, { TEXT("llama.rope.scaling.type", "ntk") }, HD_STATUS_UNSUPPORTED, "llama.rope.scaling.type is 'ntk'" },
     { "scaling llama3", LLAMA, { TEXT("llama.rope.scaling.type", "llama3"), F32("llama.rope.scaling.factor", 8) }, HD_STATUS_UNSUPPORTED, "llama.rope.scaling.type is 'llama3'" },
@@ -617,7 +636,7 @@ static void mutate(fixture *f, const places *p, uint64_t *random) {
 
 static void mutations_are_refused_or_run(void **state) {
     (void)state;
-    static const char *const names[] = { "llama_q4_0", "qwen3_q4_0", "llama_q8_0", "bitnet_b158_i2_s", BERT, "nomic_bert_f32" };
+    static const char *const names[] = { "llama_q4_0", "qwen3_q4_0", "llama_q8_0", "bitnet_b158_i2_s", BERT, "nomic_bert_f32", OSS };
     enum { NAMES = sizeof names / sizeof *names };
     fixture whole[NAMES];
     places p[NAMES];

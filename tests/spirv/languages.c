@@ -76,7 +76,7 @@ static hdi_caps caps_of(bool large) {
         caps.subgroup = 32;
         caps.subgroup_arithmetic = caps.subgroup_shuffle = caps.subgroup_control = caps.f16_arithmetic =
             caps.i8_arithmetic = caps.integer_dot = 1;
-        caps.matrix_f16 = caps.memory_model = 1;
+        caps.matrix_f16 = caps.matrix_s8 = caps.memory_model = 1;
     }
     return caps;
 }
@@ -131,7 +131,7 @@ void choose_kernels(chosen_kernels *out) {
 
 char *print_kernel(const hdi_kernel *kernel, hdi_spirv_dialect dialect, hdi_spirv_printed *out_printed, hd_error *out_error) {
     const hdi_blob *blob = hdi_module_get(kernel->module)->spirv;
-    const hdi_spirv_print_target target = { dialect, dialect == HDI_SPIRV_CUDA ? HDI_SPIRV_OFFERS_MATRIX_UNITS : 0, 0,
+    const hdi_spirv_print_target target = { dialect, dialect == HDI_SPIRV_CUDA ? HDI_SPIRV_OFFERS_MATRIX_UNITS | HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS : 0, 0,
                                             dialect == HDI_SPIRV_OPENCL_C, false };
     hdi_text text = { .allocator = &hdi_default_allocator };
     uint32_t ids[HDI_MAX_SPEC];

@@ -15,7 +15,7 @@
 #include "kernels/kernel.h"
 #include "sweep.h"
 
-enum { GUARD = 64, A = 0, B = 1, C = 2, BIAS = 3, SCALE = 4, PACKED = 5, STORAGES = 6 };
+enum { GUARD = 64, A = 0, B = 1, C = 2, BIAS = 3, SCALE = 4, PACKED = 5, PACKED_B = 6, STORAGES = 7 };
 
 static uint64_t seed;
 static uint32_t random_bits(void) {
@@ -35,7 +35,7 @@ typedef struct problem {
     uint64_t   m, n, k;
     void      *data[STORAGES];
     uint64_t   bytes[STORAGES];
-    hdi_launch launches[2]; /* the last one is the product's */
+    hdi_launch launches[3]; /* the last one is the product's */
     uint32_t   launch_count;
 } problem;
 
@@ -53,7 +53,7 @@ static void fill(problem *p, int storage, hd_dtype dtype, uint64_t elements) {
     memset(data, 0xA5, bytes + 2 * GUARD);
     p->data[storage] = data + GUARD;
     p->bytes[storage] = bytes;
-    if (storage == C || storage == PACKED) return;
+    if (storage == C || storage >= PACKED) return;
     data += GUARD;
     for (uint64_t i = 0; i < elements && !hdi_dtype_is_quantised(dtype); i++) {
         const float value = random_value();
@@ -158,10 +158,12 @@ static void drop(problem *p) {
 }
 
 static uint32_t packed_storage(void *user, uint64_t bytes) {
-    fill(user, PACKED, HD_U8, bytes);
-    return PACKED;
+    const problem *p = user;
+    const int storage = p->data[PACKED] ? PACKED_B : PACKED;
+    fill(user, storage, HD_U8, bytes);
+    return (uint32_t)storage;
 }
-/* Its launches: the product's, and before it one that packs or rounds its rows. */
+/* Its launches: the product's, and before it those that pack or round its operands. */
 static hdi_launch lower(problem *p, const hdi_caps *caps) {
     hdi_lowering lowering = { .allocator = &hdi_default_allocator, .temporary = packed_storage, .user = p };
     hdi_request request = p->request;
@@ -547,6 +549,11 @@ static void choices(void **state) {
     single.math = HD_MATH_EXACT;
     assert_int_equal(chosen(&dots, 1, 64, 1024, single).module, HDI_MODULE_MATVEC_DOT);
     assert_int_equal(chosen(&dots, 9, 64, 1024, single).module, HDI_MODULE_MATMUL_CODES_DOT);
+    dots.matrix_s8 = 1;
+    dots.max_binding_bytes = dots.memory_bytes = UINT64_C(1) << 34;
+    assert_int_equal(chosen(&dots, 64, 64, 1024, single).module, HDI_MODULE_MATMUL_CODES_MATRIX);
+    assert_int_equal(chosen(&dots, 32, 64, 1024, single).module, HDI_MODULE_MATMUL_CODES_DOT); /* not worth it */
+    assert_int_equal(chosen(&dots, 8, 64, 1024, single).module, HDI_MODULE_MATVEC_DOT);
     single.flags = 0; /* blocks along N: sums of f32 */
     assert_int_equal(chosen(&dots, 1, 64, 1024, single).module, HDI_MODULE_MATVEC);
     single.flags = HD_TRANSPOSE_B;

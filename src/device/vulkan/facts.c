@@ -168,12 +168,15 @@ static hd_status read_matrix(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice
     for (uint32_t i = 0; i < count; i++) list[i].sType = HDVK_MATRIX_PROPERTIES_TYPE;
     if (HDVK_CALL(vk, GetPhysicalDeviceCooperativeMatrixPropertiesKHR, physical, &count, list) < 0)
         status = hdvk_fail(vk, error, "listing matrix shapes");
-    enum { MATRIX_F16 = 0, MATRIX_F32 = 1, SCOPE_SUBGROUP = 3 };
+    enum { MATRIX_F16 = 0, MATRIX_F32 = 1, MATRIX_S8 = 3, MATRIX_S32 = 5, SCOPE_SUBGROUP = 3 };
     for (uint32_t i = 0; i < HDI_MIN(count, capacity) && status == HD_OK; i++) {
         const hdvk_matrix_properties *m = &list[i];
-        if (m->MSize == 16 && m->NSize == 16 && m->KSize == 16 && m->AType == MATRIX_F16 && m->BType == MATRIX_F16 &&
-            m->CType == MATRIX_F32 && m->ResultType == MATRIX_F32 && m->scope == SCOPE_SUBGROUP)
-            facts->found.caps.matrix_f16 = 1;
+        if (m->MSize != 16 || m->NSize != 16 || m->AType != m->BType || m->CType != m->ResultType ||
+            m->scope != SCOPE_SUBGROUP)
+            continue;
+        if (m->KSize == 16 && m->AType == MATRIX_F16 && m->CType == MATRIX_F32) facts->found.caps.matrix_f16 = 1;
+        if (m->KSize == 32 && m->AType == MATRIX_S8 && m->CType == MATRIX_S32)
+            facts->found.caps.matrix_s8 = facts->found.caps.i8_arithmetic;
     }
     hdi_free(host->allocator, list, (size_t)capacity * sizeof *list);
     return status;

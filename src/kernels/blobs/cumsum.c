@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/cumsum.comp, digest 3fb0910c03bd8390. Do not edit. */
+/* Made by tools/blobs from glsl/cumsum.comp, digest 5366f0cf144d109d. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_cumsum;
 static const uint32_t words[] = {
@@ -455,4 +455,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00000281,0x000200f8,0x00000281,0x000200f9,0x0000006c,0x000200f8,0x0000006c,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_cumsum = { words, sizeof words / 4, UINT64_C(0x3fb0910c03bd8390), NULL };
+const hdi_blob hdi_blob_cumsum = { words, sizeof words / 4, UINT64_C(0x5366f0cf144d109d), NULL };

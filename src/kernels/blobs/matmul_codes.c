@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes.comp, digest 4db27562d6a438d6. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes.comp, digest d7cdf1c8cd2be641. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes;
 static const uint32_t words[] = {
@@ -11453,4 +11453,4 @@ static const uint32_t words[] = {
 0x00000701,0x000016ea,0x000016e9,0x00000715,0x000200f9,0x000016e8,0x000200f8,0x000016ed,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0x4db27562d6a438d6), NULL };
+const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0xd7cdf1c8cd2be641), NULL };

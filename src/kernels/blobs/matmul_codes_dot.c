@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes_dot.comp, digest 69c7ead64c897f40. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes_dot.comp, digest c37bf3eecdcb2cf7. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes_dot;
 static const uint32_t words[] = {
@@ -11383,4 +11383,4 @@ static const uint32_t words[] = {
 0x00001683,0x000200f8,0x00001683,0x00050080,0x00000701,0x00001682,0x00001681,0x00000729,
 0x000200f9,0x00001680,0x000200f8,0x00001685,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes_dot = { words, sizeof words / 4, UINT64_C(0x69c7ead64c897f40), NULL };
+const hdi_blob hdi_blob_matmul_codes_dot = { words, sizeof words / 4, UINT64_C(0xc37bf3eecdcb2cf7), NULL };

@@ -4,7 +4,7 @@
 
 HDCPU_KERNEL(codes) {
     (void)group_z;
-    const uint32_t runs = call->push[HDI_MM_PUSH_K] / HDI_MM_RUN, rows = call->push[HDI_CODES_PUSH_ROWS];
+    const uint32_t runs = call->push[HDI_MM_PUSH_K] / HDI_MM_RUN, rows = call->push[HDI_CODES_PUSH_LINES];
     const uint64_t first = ((uint64_t)group_y * HDI_GRID_WIDTH + group_x) * call->spec[HDI_SPEC_WORKGROUP];
     const uint64_t end = HDI_MIN(first + call->spec[HDI_SPEC_WORKGROUP], (uint64_t)rows * runs);
     int8_t *codes = call->bindings[2];

@@ -1,7 +1,8 @@
 #version 450
 // attention.comp: softmax(scale * Q K^T) V in one pass over the keys, 32 at a time, with a running maximum and sum for
 // each query row. A workgroup has ROWS query rows that share a key head: neighbours in (token, head of the group) order.
-// How many share does not change a bit of the result.
+// How many share does not change a bit of the result. Loops of a fixed length are not marked for unrolling: spirv-opt's copies
+// lose their NoContraction, and drivers unroll them anyway.
 #include "rows.glsl"
 layout(constant_id = HDI_ATTENTION_TYPE) const uint TYPE = HDI_TYPE_F32;
 layout(constant_id = HDI_ATTENTION_KV_TYPE) const uint KV_TYPE = HDI_TYPE_F32;
@@ -14,6 +15,7 @@ layout(constant_id = HDI_ATTENTION_FORM) const uint FORM = 0u;
 layout(push_constant) uniform Push { uint B, T, S, Hq, Hkv, D, scale, N, window, cap, inverse_cap; } push;
 layout(std430, binding = 0) readonly buffer Q { uint q[]; };
 layout(std430, binding = 1) readonly buffer K { uint k[]; };
+layout(std430, binding = 1) readonly buffer WideK { uvec4 wide_k[]; };
 layout(std430, binding = 2) readonly buffer V { uint v[]; };
 layout(std430, binding = 3) readonly buffer Past { int past[]; };
 layout(std430, binding = 4) readonly buffer Pages { int pages[]; };
@@ -24,10 +26,13 @@ layout(std430, binding = 6) buffer Y { uint y[]; };
 
 #define TILE HDI_ATTENTION_TILE
 const uint BLOCKS = WIDTH / HDI_MM_BLOCK;
-shared float query[ROWS * WIDTH];   // q's rows, zeros beyond D
+// q's rows, zeros beyond D; one vector more behind each block spreads blocks over the memory's banks.
+const uint VECTORS = HDI_MM_BLOCK / 4u, BLOCK_STRIDE = VECTORS + 1u;
+shared vec4 query[ROWS * BLOCKS * BLOCK_STRIDE];
 shared float result[ROWS * WIDTH];  // running sums of weight * value
 shared float block_sums[ROWS * TILE * BLOCKS];
-shared float scores[ROWS * TILE], weights[ROWS * TILE];
+shared float scores[ROWS * TILE];
+shared vec4 weights[ROWS * TILE / 4u]; // of 4 keys
 shared float running_sum[ROWS], rescale[ROWS];
 shared int largest[ROWS];           // running maximum, as a key
 shared uint seen_from[ROWS], seen_to[ROWS]; // the keys that a row sees
@@ -56,11 +61,13 @@ void main() {
         uint token = (row_first + r) / heads, h = head * heads + (row_first + r) - token * heads;
         q_first[r] = ((batch * push.T + token) * push.Hq + h) * push.D;
     }
-    for (uint at = ME; at < ROWS * WIDTH; at += WORKGROUP) {
-        uint r = at / WIDTH, d = at - r * WIDTH;
-        query[at] = r < rows && d < push.D ? LOAD_FLOAT(q, TYPE, q_first[r] + d) : 0.0;
-        result[at] = 0.0;
+    for (uint at = ME; at < ROWS * WIDTH / 4u; at += WORKGROUP) {
+        uint r = at / (WIDTH / 4u), vector = at - r * (WIDTH / 4u), d = 4u * vector;
+        vec4 four = vec4(0.0);
+        for (uint i = 0u; i < 4u && r < rows && d + i < push.D; i++) four[i] = LOAD_FLOAT(q, TYPE, q_first[r] + d + i);
+        query[(r * BLOCKS + vector / VECTORS) * BLOCK_STRIDE + vector % VECTORS] = four;
     }
+    for (uint at = ME; at < ROWS * WIDTH; at += WORKGROUP) result[at] = 0.0;
     for (uint r = ME; r < ROWS; r += WORKGROUP) {
         uint token = (row_first + r) / heads, sink = 0xFF800000u;
         int next = before + int(token) + 1, to = CAUSAL == 1u ? next : before + int(push.T);
@@ -82,11 +89,22 @@ void main() {
             float sums[ROWS];
             [[unroll]] for (uint r = 0u; r < ROWS; r++) sums[r] = 0.0;
             uint k_first = tile_first + key * kv_step;
-            for (uint d = d_first; d < d_first + HDI_MM_BLOCK; d += 4u) {
-                [[unroll]] for (uint step = 0u; step < 4u; step++) {
-                    if (d + step >= push.D) continue;
-                    float element = LOAD_FLOAT(k, KV_TYPE, k_first + d + step);
-                    [[unroll]] for (uint r = 0u; r < ROWS; r++) sums[r] = add_product(sums[r], query[r * WIDTH + d + step], element);
+            uvec4 wide = uvec4(0u);
+            for (uint vector = 0u; vector < VECTORS; vector++) {
+                uint d = d_first + 4u * vector, count_of = min(4u, max(push.D, d) - d);
+                vec4 elements = vec4(0.0);
+                if ((FORM & HDI_ATTENTION_WIDE_K) != 0u) {
+                    if (vector % 2u == 0u && count_of > 0u) wide = wide_k[(k_first + d) / 8u];
+                    uvec2 words = vector % 2u == 0u ? wide.xy : wide.zw;
+                    for (uint i = 0u; i < 4u; i++) elements[i] = uintBitsToFloat(f16_to_f32_bits((words[i / 2u] >> (16u * (i % 2u))) & 0xFFFFu));
+                } else {
+                    for (uint i = 0u; i < 4u; i++)
+                        if (i < count_of) elements[i] = LOAD_FLOAT(k, KV_TYPE, k_first + d + i);
+                }
+                [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+                    vec4 four = query[(r * BLOCKS + block) * BLOCK_STRIDE + vector];
+                    for (uint i = 0u; i < 4u; i++)
+                        if (i < count_of) sums[r] = add_product(sums[r], four[i], elements[i]);
                 }
             }
             [[unroll]] for (uint r = 0u; r < ROWS; r++) block_sums[(r * TILE + key) * BLOCKS + block] = sums[r];
@@ -108,27 +126,34 @@ void main() {
             largest[r] = best;
         }
         barrier();
-        for (uint item = ME; item < ROWS * TILE; item += WORKGROUP) {
-            float base = uintBitsToFloat(bits_of_key(largest[item / TILE]));
+        for (uint item = ME; item < ROWS * TILE / 4u; item += WORKGROUP) {
+            float base = uintBitsToFloat(bits_of_key(largest[item / (TILE / 4u)]));
             if (floatBitsToUint(base) == 0xFF800000u) base = 0.0;
-            weights[item] = exponential(add_rounded(scores[item], -base));
+            vec4 four;
+            for (uint i = 0u; i < 4u; i++) four[i] = exponential(add_rounded(scores[4u * item + i], -base));
+            weights[item] = four;
         }
         barrier();
         for (uint r = ME; r < rows; r += WORKGROUP) {
             float sum = 0.0;
-            for (uint key = 0u; key < TILE; key++)
-                if (sees(r, begin + key)) sum = add_rounded(sum, weights[r * TILE + key]);
+            for (uint key = 0u; key < TILE; key += 4u) {
+                vec4 four = weights[(r * TILE + key) / 4u];
+                for (uint i = 0u; i < 4u; i++)
+                    if (sees(r, begin + key + i)) sum = add_rounded(sum, four[i]);
+            }
             if (sees_tile(r, begin)) running_sum[r] = add_product(sum, running_sum[r], rescale[r]);
         }
         for (uint d = ME; d < push.D; d += WORKGROUP) {
             float sums[ROWS];
             [[unroll]] for (uint r = 0u; r < ROWS; r++) sums[r] = 0.0;
             for (uint key = 0u; key < count; key += 4u) {
-                [[unroll]] for (uint step = 0u; step < 4u; step++) {
-                    if (key + step >= count) continue;
-                    float element = LOAD_FLOAT(v, KV_TYPE, tile_first + (key + step) * kv_step + d);
-                    [[unroll]] for (uint r = 0u; r < ROWS; r++)
-                        if (sees(r, begin + key + step)) sums[r] = add_product(sums[r], weights[r * TILE + key + step], element);
+                vec4 elements = vec4(0.0);
+                for (uint i = 0u; i < 4u; i++)
+                    if (key + i < count) elements[i] = LOAD_FLOAT(v, KV_TYPE, tile_first + (key + i) * kv_step + d);
+                [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+                    vec4 four = weights[(r * TILE + key) / 4u];
+                    for (uint i = 0u; i < 4u; i++)
+                        if (key + i < count && sees(r, begin + key + i)) sums[r] = add_product(sums[r], four[i], elements[i]);
                 }
             }
             [[unroll]] for (uint r = 0u; r < ROWS; r++)

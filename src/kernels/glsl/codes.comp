@@ -1,8 +1,13 @@
 #version 450
-// codes: rows of A rounded to 8 bits (abi.h), ahead of matmul_codes: for each run of 32 along K its codes and its facts, an
-// invocation each. Exact arithmetic and nothing that a device might lack.
+// codes: lines along K in 8 bits (abi.h), ahead of matmul_codes and matmul_codes_matrix: of A rounded, of quantised weights
+// unpacked; for each run of 32 its codes and its facts, an invocation each. Exact arithmetic and nothing that a device might lack.
 #extension GL_GOOGLE_include_directive : require
+#define BOOKS_BINDING 3
 #include "matmul.glsl"
+#include "strands.glsl"
+
+layout(std430, binding = 2) writeonly buffer WideC { uvec4 wide_c[]; };
+layout(constant_id = HDI_CODES_FORM) const uint FORM = HDI_CODES_ROWS;
 
 uint rounded(float x, float inverse, uint place, inout int sum) {
     uint code = exact_int8_code(x, inverse);
@@ -10,26 +15,50 @@ uint rounded(float x, float inverse, uint place, inout int sum) {
     return code << (8u * (place & 3u));
 }
 
-void main() {
-    const uint M = push[HDI_MM_PUSH_M], runs = push[HDI_MM_PUSH_K] / HDI_MM_RUN, rows = push[HDI_CODES_PUSH_ROWS];
-    const uint at = (gl_WorkGroupID.y * HDI_GRID_WIDTH + gl_WorkGroupID.x) * WORKGROUP + gl_LocalInvocationIndex;
-    if (at >= rows * runs) return;
-    const uint row = at / runs, run = at % runs;
-    const uint first = a_first(row / M) + row % M * push[HDI_MM_PUSH_A_ROW] + run * HDI_MM_RUN * push[HDI_MM_PUSH_A_COL];
+void put_facts(vec4 first, vec2 second, uint count, uint lines, uint steps, uint line, uint step) {
+    for (uint fact = 0u; fact < count; fact++)
+        c[fact_word(lines, steps, fact, line, step)] = floatBitsToUint(fact < 4u ? first[fact] : second[fact - 4u]);
+}
+
+void round_run(uint line, uint run, uint step, uint lines, uint steps) {
+    const uint M = push[HDI_MM_PUSH_M], stride = push[HDI_MM_PUSH_A_COL], at = line * steps + step;
+    const uint first = a_first(line / M) + line % M * push[HDI_MM_PUSH_A_ROW] + run * HDI_MM_RUN * stride;
     uint most = 0u; // as bits, so that NaN is the largest
-    for (uint i = 0u; i < HDI_MM_RUN; i++) most = max(most, LOAD(a, A_TYPE, first + i * push[HDI_MM_PUSH_A_COL]) & 0x7FFFFFFFu);
+    for (uint i = 0u; i < HDI_MM_RUN; i++) most = max(most, LOAD(a, A_TYPE, first + i * stride) & 0x7FFFFFFFu);
     const exact_rounding rounding = exact_int8_rounding(most);
     int sums[2];
     for (uint h = 0u; h < 2u; h++) {
         sums[h] = 0;
-        for (uint word = 4u * h; word < 4u * h + 4u; word++) {
-            uint codes = 0u;
-            for (uint i = 4u * word; i < 4u * word + 4u; i++)
-                codes |= rounded(LOAD_FLOAT(a, A_TYPE, first + i * push[HDI_MM_PUSH_A_COL]), rounding.inverse, i, sums[h]);
-            c[at * 8u + word] = codes;
-        }
+        uvec4 codes = uvec4(0u);
+        for (uint i = 0u; i < 16u; i++)
+            codes[i / 4u] |= rounded(LOAD_FLOAT(a, A_TYPE, first + (16u * h + i) * stride), rounding.inverse, i, sums[h]);
+        wide_c[at * 2u + h] = codes;
     }
-    const uint facts = rows * runs * 8u + at * 2u;
-    c[facts] = floatBitsToUint(rounding.scale);
-    c[facts + 1u] = (uint(sums[0]) & 0xFFFFu) | (uint(sums[1]) << 16);
+    if (FORM == HDI_CODES_ROWS) {
+        const uint facts = lines * steps * 8u + at * 2u;
+        c[facts] = floatBitsToUint(rounding.scale);
+        c[facts + 1u] = (uint(sums[0]) & 0xFFFFu) | (uint(sums[1]) << 16);
+        return;
+    }
+    put_facts(vec4(rounding.scale, float(sums[0] + sums[1]), float(sums[0]), float(sums[1])), vec2(0.0), ALL_ROW_FACTS, lines, steps, line, step);
+}
+
+void unpack_run(uint line, uint run, uint step, uint lines, uint steps) {
+    const uint block = byte_of_run(B_TYPE, push[HDI_MM_PUSH_B_FIRST] + line * push[HDI_MM_PUSH_B_COL], run), part = part_of_run(B_TYPE, run);
+    for (uint h = 0u; h < 2u; h++) wide_c[(line * steps + step) * 2u + h] = half_codes(B_TYPE, block, part, h);
+    const run_scales s = scales_of_run(B_TYPE, block, part);
+    put_facts(vec4(s.d, s.less, float(s.scale.x), float(s.min.x)), vec2(s.scale.y, s.min.y), COLUMN_FACTS, lines, steps, line, step);
+}
+
+void main() {
+    const uint runs = push[HDI_MM_PUSH_K] / HDI_MM_RUN, lines = push[HDI_CODES_PUSH_LINES];
+    const uint steps = FORM == HDI_CODES_ROWS ? runs : steps_of(runs);
+    const uint at = (gl_WorkGroupID.y * HDI_GRID_WIDTH + gl_WorkGroupID.x) * WORKGROUP + gl_LocalInvocationIndex;
+    if (at >= lines * steps) return;
+    const uint line = at / steps, run = at % steps, step = FORM == HDI_CODES_ROWS ? run : step_of(run, runs);
+    if (run >= runs) {
+        wide_c[at * 2u] = wide_c[at * 2u + 1u] = uvec4(0u);
+        put_facts(vec4(0.0), vec2(0.0), FORM == HDI_CODES_COLUMNS ? COLUMN_FACTS : ALL_ROW_FACTS, lines, steps, line, step);
+    } else if (FORM == HDI_CODES_COLUMNS) unpack_run(line, run, step, lines, steps);
+    else round_run(line, run, step, lines, steps);
 }

@@ -16,17 +16,15 @@ layout(constant_id = HDI_MM_PARTS) const uint PARTS = 1;
 
 // Lines are rows of A and columns of B. A tile lies in memory as its operand does: line by line, or depth by depth, in
 // chunks of 8 halves; one chunk more at each end of a row of it spreads rows over the memory's banks.
-const uint LANES = 32, UNIT = 16, DEPTH = HDI_MM_DEPTH;
+const uint DEPTH = HDI_MM_DEPTH;
 const bool A_ALONG_K = (LAYOUT & HDI_MM_A_ALONG_K) != 0u, B_ALONG_K = (LAYOUT & HDI_MM_B_ALONG_K) != 0u;
 const bool A_WIDE = (LAYOUT & HDI_MM_A_WIDE) != 0u, B_WIDE = (LAYOUT & HDI_MM_B_WIDE) != 0u;
 const bool WHOLE = (LAYOUT & HDI_MM_WHOLE) != 0u;
 const uint A_READS = TILE_M * DEPTH / 8 / WORKGROUP, B_READS = TILE_N * DEPTH / 8 / WORKGROUP;
 const uint A_STRIDE = (A_ALONG_K ? DEPTH : TILE_M) / 8 + 1, B_STRIDE = (B_ALONG_K ? DEPTH : TILE_N) / 8 + 1;
 const uint A_CHUNKS = (A_ALONG_K ? TILE_M : DEPTH) * A_STRIDE, B_CHUNKS = (B_ALONG_K ? TILE_N : DEPTH) * B_STRIDE;
-const uint UNITS_M = PART_M / UNIT, UNITS_N = PART_N / UNIT; // of a subgroup
-const uint SUBGROUPS_N = TILE_N / PART_N;
-const uint SUM_CHUNKS = WORKGROUP / LANES * UNIT * PART_N / 4; // sums on their way to C: UNIT rows of each subgroup
-shared uvec4 tiles[A_CHUNKS + B_CHUNKS > SUM_CHUNKS ? A_CHUNKS + B_CHUNKS : SUM_CHUNKS];
+#define TILE_CHUNKS (A_CHUNKS + B_CHUNKS)
+#include "units.glsl"
 
 // Line (x) and depth (y) of the first element of the invocation's i-th chunk.
 uvec2 chunk_place(uint i, uint lines, bool along_k) {
@@ -114,9 +112,8 @@ void main() {
     const uint depth_of_part = (K + PARTS * DEPTH - 1u) / (PARTS * DEPTH) * DEPTH;
     const uint k_begin = part * depth_of_part, k_end = min(K, k_begin + depth_of_part), k_last = k_begin + (k_end - k_begin - 1u) / DEPTH * DEPTH;
 
-    coopmat<float, gl_ScopeSubgroup, UNIT, UNIT, gl_MatrixUseAccumulator> sums[UNITS_M * UNITS_N];
-    [[unroll]] for (uint i = 0u; i < UNITS_M * UNITS_N; i++)
-        sums[i] = coopmat<float, gl_ScopeSubgroup, UNIT, UNIT, gl_MatrixUseAccumulator>(0.0);
+    SUMS sums[UNITS_M * UNITS_N];
+    [[unroll]] for (uint i = 0u; i < UNITS_M * UNITS_N; i++) sums[i] = SUMS(0.0);
 
     eight a_next[A_READS], b_next[B_READS];
 #define FETCH(k) { \
@@ -146,14 +143,14 @@ void main() {
         // The last time for nothing, which costs less than a branch, unless there are codes to turn into numbers.
         if (!is_quantised(B_TYPE) || k0 < k_last) FETCH(min(k0 + DEPTH, k_last))
         [[unroll]] for (uint k = 0u; k < DEPTH; k += UNIT) {
-            coopmat<float16_t, gl_ScopeSubgroup, UNIT, UNIT, gl_MatrixUseA> rows[UNITS_M];
+            MATRIX(float16_t, UNIT, UNIT, A) rows[UNITS_M];
             [[unroll]] for (uint i = 0u; i < UNITS_M; i++) {
                 uint at = chunk_index(uvec2(own_m + i * UNIT, k), A_STRIDE, A_ALONG_K);
                 if (A_ALONG_K) coopMatLoad(rows[i], tiles, at, A_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
                 else coopMatLoad(rows[i], tiles, at, A_STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
             }
             [[unroll]] for (uint j = 0u; j < UNITS_N; j++) {
-                coopmat<float16_t, gl_ScopeSubgroup, UNIT, UNIT, gl_MatrixUseB> columns;
+                MATRIX(float16_t, UNIT, UNIT, B) columns;
                 uint at = A_CHUNKS + chunk_index(uvec2(own_n + j * UNIT, k), B_STRIDE, B_ALONG_K);
                 if (B_ALONG_K) coopMatLoad(columns, tiles, at, B_STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
                 else coopMatLoad(columns, tiles, at, B_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
@@ -165,30 +162,5 @@ void main() {
         STAGE
         barrier();
     }
-    // Whole units of plain sums go straight to C, where its rows are aligned as such stores need it.
-    if (CHAIN == 0u && OUT_TYPE == HDI_TYPE_F32 && N % 4u == 0u && m0 + TILE_M <= M && n0 + TILE_N <= N) {
-        [[unroll]] for (uint i = 0u; i < UNITS_M * UNITS_N; i++) {
-            uint m = m0 + own_m + i / UNITS_N * UNIT, n = n0 + own_n + i % UNITS_N * UNIT;
-            coopMatStore(sums[i], c, c_element(gl_WorkGroupID.z, m, n), N, gl_CooperativeMatrixLayoutRowMajor);
-        }
-        return;
-    }
-    // Others go row by row of units through shared memory, where every lane finds its elements: some pairs at once, so
-    // that their sources are read side by side.
-    const uint own = gl_SubgroupID * UNIT * PART_N / 4, PAIRS = UNIT * PART_N / 2 / LANES, AT_ONCE = PAIRS < 4u ? PAIRS : 4u;
-    for (uint row = 0u; row < UNITS_M; row++) {
-        subgroupBarrier();
-        [[unroll]] for (uint i = 0u; i < UNITS_M; i++)
-            if (i == row)
-                [[unroll]] for (uint j = 0u; j < UNITS_N; j++)
-                    coopMatStore(sums[i * UNITS_N + j], tiles, own + j * UNIT / 4, PART_N / 4, gl_CooperativeMatrixLayoutRowMajor);
-        subgroupBarrier();
-        [[dont_unroll]] for (uint i = 0u; i < PAIRS; i += AT_ONCE)
-            [[unroll]] for (uint k = 0u; k < AT_ONCE; k++) {
-                uint e = gl_SubgroupInvocationID + (i + k) * LANES;
-                uint m = m0 + own_m + row * UNIT + e / (PART_N / 2), n = n0 + own_n + e % (PART_N / 2) * 2;
-                uvec4 four = tiles[own + e / 2u];
-                if (m < M && n < N) store_sums(uintBitsToFloat((e & 1u) == 0u ? four.xy : four.zw), min(N - n, 2u), gl_WorkGroupID.z, m, n);
-            }
-    }
+    STORE_UNITS(sums)
 }

@@ -38,12 +38,18 @@ static hdi_rows_launch common_launch(const attention *a, uint32_t rows, uint32_t
         .groups = a->pairs * hdi_divide_up(a->row_count, rows), .flops = 4 * a->row_count * a->pairs * a->keys * a->D };
 }
 
+/* Are heads whole vectors of 16 bytes that begin at multiples of that? */
+static bool is_wide(const hdi_tensor *tensor, uint32_t D) {
+    const uint64_t bytes = hd_dtype_bytes(tensor->dtype, 1);
+    return D * bytes % 16 == 0 && tensor->first * bytes % 16 == 0;
+}
+
 /* ---- the kernel that every device has, and the only one in exact mode ---- */
 
 /* Shared memory of attention.comp. */
 static uint64_t plain_shared_bytes(uint32_t rows, uint32_t width) {
-    const uint64_t a_row =
-        2 * (uint64_t)width + HDI_ATTENTION_TILE * (width / HDI_MM_BLOCK) + 2 * HDI_ATTENTION_TILE + 5;
+    const uint64_t a_block = 2 * HDI_MM_BLOCK + 4 + HDI_ATTENTION_TILE,
+                   a_row = width / HDI_MM_BLOCK * a_block + 2 * HDI_ATTENTION_TILE + 5;
     return 4 * (rows * a_row + 256);
 }
 
@@ -74,6 +80,8 @@ static hd_status lower_plain(const attention *a, hdi_lowering *lowering, hd_erro
                         a->D, (unsigned long long)plain_shared_bytes(rows, width));
     hdi_rows_launch launch = common_launch(a, rows, width);
     launch.workgroup = HDI_MIN(128, hdi_rows_workgroup(a->request->caps));
+    if (!native && a->k->dtype == HD_F16 && is_wide(a->k, a->D))
+        launch.spec[HDI_ATTENTION_FORM - HDI_ATTENTION_TYPE] |= HDI_ATTENTION_WIDE_K;
     launch.scratch_bytes = 4 * ((2 * rows + 3 * HDI_ATTENTION_TILE) * width + rows * HDI_ATTENTION_TILE + 4 * rows);
     launch.because = rows > 1 ? "one pass over the keys, read once for several query rows"
                               : "one pass over the keys for each query row";
@@ -94,11 +102,6 @@ typedef struct parted {
 #define SUBGROUPS     8u  /* of a workgroup */
 #define GROUPS_A_UNIT 2u  /* of the device, where there are so many keys */
 #define SOFTWARE_KEYS 64u /* fewer are not worth the longer compilation on a GPU that is none */
-
-static bool is_wide(const hdi_tensor *tensor, uint32_t D) {
-    const uint64_t bytes = hd_dtype_bytes(tensor->dtype, 1);
-    return D * bytes % 16 == 0 && tensor->first * bytes % 16 == 0;
-}
 
 static bool make_parted(const attention *a, const hdi_kernel_option *option, parted *out) {
     const hdi_caps *caps = a->request->caps;

@@ -23,6 +23,7 @@ typedef struct config {
     bool     merges;
     /* module that makes rows of A ready in a launch of its own; HDI_MODULE_COUNT: A is read as it is */
     uint32_t packs;
+    bool     in_strands; /* both operands are packed so (CODES) */
     bool     halves[2]; /* operands that a launch of their own makes f16 first */
     const char *because;
 } config;
@@ -429,6 +430,28 @@ static uint64_t tile_cost(const product *p, const hdi_kernel_option *o) {
     return is_last(o) || (fills && !too_large) ? 0 : NEVER;
 }
 
+/* The exact product in 8 bits on matrix units of whole numbers. */
+static bool codes_matrix_fits(const product *p, config *c) {
+    const hdi_caps *caps = p->request->caps;
+    if (!is_exact(p) || !caps->matrix_s8 || !caps->memory_model || p->batch > 1) return false;
+    if (caps->subgroup != 32 && !caps->subgroup_control) return false;
+    const uint64_t columns = hdi_product_codes_bytes(p, HDI_CODES_COLUMNS),
+                   rows = hdi_product_codes_bytes(p, HDI_CODES_ROWS_IN_STRANDS);
+    if (HDI_MAX(rows, columns) > HDI_MIN(caps->max_binding_bytes, caps->memory_bytes / 32)) return false;
+    c->subgroup = 32;
+    c->workgroup = 32 * (c->tile_m / c->part_m) * (c->tile_n / c->part_n);
+    c->packs = HDI_MODULE_CODES;
+    c->in_strands = true;
+    c->because = "rows of A in 8 bits, tiles by matrix units of whole numbers";
+    return most_invocations(caps) >= c->workgroup &&
+           caps->shared_bytes >= hdi_product_unit_bytes(p, c->tile_m, c->tile_n);
+}
+
+static uint64_t codes_matrix_cost(const product *p, const hdi_kernel_option *o) {
+    enum { WORTH_ROWS = 48 }; /* fewer do not repay columns that become codes first */
+    return p->m >= WORTH_ROWS ? tile_cost(p, o) : NEVER;
+}
+
 /* ---- options ---- */
 
 /* The first one that fits is taken. A native device has C kernels of some; some make a norm and a pair; and some are
@@ -444,6 +467,7 @@ static const struct {
     { HDI_MODULE_MATMUL_LIBRARY,  false, false, library_fits, NULL },
     { HDI_MODULE_MATMUL_MATRIX,   false, false, matrix_fits, matrix_cost },
     { HDI_MODULE_MATMUL_TENSOR,   false, false, tensor_fits, tensor_cost }, /* slower on an H200: where measured */
+    { HDI_MODULE_MATMUL_CODES_MATRIX, false, false, codes_matrix_fits, codes_matrix_cost },
     { HDI_MODULE_MATMUL_CODES_DOT, false, false, codes_fits, tile_cost },
     { HDI_MODULE_MATMUL_CODES,    false, false, codes_fits, tile_cost },
     { HDI_MODULE_MATVEC,          false, false, vector_fits, vector_cost },
@@ -475,7 +499,8 @@ static bool is_open(const product *p, uint32_t kernel) {
     const hdi_module_id module = kernels[kernel].module;
     const bool merged = p->request->a_norm.present || p->request->pair;
     const bool last = module == HDI_MODULE_MATMUL_TILED || module == HDI_MODULE_MATMUL_CODES;
-    const bool codes = module == HDI_MODULE_MATMUL_CODES || module == HDI_MODULE_MATMUL_CODES_DOT;
+    const bool codes = module == HDI_MODULE_MATMUL_CODES || module == HDI_MODULE_MATMUL_CODES_DOT ||
+                       module == HDI_MODULE_MATMUL_CODES_MATRIX;
     const bool runs = is_exact(p) && has_runs(p),
                both = module == HDI_MODULE_MATVEC_DOT || module == HDI_MODULE_MATMUL_INT8;
     if (runs ? !codes && !both : codes) return false;
@@ -596,8 +621,9 @@ static void add_merged(const product *p, const config *c, hdi_launch *launch) {
     hdi_launch_bind(launch, norm->weighted ? &norm->weight : p->a.tensor, HDI_READ);
 }
 
-static hd_status launch_product(const product *p, const config *c, const hdi_tensor *a, hdi_lowering *lowering,
-                                hd_error *error) {
+/* @param a, b the operands as they are read */
+static hd_status launch_product(const product *p, const config *c, const hdi_tensor *a, const hdi_tensor *b,
+                                hdi_lowering *lowering, hd_error *error) {
     const uint32_t module = c->option->module;
     uint64_t groups[3];
     grid_of(p, c, groups);
@@ -639,7 +665,7 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
     if (p->request->chain) words += hdi_launch_chain(launch, p->request->chain, launch->push + words);
     kernel->push_bytes = 4 * words;
     hdi_launch_bind(launch, a, HDI_READ);
-    hdi_launch_bind(launch, p->b.tensor, HDI_READ);
+    hdi_launch_bind(launch, b, HDI_READ);
     /* words of narrow types are shared: read and written */
     hdi_launch_bind(launch, &p->request->out, HDI_READ | HDI_WRITE);
     const uint64_t products = p->request->pair ? 2 : 1;
@@ -687,7 +713,7 @@ static hd_status launch_parts(const product *p, const config *c, hdi_lowering *l
     bare.request = &request;
     bare.source_count = 0;
     bare.type = HD_F32;
-    status = launch_product(&bare, c, bare.a.tensor, lowering, error);
+    status = launch_product(&bare, c, bare.a.tensor, bare.b.tensor, lowering, error);
     return status ? status : launch_chain(p, c->parts, &partial, lowering, error);
 }
 
@@ -735,13 +761,15 @@ static hd_status lower_product(const product *p, const hdi_kernel_option *option
                         (unsigned long long)request->caps->shared_bytes,
                         (unsigned long long)most_invocations(request->caps));
     if (c.packs != HDI_MODULE_COUNT) {
-        hdi_tensor packed;
-        status = hdi_product_pack_rows(p, c.packs, lowering, &packed, error);
-        return status ? status : launch_product(p, &c, &packed, lowering, error);
+        hdi_tensor rows, columns = *p->b.tensor;
+        status = hdi_product_pack_rows(p, c.packs, c.in_strands, lowering, &rows, error);
+        if (!status && c.in_strands) status = hdi_product_pack_columns(p, lowering, &columns, error);
+        return status ? status : launch_product(p, &c, &rows, &columns, lowering, error);
     }
     if (!c.halves[0] && !c.halves[1]) {
         if (c.option->module == HDI_MODULE_MATMUL_LIBRARY) return launch_library(p, &c, lowering, error);
-        return c.parts > 1 ? launch_parts(p, &c, lowering, error) : launch_product(p, &c, p->a.tensor, lowering, error);
+        if (c.parts > 1) return launch_parts(p, &c, lowering, error);
+        return launch_product(p, &c, p->a.tensor, p->b.tensor, lowering, error);
     }
     hdi_tensor inputs[] = { request->inputs[0], request->inputs[1] };
     hdi_request request_of_halves = *request;

@@ -39,9 +39,15 @@ uint64_t hdi_product_side_bytes(const product *p, const side *s, uint64_t lines)
 /* Fills in the family's push words up to the chain's attributes; returns how many these are. */
 uint32_t hdi_product_words(const product *p, hdi_launch *launch);
 /* Rows of A as a product asks for them: as bf16 tiles (PACK_BF16), rounded to 8 bits side by side in vectors
- * (PACK_INT8), or rounded to 8 bits row by row (CODES, abi.h). */
-hd_status hdi_product_pack_rows(const product *p, uint32_t module, hdi_lowering *lowering, hdi_tensor *out_packed,
-                                hd_error *error);
+ * (PACK_INT8), or rounded to 8 bits row by row (CODES, abi.h), in the strands' order if `in_strands`. */
+hd_status hdi_product_pack_rows(const product *p, uint32_t module, bool in_strands, hdi_lowering *lowering,
+                                hdi_tensor *out_packed, hd_error *error);
+/* Columns of quantised B as codes in the strands' order; the bytes of codes in a form (HDI_CODES_..., abi.h), and the
+ * runs of a line there; bytes of shared memory that a tile of matmul_codes_matrix takes. */
+hd_status hdi_product_pack_columns(const product *p, hdi_lowering *lowering, hdi_tensor *out_codes, hd_error *error);
+uint64_t hdi_product_codes_bytes(const product *p, uint32_t form);
+uint64_t hdi_product_steps(const product *p, uint32_t form);
+uint64_t hdi_product_unit_bytes(const product *p, uint64_t tile_m, uint64_t tile_n);
 /* A float tensor as f16, dense; finite numbers that f16 does not hold become its largest. */
 hd_status hdi_product_floats_as_halves(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
                                        hdi_tensor *out_halves, hd_error *error);

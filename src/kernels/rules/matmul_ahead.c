@@ -65,35 +65,75 @@ static hd_status pack_tiles(const product *p, uint32_t module, hdi_lowering *low
     return HD_OK;
 }
 
-/* A's rows in 8 bits. */
-static hd_status round_rows(const product *p, hdi_lowering *lowering, hdi_tensor *out_codes, hd_error *error) {
-    enum { INVOCATIONS = 64, BYTES_A_RUN = HDI_MM_RUN + 8 };
-    const uint64_t rows = p->batch * p->m, runs = rows * (p->k / HDI_MM_RUN);
-    hd_status status = hdi_rows_temporary(lowering, HD_U8, HD_SHAPE((int64_t)(runs * BYTES_A_RUN)), out_codes, error);
+/* Of a column's facts (strands.glsl). */
+static uint64_t column_facts(hd_dtype b) {
+    const bool halves = HDI_SCALED_BY_HALVES((uint32_t)b),
+               min = b == HD_Q4_1 || b == HD_Q5_1 || b == HD_Q2_K || b == HD_Q4_K || b == HD_Q5_K;
+    return halves ? min ? 6 : 5 : min ? 4 : 1;
+}
+
+uint64_t hdi_product_steps(const product *p, uint32_t form) {
+    const uint64_t runs = p->k / HDI_MM_RUN;
+    return form == HDI_CODES_ROWS ? runs : hdi_divide_up(runs, HDI_MM_STEPS) * HDI_MM_STEPS;
+}
+
+uint64_t hdi_product_codes_bytes(const product *p, uint32_t form) {
+    enum { ROW_FACTS = 4, WORDS = 2 }; /* of a row ahead; of a row */
+    const bool columns = form == HDI_CODES_COLUMNS;
+    const uint64_t words = columns ? column_facts(p->b.tensor->dtype) : form == HDI_CODES_ROWS ? WORDS : ROW_FACTS;
+    return (columns ? p->n : p->batch * p->m) * hdi_product_steps(p, form) * (HDI_MM_RUN + 4 * words);
+}
+
+uint64_t hdi_product_unit_bytes(const product *p, uint64_t tile_m, uint64_t tile_n) {
+    const hd_dtype b = p->b.tensor->dtype;
+    const uint64_t facts = column_facts(b), runs = facts > 4 ? 2 : 1, row_facts = facts > 5 ? 4 : facts == 4 ? 2 : 1;
+    return 16 * (tile_m * (2 * HDI_MM_STEPS + 1) + tile_n * (2 * runs * HDI_MM_STEPS + 1)) +
+           4 * HDI_MM_STEPS * (row_facts * tile_m + facts * tile_n);
+}
+
+/* Lines along K in 8 bits, in one of the forms that abi.h names. */
+static hd_status write_codes(const product *p, uint32_t form, hdi_lowering *lowering, hdi_tensor *out_codes,
+                             hd_error *error) {
+    enum { INVOCATIONS = 64 };
+    const bool columns = form == HDI_CODES_COLUMNS;
+    const side *s = columns ? &p->b : &p->a;
+    const uint64_t lines = columns ? p->n : p->batch * p->m, steps = hdi_product_steps(p, form),
+                   bytes = hdi_product_codes_bytes(p, form);
+    hdi_tensor books;
+    hd_status status = hdi_rows_temporary(lowering, HD_U8, HD_SHAPE((int64_t)bytes), out_codes, error);
+    if (!status)
+        status = hdi_books_operand(p->request->caps, s->tensor->dtype, s->tensor, lowering, &books, error);
     if (status) return status;
     hdi_launch *launch = hdi_lowering_add(lowering);
     if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
     hdi_kernel *kernel = &launch->kernel;
-    *kernel = (hdi_kernel){ .module = HDI_MODULE_CODES, .spec_count = HDI_MM_LAYOUT + 1 };
+    *kernel = (hdi_kernel){ .module = HDI_MODULE_CODES, .spec_count = HDI_CODES_FORM + 1 };
     kernel->spec[HDI_SPEC_WORKGROUP] = INVOCATIONS;
     kernel->spec[HDI_SPEC_EXACT] = 1;
-    kernel->spec[HDI_MM_A_TYPE] = kernel->spec[HDI_MM_B_TYPE] = (uint32_t)p->a.tensor->dtype;
+    kernel->spec[HDI_MM_A_TYPE] = kernel->spec[HDI_MM_B_TYPE] = (uint32_t)s->tensor->dtype;
     kernel->spec[HDI_MM_LAYOUT] = p->batch == 1 ? HDI_MM_ONE_BATCH : 0;
+    kernel->spec[HDI_CODES_FORM] = form;
     hdi_product_words(p, launch);
-    launch->push[HDI_CODES_PUSH_ROWS] = (uint32_t)rows;
-    kernel->push_bytes = 4 * (HDI_CODES_PUSH_ROWS + 1);
-    hdi_launch_bind(launch, p->a.tensor, HDI_READ);
-    hdi_launch_bind(launch, p->a.tensor, HDI_READ);
+    launch->push[HDI_CODES_PUSH_LINES] = (uint32_t)lines;
+    kernel->push_bytes = 4 * (HDI_CODES_PUSH_LINES + 1);
+    hdi_launch_bind(launch, s->tensor, HDI_READ);
+    hdi_launch_bind(launch, s->tensor, HDI_READ);
     hdi_launch_bind(launch, out_codes, HDI_WRITE);
-    hdi_launch_grid(launch, hdi_divide_up(runs, INVOCATIONS));
-    launch->bytes = hdi_product_side_bytes(p, &p->a, p->m) + runs * BYTES_A_RUN;
-    launch->because = "rows of A in 8 bits, once";
+    hdi_launch_bind(launch, &books, HDI_READ);
+    hdi_launch_grid(launch, hdi_divide_up(lines * steps, INVOCATIONS));
+    launch->bytes = hdi_product_side_bytes(p, s, columns ? p->n : p->m) + bytes;
+    launch->because = columns ? "columns of B as codes, once" : "rows of A in 8 bits, once";
     return HD_OK;
 }
 
-hd_status hdi_product_pack_rows(const product *p, uint32_t module, hdi_lowering *lowering, hdi_tensor *out_packed,
-                                hd_error *error) {
-    if (module == HDI_MODULE_CODES) return round_rows(p, lowering, out_packed, error);
+hd_status hdi_product_pack_columns(const product *p, hdi_lowering *lowering, hdi_tensor *out_codes, hd_error *error) {
+    return write_codes(p, HDI_CODES_COLUMNS, lowering, out_codes, error);
+}
+
+hd_status hdi_product_pack_rows(const product *p, uint32_t module, bool in_strands, hdi_lowering *lowering,
+                                hdi_tensor *out_packed, hd_error *error) {
+    if (module == HDI_MODULE_CODES)
+        return write_codes(p, in_strands ? HDI_CODES_ROWS_IN_STRANDS : HDI_CODES_ROWS, lowering, out_packed, error);
     return pack_tiles(p, module, lowering, out_packed, error);
 }
 

@@ -12,6 +12,7 @@
  *   norms of queries and keys    "attn_q_norm" and "attn_k_norm", of each head (qwen3.c) or of all at once (olmo2.c)
  *   norms before an output, or a down product    "attn_sub_norm", "ffn_sub_norm" (bitnet.c)
  *   norms behind a block "post_attention_norm", "post_ffw_norm" (gemma2.c)
+ *   sinks of the scores  "attn_sinks" (gpt_oss.c)
  *   norms of the sums behind the blocks    "attn_output_norm", "layer_output_norm" (bert.c)
  *   a norm of the embedding    "token_embd_norm" (bert.c)
  *   learned positions    "position_embd" (gpt2.c)
@@ -37,6 +38,7 @@ typedef enum hdl_length {
     HDL_LEN_KEYS,       /* of all key heads, or of all value heads */
     HDL_LEN_QKV,        /* queries, keys and values */
     HDL_LEN_HEAD,       /* of one head */
+    HDL_LEN_HEADS,      /* a number for each query head */
     HDL_LEN_FORWARD,
     HDL_LEN_GATE_UP,    /* twice that */
     HDL_LEN_CONTEXT,    /* of the model */
@@ -52,7 +54,7 @@ struct hdl_tensor_row {
     hdl_length  rows, columns;
     bool        optional;
     hdl_where   where;
-    bool        each;       /* there is one for each expert, in one tensor of three axes */
+    bool        each;       /* there is one for each expert, in one tensor with an axis more */
 };
 
 /* Rows of a layer: a norm; a weight that is multiplied with, and its bias. */
@@ -109,7 +111,8 @@ struct hdl_tensor_row {
 struct hdl_arch {
     const hdl_tensor_row *tensors;      /* NULL: all its models have experts */
     hd_rope_pairing       pairing;
-    hd_value (*activation)(hd_program *p, hd_value x); /* of the gates, or of what is up where there are none */
+    /* of the gates, or of what is up where there are none; NULL: `read` gives figures.gate */
+    hd_value (*activation)(hd_program *p, hd_value x);
     void (*read)(hdl_keys *k); /* figures that are not every family's; NULL: none */
     bool     layer_norm;
     bool     still;            /* nothing turns: there is no rotary embedding */
@@ -144,7 +147,8 @@ struct hdl_arch {
     X("olmoe", olmoe)                                                                                                \
     X("granitemoe", granitemoe)                                                                                      \
     X("bert", bert)                                                                                                  \
-    X("nomic-bert", nomic_bert)
+    X("nomic-bert", nomic_bert)                                                                                      \
+    X("gpt-oss", gpt_oss)
 #define HDL_ARCH_DECLARE(name, arch) extern const hdl_arch hdl_arch_##arch;
 HDL_ARCH_LIST(HDL_ARCH_DECLARE)
 #undef HDL_ARCH_DECLARE

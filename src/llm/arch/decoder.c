@@ -22,7 +22,7 @@ static hd_value input(const hdl_graph *g, const char *name) {
     return hd_input(g->program, full, w->dtype, w->shape);
 }
 
-/* A weight of one axis in f32; 0 where there is none. */
+/* A weight that is not multiplied with, in f32; 0 where there is none. */
 static hd_value vector(const hdl_graph *g, const char *stem, const char *kind) {
     char name[HDL_WEIGHT_NAME];
     snprintf(name, sizeof name, "%s.%s", stem, kind);
@@ -163,7 +163,8 @@ static hd_value attend(const hdl_graph *g, qkv s) {
     s.k = g->pages ? cached(g, s.k, false) : by_sequence(g, s.k, f->kv_heads);
     s.v = g->pages ? cached(g, s.v, true) : by_sequence(g, s.v, f->kv_heads);
     const hd_attention_desc desc = { .pages = g->pages, .scale = f->attention_scale, .cap = f->attention_cap,
-                                     .window = has_window(g) ? f->window : 0, .not_causal = !f->causal };
+                                     .window = has_window(g) ? f->window : 0, .not_causal = !f->causal,
+                                     .sinks = vector(g, "attn_sinks", "weight") };
     return hd_reshape(g->program, hd_attention(g->program, s.q, s.k, s.v, g->past, &desc), HD_SHAPE(rows, width));
 }
 
@@ -174,7 +175,13 @@ hd_value hdl_relu_squared(hd_program *p, hd_value x) {
     return hd_mul(p, positive, positive);
 }
 
-/* activation(gate) * up; of families without gates, activation(up). */
+/* activation(gate) * up, or what the family has in place of it. */
+static hd_value gate_of(const hdl_graph *g, hd_value gate, hd_value up) {
+    const hdl_figures *f = &g->model->figures;
+    return f->activation ? hd_mul(g->program, f->activation(g->program, gate), up) : f->gate(g->program, gate, up);
+}
+
+/* What goes down: gated, or in families without gates, activation(up). */
 static hd_value gated(const hdl_graph *g, hd_value x) {
     const hdl_figures *f = &g->model->figures;
     const int64_t n = f->feed_forward;
@@ -186,23 +193,25 @@ static hd_value gated(const hdl_graph *g, hd_value x) {
         gate = columns(g, up, 0, n);
         up = columns(g, up, n, 2 * n);
     }
-    return hd_mul(g->program, f->activation(g->program, gate), up);
+    return gate_of(g, gate, up);
 }
 
 /* ---- experts ---- */
 
-/* Products of rows with those of `stem`'s experts that they chose. */
+/* Products of rows with those of `stem`'s experts that they chose, and their biases. */
 static hd_value chosen_linear(const hdl_graph *g, hd_value x, const char *stem, hd_value chosen) {
     char name[HDL_WEIGHT_NAME];
     snprintf(name, sizeof name, "%s.weight", stem);
-    return scaled(g, hd_matmul_experts(g->program, x, input(g, name), chosen), weight(g, name)->scale);
+    const hd_value y = scaled(g, hd_matmul_experts(g->program, x, input(g, name), chosen), weight(g, name)->scale);
+    const hd_value biases = vector(g, stem, "bias");
+    return biases ? hd_add(g->program, y, hd_gather(g->program, biases, chosen)) : y;
 }
 
 /* What the expert of all tokens gives: where the file has a gate of it, in that measure. */
 static hd_value shared(const hdl_graph *g, hd_value x) {
     hd_program *p = g->program;
-    const hd_value gate = g->model->figures.activation(p, linear(g, x, "ffn_gate_shexp"));
-    const hd_value y = linear(g, hd_mul(p, gate, linear(g, x, "ffn_up_shexp")), "ffn_down_shexp");
+    const hd_value gate = linear(g, x, "ffn_gate_shexp");
+    const hd_value y = linear(g, gate_of(g, gate, linear(g, x, "ffn_up_shexp")), "ffn_down_shexp");
     const hd_value measure = vector(g, "ffn_gate_inp_shexp", "weight");
     if (!measure) return y;
     const hd_value row = hd_reshape(p, measure, HD_SHAPE(1, g->model->figures.hidden));
@@ -217,9 +226,8 @@ static hd_value mixture(const hdl_graph *g, hd_value x) {
     const hd_value scores = linear(g, x, "ffn_gate_inp"), chosen = hd_top_k(p, scores, f->experts_used);
     const hd_value shares = g->model->arch->whole_shares ? hd_softmax(p, hd_take_along(p, scores, chosen), -1)
                                                          : hd_take_along(p, hd_softmax(p, scores, -1), chosen);
-    const hd_value gate = f->activation(p, chosen_linear(g, x, "ffn_gate_exps", chosen));
-    const hd_value up = chosen_linear(g, x, "ffn_up_exps", chosen);
-    hd_value y = chosen_linear(g, hd_mul(p, gate, up), "ffn_down_exps", chosen);
+    const hd_value gate = chosen_linear(g, x, "ffn_gate_exps", chosen), up = chosen_linear(g, x, "ffn_up_exps", chosen);
+    hd_value y = chosen_linear(g, gate_of(g, gate, up), "ffn_down_exps", chosen);
     y = hd_sum(p, hd_mul(p, y, hd_reshape(p, shares, HD_SHAPE(rows, f->experts_used, 1))), 1);
     y = hd_reshape(p, y, HD_SHAPE(rows, f->hidden));
     return has(g, "ffn_down_shexp.weight") ? hd_add(p, y, shared(g, x)) : y;
@@ -227,9 +235,9 @@ static hd_value mixture(const hdl_graph *g, hd_value x) {
 
 /* ---- a layer, and both ends ---- */
 
-/* What a block adds to x: normed behind the block where the family does that. */
-static hd_value added(const hdl_graph *g, hd_value x, hd_value block, const char *norm) {
-    return hd_add(g->program, x, scaled(g, normed(g, block, norm), g->model->figures.residual_scale));
+/* x and what a block adds to it. */
+static hd_value added(const hdl_graph *g, hd_value x, hd_value block) {
+    return hd_add(g->program, x, scaled(g, block, g->model->figures.residual_scale));
 }
 
 static hd_value feed_forward(const hdl_graph *g, hd_value x) {
@@ -238,14 +246,16 @@ static hd_value feed_forward(const hdl_graph *g, hd_value x) {
 }
 
 hd_value hdl_layer(const hdl_graph *g, hd_value x) {
-    const bool parallel = g->model->figures.parallel;
+    const bool parallel = g->model->figures.parallel, between = g->model->figures.norm_between;
     /* falcon.c: of attention alone */
     const hd_value first = normed(g, x, "attn_norm"), own = normed(g, x, "attn_norm_2");
-    const hd_value y = attend(g, turned(g, project(g, own == x ? first : own)));
-    hd_value attended = added(g, x, linear(g, normed(g, y, "attn_sub_norm"), "attn_output"), "post_attention_norm");
+    hd_value y = attend(g, turned(g, project(g, own == x ? first : own)));
+    y = linear(g, normed(g, y, "attn_sub_norm"), "attn_output");
+    hd_value attended = added(g, x, between ? y : normed(g, y, "post_attention_norm"));
     attended = normed(g, attended, "attn_output_norm"); /* bert.c: of the sum */
-    const hd_value second = normed(g, parallel ? x : attended, "ffn_norm");
-    x = added(g, attended, feed_forward(g, parallel && second == x ? first : second), "post_ffw_norm");
+    const hd_value second = normed(g, parallel ? x : attended, between ? "post_attention_norm" : "ffn_norm");
+    y = feed_forward(g, parallel && second == x ? first : second);
+    x = added(g, attended, normed(g, y, "post_ffw_norm"));
     return normed(g, x, "layer_output_norm");
 }
 
