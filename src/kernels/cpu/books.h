@@ -7,92 +7,65 @@
 #include <stdint.h>
 #include <string.h>
 
-extern const uint16_t hdi_books[HDI_BOOK_ENTRIES]; /* kernels/books.c */
+/* kernels/books.c. Entries of 16 bits of all books; those of 8 numbers as bytes, first iq2's, then iq1's, whose bytes
+ * are 128 greater; those of 4 numbers; and for each bit of 8 a byte of ones. */
+enum { HDCPU_BOOK_FOURS  = HDI_BOOK_IQ1 - HDI_BOOK_IQ3_XXS,
+       HDCPU_BOOK_EIGHTS = HDI_BOOK_ENTRIES - HDCPU_BOOK_FOURS };
+extern const uint16_t hdi_books[HDI_BOOK_ENTRIES];
+extern const uint64_t hdi_book_eights[HDCPU_BOOK_EIGHTS], hdi_book_signs[256];
+extern const uint32_t hdi_book_fours[HDCPU_BOOK_FOURS];
 
 static inline uint32_t hdcpu_word_of_2(const uint8_t *at) { return (uint32_t)(at[0] | at[1] << 8); }
 static inline uint32_t hdcpu_word_of_4(const uint8_t *at) {
     return hdcpu_word_of_2(at) | hdcpu_word_of_2(at + 2) << 16;
 }
 
-/* Fields of 1 bit, or of 2, as a byte each, the lowest one first. */
-static inline uint64_t hdcpu_spread_ones(uint64_t bits) {
-    bits = (bits | bits << 28) & UINT64_C(0x0000000F0000000F);
-    bits = (bits | bits << 14) & UINT64_C(0x0003000300030003);
-    return (bits | bits << 7) & UINT64_C(0x0101010101010101);
-}
-static inline uint64_t hdcpu_spread_twos(uint64_t bits) {
-    bits = (bits | bits << 24) & UINT64_C(0x000000FF000000FF);
-    bits = (bits | bits << 12) & UINT64_C(0x000F000F000F000F);
-    return (bits | bits << 6) & UINT64_C(0x0303030303030303);
-}
-/* Fields of 4 bits of two entries. */
-static inline uint64_t hdcpu_spread_fours(uint64_t bits) {
-    bits = (bits | bits << 16) & UINT64_C(0x0000FFFF0000FFFF);
-    bits = (bits | bits << 8) & UINT64_C(0x00FF00FF00FF00FF);
-    return (bits | bits << 4) & UINT64_C(0x0F0F0F0F0F0F0F0F);
-}
-
-/* Eight numbers as bytes, by their entries. */
-static inline uint64_t hdcpu_book_iq2(uint32_t entry) {
-    const uint64_t level = hdcpu_spread_twos(hdi_books[entry]);
-    return level * 17 + (level >> 1 & UINT64_C(0x0101010101010101)) + UINT64_C(0x0808080808080808);
-}
-static inline uint64_t hdcpu_book_iq3(uint32_t first, uint32_t second) {
-    return hdcpu_spread_fours(hdi_books[first] | (uint64_t)hdi_books[second] << 16);
-}
-static inline uint64_t hdcpu_book_iq3_xxs(uint32_t first, uint32_t second) {
-    const uint64_t level = hdcpu_book_iq3(first, second), last = level & level >> 1 & level >> 2;
-    return level * 8 + (last & UINT64_C(0x0101010101010101)) * 2 + UINT64_C(0x0404040404040404);
-}
-static inline uint64_t hdcpu_book_iq3_s(uint32_t first, uint32_t second) {
-    return hdcpu_book_iq3(first, second) * 2 + UINT64_C(0x0101010101010101);
-}
-/* With bit i of `signs` set, number i is negative. None is zero, so no byte overflows. */
+/* With bit i of `signs` set, number i of 8 is negative. None is zero, so no byte overflows. */
 static inline uint64_t hdcpu_book_signed(uint64_t numbers, uint32_t signs) {
-    const uint64_t ones = hdcpu_spread_ones(signs);
-    return (numbers ^ ones * 255) + ones;
+    const uint64_t minus = hdi_book_signs[signs];
+    return (numbers ^ minus) + (minus & UINT64_C(0x0101010101010101));
 }
 /* 7 signs, and the eighth that makes the negative ones an even number. */
 static inline uint32_t hdcpu_even_signs(uint32_t seven) {
-    seven &= 127;
-    uint32_t odd = seven ^ seven >> 4;
-    odd ^= odd >> 2;
-    odd ^= odd >> 1;
-    return seven | (odd & 1) << 7;
+    return (seven & 127) | (uint32_t)__builtin_parity(seven & 127) << 7;
+}
+static inline uint64_t hdcpu_book_iq3(uint32_t first, uint32_t second) {
+    return hdi_book_fours[first - HDI_BOOK_IQ3_XXS] | (uint64_t)hdi_book_fours[second - HDI_BOOK_IQ3_XXS] << 32;
 }
 /* 8 times -1, 0 and 1, and 1 more, or less: bytes that are signed. */
-static inline uint64_t hdcpu_book_iq1(uint32_t entry, uint32_t is_less) {
-    const uint64_t level = hdcpu_spread_twos(hdi_books[HDI_BOOK_IQ1 + entry]), top = UINT64_C(0x8080808080808080);
-    return ((level * 8 | top) - UINT64_C(0x0101010101010101) * (is_less ? 9 : 7)) ^ top;
+static inline uint64_t hdcpu_book_iq1(uint32_t code, uint32_t is_less) {
+    const uint64_t off = is_less ? UINT64_C(0x0909090909090909) : UINT64_C(0x0707070707070707);
+    return (hdi_book_eights[HDI_BOOK_IQ3_XXS + code] - off) ^ UINT64_C(0x8080808080808080);
 }
 
-/* Weights 8 * eighth .. of a block. */
-static inline uint64_t hdcpu_book_eight(uint32_t type, const uint8_t *block, uint32_t eighth) {
+/* Weights 8 * eighth .. of a block. Where the type is known when this is compiled, one case of it is left. */
+#define HDCPU_BOOK_OF static inline __attribute__((always_inline))
+HDCPU_BOOK_OF uint64_t hdcpu_book_eight(uint32_t type, const uint8_t *block, uint32_t eighth) {
     const uint32_t part = eighth >> 2, l = eighth & 3;
     switch (type) {
     case HDI_TYPE_IQ2_XXS: {
         const uint8_t *own = block + 2 + 8 * part;
-        return hdcpu_book_signed(hdcpu_book_iq2(HDI_BOOK_IQ2_XXS + own[l]),
+        return hdcpu_book_signed(hdi_book_eights[HDI_BOOK_IQ2_XXS + own[l]],
                                  hdcpu_even_signs(hdcpu_word_of_4(own + 4) >> 7 * l));
     }
     case HDI_TYPE_IQ2_XS: {
         const uint32_t code = hdcpu_word_of_2(block + 2 + 2 * eighth);
-        return hdcpu_book_signed(hdcpu_book_iq2(HDI_BOOK_IQ2_XS + (code & 511)), hdcpu_even_signs(code >> 9));
+        return hdcpu_book_signed(hdi_book_eights[HDI_BOOK_IQ2_XS + (code & 511)], hdcpu_even_signs(code >> 9));
     }
     case HDI_TYPE_IQ2_S: {
         const uint32_t high = (uint32_t)block[66 + part] >> 2 * l & 3;
-        return hdcpu_book_signed(hdcpu_book_iq2(HDI_BOOK_IQ2_S + (block[2 + eighth] | high << 8)), block[34 + eighth]);
+        return hdcpu_book_signed(hdi_book_eights[HDI_BOOK_IQ2_S + (block[2 + eighth] | high << 8)], block[34 + eighth]);
     }
     case HDI_TYPE_IQ3_XXS: {
         const uint8_t *own = block + 2 + 2 * eighth;
-        return hdcpu_book_signed(hdcpu_book_iq3_xxs(HDI_BOOK_IQ3_XXS + own[0], HDI_BOOK_IQ3_XXS + own[1]),
+        return hdcpu_book_signed(hdcpu_book_iq3(HDI_BOOK_IQ3_XXS + own[0], HDI_BOOK_IQ3_XXS + own[1]),
                                  hdcpu_even_signs(hdcpu_word_of_4(block + 66 + 4 * part) >> 7 * l));
     }
     case HDI_TYPE_IQ3_S: {
         const uint8_t *own = block + 2 + 2 * eighth;
         const uint32_t high = (uint32_t)block[66 + part] >> 2 * l;
         const uint32_t first = own[0] | (high & 1) << 8, second = own[1] | (high & 2) << 7;
-        return hdcpu_book_signed(hdcpu_book_iq3_s(HDI_BOOK_IQ3_S + first, HDI_BOOK_IQ3_S + second), block[74 + eighth]);
+        return hdcpu_book_signed(hdcpu_book_iq3(HDI_BOOK_IQ3_S + first, HDI_BOOK_IQ3_S + second), block[74 + eighth]);
     }
     case HDI_TYPE_IQ1_S: {
         const uint32_t more = hdcpu_word_of_2(block + 34 + 2 * part);
@@ -105,7 +78,7 @@ static inline uint64_t hdcpu_book_eight(uint32_t type, const uint8_t *block, uin
     }
 }
 /* The whole number that scales weights 16 * sixteenth .. */
-static inline int hdcpu_book_scale(uint32_t type, const uint8_t *block, uint32_t sixteenth) {
+HDCPU_BOOK_OF int hdcpu_book_scale(uint32_t type, const uint8_t *block, uint32_t sixteenth) {
     const uint32_t part = sixteenth >> 1, h = sixteenth & 1;
     uint32_t code;
     switch (type) {

@@ -310,8 +310,8 @@ PART_OF part_book(const uint32_t type, PART_ARGUMENTS) {
     float scales[PART / RUN];
     uint64_t codes[PART / 8];
     for (uint32_t i = 0; i < PART / 8; i++) codes[i] = hdcpu_book_eight(type, blocks, i);
-    for (uint32_t i = 0; i < PART / RUN; i++)
-        scales[i] = hdcpu_book_d(type, blocks) * (float)hdcpu_book_scale(type, blocks, i);
+    const float d = hdcpu_book_d(type, blocks);
+    for (uint32_t i = 0; i < PART / RUN; i++) scales[i] = d * (float)hdcpu_book_scale(type, blocks, i);
     for (uint32_t vector = 0; vector < PART / WIDE; vector++) {
         const uint32_t at = vector * 3 * WIDE, scale_at = at + 2 * WIDE;
         const bytes numbers = load(codes + WIDE / 8 * vector);
