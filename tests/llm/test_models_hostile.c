@@ -251,7 +251,7 @@ static const variant variants[] = {
     { "attn_norm q8_0", LLAMA, { TENSOR("blk.0.attn_norm.weight", Q8_0, 1, 1, { 32 }) }, HD_STATUS_UNSUPPORTED, "blk.0.attn_norm.weight" },
     { "attn_norm of 16", LLAMA, { TENSOR("blk.0.attn_norm.weight", F32, 1, 1, { 16 }) }, HD_STATUS_SHAPE, "blk.0.attn_norm.weight" },
     { "bias of 8", LLAMA, { TENSOR("blk.0.attn_q.bias", F32, 1, 1, { 8 }) }, HD_STATUS_SHAPE, "blk.0.attn_q.bias" },
-    { "ffn_down iq2_xs", "bitnet_wide_tq2_0", { TENSOR("blk.0.attn_q.weight", IQ2_XS, 1, 2, { 256, 256 }) }, HD_STATUS_UNSUPPORTED, "blk.0.attn_q.weight" },
+    { "attn_q nvfp4", "bitnet_wide_tq2_0", { TENSOR("blk.0.attn_q.weight", NVFP4, 1, 2, { 256, 256 }) }, HD_STATUS_UNSUPPORTED, "blk.0.attn_q.weight" },
     { "output of other rows", LLAMA, { TENSOR("output.weight", F32, 1, 2, { 319, 32 }) }, HD_STATUS_SHAPE, "output.weight" },
     { "scale of two", LLAMA, { TENSOR("blk.0.attn_q.scale", F32, 1, 1, { 2 }) }, HD_STATUS_SHAPE, "blk.0.attn_q.scale" },
     { "scale i32", LLAMA, { TENSOR("blk.0.attn_q.scale", I32, 1, 1, { 1 }) }, HD_STATUS_SHAPE, "blk.0.attn_q.scale" },
