@@ -19,16 +19,14 @@ typedef struct work {
 /* Text number `i` as tokens, if the model takes so many. */
 static int take_text(work *w, size_t i, const char *from, size_t bytes) {
     size_t count = 0;
-    int code = cli_llm_tokenize(&w->llm, from, bytes, HD_TOKENIZE_ADD_SPECIAL, NULL, &count);
+    const int code = cli_llm_take_tokens(&w->llm, from, bytes, HD_TOKENIZE_ADD_SPECIAL, &w->tokens[i], &count);
     if (code) return code;
     if (count > w->llm.info.context)
         return cli_fail(w->llm.cli.command, "text %zu has %zu tokens, and the model was made for %u: divide it", i + 1,
                         count, (unsigned)w->llm.info.context);
     if (count == 0) return cli_fail(w->llm.cli.command, "text %zu is empty, and the model adds nothing to it", i + 1);
-    w->tokens[i] = calloc(count, sizeof *w->tokens[i]);
-    if (!w->tokens[i]) return cli_fail(w->llm.cli.command, "no memory is left");
     w->texts[i] = (hd_embedder_text){ w->tokens[i], count };
-    return cli_llm_tokenize(&w->llm, from, bytes, HD_TOKENIZE_ADD_SPECIAL, w->tokens[i], &count);
+    return CLI_OK;
 }
 
 /* Operands behind the model's, or the lines of `file`, of which a last one without a text is none. */

@@ -96,6 +96,15 @@ int cli_llm_tokenize(cli_llm *llm, const char *text, size_t bytes, uint32_t flag
                                                                                 : CLI_OK;
 }
 
+int cli_llm_take_tokens(cli_llm *llm, const char *text, size_t bytes, uint32_t flags, int32_t **out_tokens,
+                        size_t *out_count) {
+    int code = cli_llm_tokenize(llm, text, bytes, flags, NULL, out_count);
+    if (code) return code;
+    *out_tokens = calloc(*out_count + 1, sizeof **out_tokens);
+    if (!*out_tokens) return cli_fail(llm->cli.command, "no memory is left");
+    return cli_llm_tokenize(llm, text, bytes, flags, *out_tokens, out_count);
+}
+
 json_t *cli_llm_fit_json(const hd_fit *fit, bool *ok) {
     json_t *root = json_object();
     const struct { const char *name; uint64_t value; } rows[] = {

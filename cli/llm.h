@@ -59,6 +59,9 @@ void cli_llm_close(cli_llm *llm);
 const char *cli_llm_path(const cli_args *args);
 /* The text's tokens into `out_tokens`, which has room for *count (NULL: only counts them). */
 int cli_llm_tokenize(cli_llm *llm, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens, size_t *count);
+/* All of them, in memory that the caller frees, also after a failure. */
+int cli_llm_take_tokens(cli_llm *llm, const char *text, size_t bytes, uint32_t flags, int32_t **out_tokens,
+                        size_t *out_count);
 /* The bytes that each device takes, as JSON. */
 json_t *cli_llm_fit_json(const hd_fit *fit, bool *ok);
 double cli_per_second(uint64_t count, uint64_t ns);

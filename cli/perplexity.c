@@ -77,12 +77,9 @@ static int print(const cli_args *args, const cli_llm *llm, const sums *s, uint64
 static int cut(cli_llm *llm, const char *text, size_t bytes, int32_t **out_tokens, size_t *out_count) {
     int32_t begin[2];
     size_t begins = 2;
-    int code = cli_llm_tokenize(llm, text, bytes, HD_TOKENIZE_ADD_SPECIAL, NULL, out_count);
+    int code = cli_llm_take_tokens(llm, text, bytes, HD_TOKENIZE_ADD_SPECIAL, out_tokens, out_count);
     if (code) return code;
-    *out_tokens = calloc(*out_count + 1, sizeof **out_tokens);
-    if (!*out_tokens) return cli_fail(llm->cli.command, "no memory is left");
-    code = cli_llm_tokenize(llm, text, bytes, HD_TOKENIZE_ADD_SPECIAL, *out_tokens, out_count);
-    if (!code) code = cli_llm_tokenize(llm, "", 0, HD_TOKENIZE_ADD_SPECIAL, begin, &begins);
+    code = cli_llm_tokenize(llm, "", 0, HD_TOKENIZE_ADD_SPECIAL, begin, &begins);
     const bool has_begin = begins > 0 && *out_count > 0 && (*out_tokens)[0] == begin[0];
     for (size_t at = 0; at < *out_count && has_begin; at += llm->desc.context) (*out_tokens)[at] = begin[0];
     return code;

@@ -46,11 +46,8 @@ static int tokenize(const cli_args *args, cli_llm *llm, const char *from, size_t
     const uint32_t flags = (cli_get(args, "--no-special") ? 0u : (uint32_t)HD_TOKENIZE_ADD_SPECIAL) |
                            (cli_get(args, "--parse-special") ? (uint32_t)HD_TOKENIZE_PARSE_SPECIAL : 0u);
     size_t count = 0;
-    int code = cli_llm_tokenize(llm, from, bytes, flags, NULL, &count);
-    if (code) return code;
-    int32_t *tokens = calloc(count + 1, sizeof *tokens);
-    if (!tokens) return cli_fail(args->command, "no memory is left");
-    code = cli_llm_tokenize(llm, from, bytes, flags, tokens, &count);
+    int32_t *tokens = NULL;
+    int code = cli_llm_take_tokens(llm, from, bytes, flags, &tokens, &count);
     if (!code) code = cli_get(args, "--json") ? print_json(llm, tokens, count) : print(llm, tokens, count);
     free(tokens);
     return code;

@@ -93,6 +93,10 @@
 #define HDI_SCALED_BY_HALVES(type) \
     ((type) == HDI_TYPE_Q2_K || (type) == HDI_TYPE_Q3_K || (type) == HDI_TYPE_Q6_K || HDI_HAS_BOOK(type))
 
+/* Has a value of the type something taken off? */
+#define HDI_HAS_MIN(type) \
+    ((type) == HDI_TYPE_Q4_1 || (type) == HDI_TYPE_Q5_1 || (type) == HDI_TYPE_Q2_K || (type) == HDI_TYPE_Q4_K || (type) == HDI_TYPE_Q5_K)
+
 /* ---- grids ----
  * A one-dimensional grid of G groups is launched as (min(G, WIDTH), ceil(G / WIDTH), 1); group number = y * WIDTH + x,
  * and a group past the end returns. No kernel reads the grid's size: a launch may be cut into pieces. */

@@ -466,6 +466,14 @@ static lines hip_subgroups = {
     CXX_SUMS,
     NULL
 };
+/* What both kinds of matrices have. */
+#define CUDA_MATRIX_SUMS \
+    "template <class M> INLINE M matrix_fill(typename M::scalar x) { M m; matrix_set(m, x); return m; }", \
+    "template <class M> INLINE u32 matrix_length() { return (u32)M::length; }", \
+    "#define EACH(name, value) \\", \
+    "INLINE matrix_c<f32> matrix_##name(matrix_c<f32> a, matrix_c<f32> b) { for (int i = 0; i < 8; i++) a.r[i] = " \
+    "value; return a; }", \
+    "EACH(add, a.r[i] + b.r[i]) EACH(sub, a.r[i] - b.r[i]) EACH(mul, a.r[i] * b.r[i]) EACH(div, a.r[i] / b.r[i])"
 /* Tensor cores by their instructions: headers would have to be found. How the elements of a and b lie depends on how
  * they were loaded; what remembers it is known to the compiler, which keeps nothing of it. */
 static lines cuda_matrix = {
@@ -508,12 +516,7 @@ static lines cuda_matrix = {
     "template <class M> INLINE void matrix_set(M &m, f16 x) { for (int i = 0; i < 8; i++) m.r[i] = x | (u32)x << 16; "
     "m.columns = false; }",
     "INLINE void matrix_set(matrix_c<f32> &m, f32 x) { for (int i = 0; i < 8; i++) m.r[i] = x; }",
-    "template <class M> INLINE M matrix_fill(typename M::scalar x) { M m; matrix_set(m, x); return m; }",
-    "template <class M> INLINE u32 matrix_length() { return (u32)M::length; }",
-    "#define EACH(name, value) \\",
-    "INLINE matrix_c<f32> matrix_##name(matrix_c<f32> a, matrix_c<f32> b) { for (int i = 0; i < 8; i++) a.r[i] = "
-    "value; return a; }",
-    "EACH(add, a.r[i] + b.r[i]) EACH(sub, a.r[i] - b.r[i]) EACH(mul, a.r[i] * b.r[i]) EACH(div, a.r[i] / b.r[i])",
+    CUDA_MATRIX_SUMS,
     "#define MULTIPLY(ways) \\",
     "  asm(\"wmma.mma.sync.aligned.\" ways \".m16n16k16.f32.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, \" \\",
     "    \"{%8, %9, %10, %11, %12, %13, %14, %15}, {%16, %17, %18, %19, %20, %21, %22, %23}, \" \\",
@@ -577,12 +580,7 @@ static lines cuda_whole_matrix = {
     "}",
     "template <class T> INLINE void matrix_set(matrix_c<T> &m, T x) { for (int i = 0; i < 8; i++) m.r[i] = x; }",
     "template <class M> INLINE void matrix_set(M &m, u8 x) { for (int i = 0; i < 4; i++) m.r[i] = x * 0x01010101u; }",
-    "template <class M> INLINE M matrix_fill(typename M::scalar x) { M m; matrix_set(m, x); return m; }",
-    "template <class M> INLINE u32 matrix_length() { return (u32)M::length; }",
-    "#define EACH(name, value) \\",
-    "INLINE matrix_c<f32> matrix_##name(matrix_c<f32> a, matrix_c<f32> b) { for (int i = 0; i < 8; i++) a.r[i] = "
-    "value; return a; }",
-    "EACH(add, a.r[i] + b.r[i]) EACH(sub, a.r[i] - b.r[i]) EACH(mul, a.r[i] * b.r[i]) EACH(div, a.r[i] / b.r[i])",
+    CUDA_MATRIX_SUMS,
     "INLINE matrix_c<f32> matrix_floats(matrix_c<u32> a) {",
     "  matrix_c<f32> m; for (int i = 0; i < 8; i++) m.r[i] = (f32)(i32)a.r[i]; return m;",
     "}",

@@ -160,9 +160,10 @@ bool hdi_spirv_put_group(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
 
 /* ---- cooperative matrices ---- */
 
-static bool refuse_matrices(hdi_spirv_printer *p, uint32_t inst, bool whole) {
-    const uint32_t offer = whole ? HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS : HDI_SPIRV_OFFERS_MATRIX_UNITS;
-    bool lacks = !p->spelling->parts[HDI_SPIRV_PART_MATRIX] || !(p->target->offers & offer);
+static bool refuse_matrices(hdi_spirv_printer *p, uint32_t inst, hdi_spirv_part part) {
+    const uint32_t offer = part == HDI_SPIRV_PART_WHOLE_MATRIX ? HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS
+                                                               : HDI_SPIRV_OFFERS_MATRIX_UNITS;
+    bool lacks = !p->spelling->parts[part] || !(p->target->offers & offer);
     return lacks && !hdi_spirv_unsupported(p->m, inst, "%s has no cooperative matrices here", p->spelling->name);
 }
 
@@ -251,8 +252,9 @@ bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) 
     const uint32_t *words = hdi_spirv_words(m, inst);
     enum { SIGNED = 15 }; /* of all four matrices */
     const bool whole = has_whole(m);
-    if (refuse_matrices(p, inst, whole)) return false;
-    hdi_spirv_use_part(p, whole ? HDI_SPIRV_PART_WHOLE_MATRIX : HDI_SPIRV_PART_MATRIX);
+    const hdi_spirv_part part = whole ? HDI_SPIRV_PART_WHOLE_MATRIX : HDI_SPIRV_PART_MATRIX;
+    if (refuse_matrices(p, inst, part)) return false;
+    hdi_spirv_use_part(p, part);
     hdi_spirv_use_part(p, HDI_SPIRV_PART_HALF);
     switch (opcode) {
     case HDI_SPIRV_COOPERATIVE_MATRIX_LOAD: return put_matrix_access(p, inst, words, false);

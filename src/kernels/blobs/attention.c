@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention.comp, digest 5b74dfc472b00ace. Do not edit. */
+/* Made by tools/blobs from glsl/attention.comp, digest 031924710df44090. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention;
 static const uint32_t words[] = {
@@ -1457,4 +1457,4 @@ static const uint32_t words[] = {
 0x00000769,0x00000102,0x000200f9,0x00000768,0x000200f8,0x0000076d,0x000200f9,0x000001b5,
 0x000200f8,0x000001b5,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0x5b74dfc472b00ace), NULL };
+const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0x031924710df44090), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_matrix.comp, digest 018c7eb32778f4eb. Do not edit. */
+/* Made by tools/blobs from glsl/attention_matrix.comp, digest 0e608a3d86564322. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_matrix;
 static const uint32_t words[] = {
@@ -1962,4 +1962,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00000948,0x000200f8,0x0000094d,0x000200f9,0x000000da,0x000200f8,0x000000da,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_matrix = { words, sizeof words / 4, UINT64_C(0x018c7eb32778f4eb), NULL };
+const hdi_blob hdi_blob_attention_matrix = { words, sizeof words / 4, UINT64_C(0x0e608a3d86564322), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/cumsum.comp, digest 5366f0cf144d109d. Do not edit. */
+/* Made by tools/blobs from glsl/cumsum.comp, digest a0ad6f0f0821fef2. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_cumsum;
 static const uint32_t words[] = {
@@ -455,4 +455,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00000281,0x000200f8,0x00000281,0x000200f9,0x0000006c,0x000200f8,0x0000006c,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_cumsum = { words, sizeof words / 4, UINT64_C(0x5366f0cf144d109d), NULL };
+const hdi_blob hdi_blob_cumsum = { words, sizeof words / 4, UINT64_C(0xa0ad6f0f0821fef2), NULL };

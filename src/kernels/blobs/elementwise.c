@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/elementwise.comp, digest 5919ddecd5e5560b. Do not edit. */
+/* Made by tools/blobs from glsl/elementwise.comp, digest e1127d827b71098a. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_elementwise;
 static const uint32_t words[] = {
@@ -10438,4 +10438,4 @@ static const uint32_t words[] = {
 0x000200f9,0x0000383a,0x000200f8,0x0000383a,0x000200f9,0x00003749,0x000200f8,0x00003749,
 0x000200f9,0x00000a12,0x000200f8,0x00000a12,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0x5919ddecd5e5560b), NULL };
+const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0xe1127d827b71098a), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/experts.comp, digest 4a22ab0449b98cde. Do not edit. */
+/* Made by tools/blobs from glsl/experts.comp, digest 20640e381067e090. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_experts;
 static const uint32_t words[] = {
@@ -2030,4 +2030,4 @@ static const uint32_t words[] = {
 0x00000106,0x00000105,0x00000b92,0x000200f9,0x00000104,0x000200f8,0x0000010b,0x000200f9,
 0x000000ee,0x000200f8,0x000000ee,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_experts = { words, sizeof words / 4, UINT64_C(0x4a22ab0449b98cde), NULL };
+const hdi_blob hdi_blob_experts = { words, sizeof words / 4, UINT64_C(0x20640e381067e090), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/gather.comp, digest e428773bfb6bebbe. Do not edit. */
+/* Made by tools/blobs from glsl/gather.comp, digest b6519494dc92ab0f. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_gather;
 static const uint32_t words[] = {
@@ -1814,4 +1814,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00000a5e,0x000200f8,0x00000a5e,0x000200f9,0x00000a59,0x000200f8,0x00000a59,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0xe428773bfb6bebbe), NULL };
+const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0xb6519494dc92ab0f), NULL };

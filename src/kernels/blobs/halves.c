@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/halves.comp, digest 130ec820509dbb70. Do not edit. */
+/* Made by tools/blobs from glsl/halves.comp, digest 20b87a7b34a2abef. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_halves;
 static const uint32_t words[] = {
@@ -1873,4 +1873,4 @@ static const uint32_t words[] = {
 0x00000ad3,0x00000014,0x00000066,0x000000dd,0x0003003e,0x00000ad3,0x00000ad2,0x000200f9,
 0x000000d3,0x000200f8,0x000000d3,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_halves = { words, sizeof words / 4, UINT64_C(0x130ec820509dbb70), NULL };
+const hdi_blob hdi_blob_halves = { words, sizeof words / 4, UINT64_C(0x20b87a7b34a2abef), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest fa327382d92058d6. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 4986a426c4956be8. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -15015,4 +15015,4 @@ static const uint32_t words[] = {
 0x0000072c,0x000200f9,0x00002a3d,0x000200f8,0x00002a42,0x000200f9,0x00000b4b,0x000200f8,
 0x00000b4b,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0xfa327382d92058d6), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x4986a426c4956be8), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tensor.comp, digest 4cb46e0295f35f6b. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tensor.comp, digest afe972c791b62d6a. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tensor;
 static const uint32_t words[] = {
@@ -353,4 +353,4 @@ static const uint32_t words[] = {
 0x00000081,0x000001ab,0x000000cb,0x000614f8,0x000001aa,0x0000019b,0x000001ab,0x00000000,
 0x00000000,0x000200f9,0x000001a4,0x000200f8,0x000001a4,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tensor = { words, sizeof words / 4, UINT64_C(0x4cb46e0295f35f6b), NULL };
+const hdi_blob hdi_blob_matmul_tensor = { words, sizeof words / 4, UINT64_C(0xafe972c791b62d6a), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 24744a2bc4693b78. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 28eea9209824e0d9. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tiled;
 static const uint32_t words[] = {
@@ -11298,4 +11298,4 @@ static const uint32_t words[] = {
 0x00001551,0x00050080,0x00000719,0x00001550,0x0000154f,0x00000739,0x000200f9,0x0000154e,
 0x000200f8,0x00001553,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x24744a2bc4693b78), NULL };
+const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x28eea9209824e0d9), NULL };

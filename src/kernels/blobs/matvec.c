@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec.comp, digest 340252b4ec77e9ff. Do not edit. */
+/* Made by tools/blobs from glsl/matvec.comp, digest aa958172c9d70d44. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec;
 static const uint32_t words[] = {
@@ -11159,4 +11159,4 @@ static const uint32_t words[] = {
 0x000014a0,0x0000149f,0x00000ac5,0x000200f9,0x0000149e,0x000200f8,0x000014a3,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0x340252b4ec77e9ff), NULL };
+const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0xaa958172c9d70d44), NULL };

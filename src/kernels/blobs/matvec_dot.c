@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_dot.comp, digest af7fe2cd3d532563. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_dot.comp, digest c164385faa029ae9. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_dot;
 static const uint32_t words[] = {
@@ -15041,4 +15041,4 @@ static const uint32_t words[] = {
 0x000200f9,0x000029a4,0x000200f8,0x000029a4,0x00050080,0x0000073c,0x000029a3,0x000029a2,
 0x00000b4e,0x000200f9,0x000029a1,0x000200f8,0x000029a6,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0xaf7fe2cd3d532563), NULL };
+const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0xc164385faa029ae9), NULL };

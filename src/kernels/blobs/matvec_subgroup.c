@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest 9c7d6017ca9749ef. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest 3199d56f89555147. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_subgroup;
 static const uint32_t words[] = {
@@ -12637,4 +12637,4 @@ static const uint32_t words[] = {
 0x000200f8,0x00001cdc,0x00050080,0x00000706,0x00001cdb,0x00001cda,0x00000af0,0x000200f9,
 0x00001cd9,0x000200f8,0x00001cde,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0x9c7d6017ca9749ef), NULL };
+const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0x3199d56f89555147), NULL };

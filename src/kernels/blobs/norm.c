@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm.comp, digest 5eed3018c4d2a37e. Do not edit. */
+/* Made by tools/blobs from glsl/norm.comp, digest e2b19cdefb5b7163. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm;
 static const uint32_t words[] = {
@@ -868,4 +868,4 @@ static const uint32_t words[] = {
 0x00000375,0x000004be,0x000200f9,0x00000374,0x000200f8,0x00000379,0x000200f9,0x000000df,
 0x000200f8,0x000000df,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0x5eed3018c4d2a37e), NULL };
+const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0xe2b19cdefb5b7163), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/reduce.comp, digest 40fd36068eceade1. Do not edit. */
+/* Made by tools/blobs from glsl/reduce.comp, digest d8e69ca635f54b85. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_reduce;
 static const uint32_t words[] = {
@@ -2084,4 +2084,4 @@ static const uint32_t words[] = {
 0x00000473,0x000200f8,0x00000473,0x000200f9,0x000000fc,0x000200f8,0x000000fc,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0x40fd36068eceade1), NULL };
+const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0xd8e69ca635f54b85), NULL };

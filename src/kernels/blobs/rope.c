@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/rope.comp, digest d8e5f6e9f4b20b63. Do not edit. */
+/* Made by tools/blobs from glsl/rope.comp, digest 9d4a9800c15c6cd9. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_rope;
 static const uint32_t words[] = {
@@ -1073,4 +1073,4 @@ static const uint32_t words[] = {
 0x000002ee,0x000005d2,0x000200f9,0x000002ed,0x000200f8,0x000002f2,0x000200f9,0x00000123,
 0x000200f8,0x00000123,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_rope = { words, sizeof words / 4, UINT64_C(0xd8e5f6e9f4b20b63), NULL };
+const hdi_blob hdi_blob_rope = { words, sizeof words / 4, UINT64_C(0x9d4a9800c15c6cd9), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/scatter.comp, digest 4b42b3096eb0266a. Do not edit. */
+/* Made by tools/blobs from glsl/scatter.comp, digest 668a86ff4304bc24. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_scatter;
 static const uint32_t words[] = {
@@ -377,4 +377,4 @@ static const uint32_t words[] = {
 0x000200f8,0x000001fd,0x000200f9,0x000001b4,0x000200f8,0x000001b4,0x000200f9,0x00000066,
 0x000200f8,0x00000066,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_scatter = { words, sizeof words / 4, UINT64_C(0x4b42b3096eb0266a), NULL };
+const hdi_blob hdi_blob_scatter = { words, sizeof words / 4, UINT64_C(0x668a86ff4304bc24), NULL };

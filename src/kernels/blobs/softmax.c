@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/softmax.comp, digest ec5ef835ce595390. Do not edit. */
+/* Made by tools/blobs from glsl/softmax.comp, digest f46d1c7d070ddeec. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_softmax;
 static const uint32_t words[] = {
@@ -785,4 +785,4 @@ static const uint32_t words[] = {
 0x0000044b,0x000200f9,0x000002e5,0x000200f8,0x000002e5,0x000200f9,0x000000f9,0x000200f8,
 0x000000f9,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0xec5ef835ce595390), NULL };
+const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0xf46d1c7d070ddeec), NULL };

@@ -20,7 +20,7 @@ typedef struct form {
 static form form_of(uint32_t type) {
     const bool in_halves = HDI_SCALED_BY_HALVES(type);
     return (form){ int8_offset(type), type == HDI_TYPE_Q8_0,
-                   in_halves || type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K, in_halves, hdcpu_has_min(type) };
+                   in_halves || type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K, in_halves, HDI_HAS_MIN(type) };
 }
 
 /* Weights past K are zeros. */

@@ -15,11 +15,6 @@ typedef struct hdcpu_run {
     float   d, less;
 } hdcpu_run;
 
-static inline bool hdcpu_has_min(uint32_t type) {
-    return type == HDI_TYPE_Q4_1 || type == HDI_TYPE_Q5_1 || type == HDI_TYPE_Q2_K || type == HDI_TYPE_Q4_K ||
-           type == HDI_TYPE_Q5_K;
-}
-
 /* 32 codes from 16 bytes of nibbles, the low ones first; from `bits` (NULL: none) a fifth bit each. */
 static inline void hdcpu_run_nibbles(const uint8_t *bytes, const uint8_t *bits, int offset, int8_t *codes) {
     uint32_t high = 0;
@@ -131,7 +126,7 @@ static inline void hdcpu_run_of(uint32_t type, const uint8_t *block, uint32_t pa
     out->scale[0] = out->scale[1] = 1;
     out->min[0] = out->min[1] = one;
     out->d = hdcpu_f16_at(scales);
-    out->less = !hdcpu_has_min(type) ? 0.0f : one ? -hdcpu_f16_at(scales + 2) : hdcpu_f16_at(scales + 2);
+    out->less = !HDI_HAS_MIN(type) ? 0.0f : one ? -hdcpu_f16_at(scales + 2) : hdcpu_f16_at(scales + 2);
     switch (type) {
     case HDI_TYPE_Q4_0: hdcpu_run_nibbles(block + 2, NULL, 8, out->codes); break;
     case HDI_TYPE_Q4_1: hdcpu_run_nibbles(block + 4, NULL, 0, out->codes); break;

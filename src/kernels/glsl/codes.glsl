@@ -50,7 +50,7 @@ void keep_half(uint place, uvec4 half_of, uvec4 facts) {
 float product_of_run(uvec4 x_low, uvec4 x_high, uvec2 x_facts, uvec4 y_low, uvec4 y_high, uvec4 y_facts) {
     int low = dot_codes(x_low, y_low), high = dot_codes(x_high, y_high), mins = 0;
     int weights = BY_HALVES ? low_half(y_facts.z) * low + high_half(y_facts.z) * high : low_half(y_facts.z) * (low + high);
-    if (has_min(B_TYPE)) mins = low_half(y_facts.w) * low_half(x_facts.y) + high_half(y_facts.w) * high_half(x_facts.y);
+    if (HDI_HAS_MIN(B_TYPE)) mins = low_half(y_facts.w) * low_half(x_facts.y) + high_half(y_facts.w) * high_half(x_facts.y);
     return run_value(B_TYPE, uintBitsToFloat(x_facts.x), uintBitsToFloat(y_facts.x), uintBitsToFloat(y_facts.y), weights, mins);
 }
 void add_run(uint lane_m, uint lane_n, inout float strand[OWN]) {

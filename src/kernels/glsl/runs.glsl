@@ -4,9 +4,6 @@
 #define RUNS_GLSL
 #include "quant.glsl"
 
-bool has_min(uint type) {
-    return type == HDI_TYPE_Q4_1 || type == HDI_TYPE_Q5_1 || type == HDI_TYPE_Q2_K || type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K;
-}
 uint byte_of_run(uint type, uint first, uint run) { // of its block, in the column whose first element is `first`
     return block_first(type, first + 32u * run);
 }
@@ -86,7 +83,7 @@ run_scales scales_of_run(uint type, uint block, uint part) {
         return s;
     }
     s.d = half_at(at);
-    s.less = has_min(type) ? half_at(at + 2u) : 0.0;
+    s.less = HDI_HAS_MIN(type) ? half_at(at + 2u) : 0.0;
     if (type == HDI_TYPE_Q4_1 || type == HDI_TYPE_Q5_1) s.less = -s.less;
     if (type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K) {
         uint word = (block + 4u) >> 2, pair = q4_k_scale_min(part, QUANT_WORD(word), QUANT_WORD(word + 1u), QUANT_WORD(word + 2u));
@@ -110,7 +107,7 @@ run_scales scales_of_run(uint type, uint block, uint part) {
 // A run's part of a sum: `weights` are the codes times A's, half by half scaled; `mins` likewise A's own codes.
 float run_value(uint type, float scale, float d, float less, int weights, int mins) {
     precise float value = d * float(weights);
-    if (has_min(type)) {
+    if (HDI_HAS_MIN(type)) {
         precise float taken = less * float(mins);
         value = value - taken;
     }

@@ -9,7 +9,7 @@
 const bool HAS_BOOK = HDI_HAS_BOOK(B_TYPE);
 const bool BY_HALVES = B_TYPE == HDI_TYPE_Q6_K || B_TYPE == HDI_TYPE_Q2_K || B_TYPE == HDI_TYPE_Q3_K || HAS_BOOK;
 const bool OF_RUNS = B_TYPE == HDI_TYPE_Q4_K || B_TYPE == HDI_TYPE_Q5_K, HAS_SCALE = BY_HALVES || OF_RUNS;
-const bool HAS_MIN = OF_RUNS || B_TYPE == HDI_TYPE_Q2_K || B_TYPE == HDI_TYPE_Q4_1 || B_TYPE == HDI_TYPE_Q5_1;
+const bool HAS_MIN = HDI_HAS_MIN(B_TYPE);
 // Facts of rows: a run's scale; the sums of its codes and of its halves' codes.
 const uint SCALE = 0u, SUM = 1u, LOW_SUM = 2u, HIGH_SUM = 3u, ALL_ROW_FACTS = 4u;
 // Facts of columns: what all codes are scaled with; then of the run, or of its first half; then of its second half.

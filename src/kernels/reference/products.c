@@ -35,7 +35,7 @@ static float product_of_runs(const float *a, uint64_t stride, uint32_t type, con
                 weights += b.scale[i / 16] * b.codes[i] * codes[i];
                 mins += b.min[i / 16] * codes[i];
             }
-            sum = sum + hdcpu_run_value(scale, b.d, b.less, hdcpu_has_min(type), weights, mins);
+            sum = sum + hdcpu_run_value(scale, b.d, b.less, HDI_HAS_MIN(type), weights, mins);
         }
         total = total + sum;
     }

@@ -247,18 +247,23 @@ static bool parts_fit(const product *p, uint32_t parts) {
                           chain_of_parts(p, parts, 0, &chain, &out));
 }
 
+/* A subgroup of 32 for each part of the tile; false where the device has others. */
+static bool takes_units(const product *p, config *c) {
+    const hdi_caps *caps = p->request->caps;
+    c->subgroup = 32;
+    c->workgroup = 32 * (c->tile_m / c->part_m) * (c->tile_n / c->part_n);
+    return caps->memory_model && (caps->subgroup == 32 || caps->subgroup_control);
+}
+
 static bool matrix_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
     const hdi_tensor *b = p->b.tensor;
-    if (is_exact(p) || !caps->matrix_f16 || !caps->f16_arithmetic || !caps->memory_model) return false;
-    if (caps->subgroup != 32 && !caps->subgroup_control) return false;
+    if (is_exact(p) || !caps->matrix_f16 || !caps->f16_arithmetic || !takes_units(p, c)) return false;
     if (b->dtype == HD_F32) return false; /* f16 would miss the bound of f32 (docs/ops.md) */
     if (p->m <= 1 || p->k < 16 || most_invocations(caps) < 256) return false;
     /* Lines of a tile are HDI_MM_DEPTH halves and 8 more apart. */
     if ((uint64_t)(c->tile_m + c->tile_n) * 2 * (HDI_MM_DEPTH + 8) > caps->shared_bytes || !parts_fit(p, c->parts))
         return false;
-    c->subgroup = 32;
-    c->workgroup = 32 * (c->tile_m / c->part_m) * (c->tile_n / c->part_n);
     c->because = "many rows of A beside narrow weights: matrix units, sums in f32";
     /* What many tiles would convert is worth a launch that does so once. */
     c->halves[0] = p->a.tensor->dtype != HD_F16 && p->m >= 256 && p->n >= 1024;
@@ -433,13 +438,10 @@ static uint64_t tile_cost(const product *p, const hdi_kernel_option *o) {
 /* The exact product in 8 bits on matrix units of whole numbers. */
 static bool codes_matrix_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
-    if (!is_exact(p) || !caps->matrix_s8 || !caps->memory_model || p->batch > 1) return false;
-    if (caps->subgroup != 32 && !caps->subgroup_control) return false;
+    if (!is_exact(p) || !caps->matrix_s8 || !takes_units(p, c) || p->batch > 1) return false;
     const uint64_t columns = hdi_product_codes_bytes(p, HDI_CODES_COLUMNS),
                    rows = hdi_product_codes_bytes(p, HDI_CODES_ROWS_IN_STRANDS);
     if (HDI_MAX(rows, columns) > HDI_MIN(caps->max_binding_bytes, caps->memory_bytes / 32)) return false;
-    c->subgroup = 32;
-    c->workgroup = 32 * (c->tile_m / c->part_m) * (c->tile_n / c->part_n);
     c->packs = HDI_MODULE_CODES;
     c->in_strands = true;
     c->because = "rows of A in 8 bits, tiles by matrix units of whole numbers";
@@ -657,7 +659,7 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
         kernel->spec_count = HDI_MM_PARTS + 1;
         kernel->spec[HDI_MM_PARTS] = HDI_MAX(c->parts, 1);
     }
-    if (c->packs == HDI_MODULE_CODES) {
+    if (c->packs == HDI_MODULE_CODES && !c->in_strands) {
         kernel->spec_count = HDI_MM_PARTS + 1;
         kernel->spec[HDI_MM_PARTS] = (uint32_t)(p->batch * p->m);
     }
@@ -776,7 +778,7 @@ static hd_status lower_product(const product *p, const hdi_kernel_option *option
     product halves;
     request_of_halves.inputs = inputs;
     if (c.halves[0]) status = hdi_product_floats_as_halves(request, &request->inputs[0], lowering, &inputs[0], error);
-    if (c.halves[1] && !status) 
+    if (c.halves[1] && !status)
         status = hdi_product_codes_as_halves(request->caps, &request->inputs[1], lowering, &inputs[1], error);
     if (!status) status = read_product(&request_of_halves, &halves, error);
     halves.type = p->type;

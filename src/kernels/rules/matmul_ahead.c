@@ -65,11 +65,10 @@ static hd_status pack_tiles(const product *p, uint32_t module, hdi_lowering *low
     return HD_OK;
 }
 
-/* Of a column's facts (strands.glsl). */
-static uint64_t column_facts(hd_dtype b) {
-    const bool halves = HDI_SCALED_BY_HALVES((uint32_t)b),
-               min = b == HD_Q4_1 || b == HD_Q5_1 || b == HD_Q2_K || b == HD_Q4_K || b == HD_Q5_K;
-    return halves ? min ? 6 : 5 : min ? 4 : 1;
+/* ROW_FACTS and COLUMN_FACTS of strands.glsl. */
+static uint64_t row_facts(uint32_t b) { return !HDI_HAS_MIN(b) ? 1 : HDI_SCALED_BY_HALVES(b) ? 4 : 2; }
+static uint64_t column_facts(uint32_t b) {
+    return HDI_SCALED_BY_HALVES(b) ? HDI_HAS_MIN(b) ? 6 : 5 : HDI_HAS_MIN(b) ? 4 : 1;
 }
 
 uint64_t hdi_product_steps(const product *p, uint32_t form) {
@@ -80,15 +79,16 @@ uint64_t hdi_product_steps(const product *p, uint32_t form) {
 uint64_t hdi_product_codes_bytes(const product *p, uint32_t form) {
     enum { ROW_FACTS = 4, WORDS = 2 }; /* of a row ahead; of a row */
     const bool columns = form == HDI_CODES_COLUMNS;
-    const uint64_t words = columns ? column_facts(p->b.tensor->dtype) : form == HDI_CODES_ROWS ? WORDS : ROW_FACTS;
+    const uint32_t b = (uint32_t)p->b.tensor->dtype;
+    const uint64_t words = columns ? column_facts(b) : form == HDI_CODES_ROWS ? WORDS : ROW_FACTS;
     return (columns ? p->n : p->batch * p->m) * hdi_product_steps(p, form) * (HDI_MM_RUN + 4 * words);
 }
 
 uint64_t hdi_product_unit_bytes(const product *p, uint64_t tile_m, uint64_t tile_n) {
-    const hd_dtype b = p->b.tensor->dtype;
-    const uint64_t facts = column_facts(b), runs = facts > 4 ? 2 : 1, row_facts = facts > 5 ? 4 : facts == 4 ? 2 : 1;
-    return 16 * (tile_m * (2 * HDI_MM_STEPS + 1) + tile_n * (2 * runs * HDI_MM_STEPS + 1)) +
-           4 * HDI_MM_STEPS * (row_facts * tile_m + facts * tile_n);
+    const uint32_t b = (uint32_t)p->b.tensor->dtype;
+    const uint64_t chunks = HDI_SCALED_BY_HALVES(b) ? 4 : 2; /* of a run of B */
+    return 16 * (tile_m * (2 * HDI_MM_STEPS + 1) + tile_n * (chunks * HDI_MM_STEPS + 1)) +
+           4 * HDI_MM_STEPS * (row_facts(b) * tile_m + column_facts(b) * tile_n);
 }
 
 /* Lines along K in 8 bits, in one of the forms that abi.h names. */
