@@ -552,8 +552,9 @@ typedef struct hd_memory_info {
  *  NULL to ask the number only. @param count in: room in out_infos; out: number of allocations. Any thread. Statuses: NULL_POINTER,
  *  LIMIT (more than room), OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_device_memory(hd_device *device, hd_memory_info *out_infos, size_t *count);
-/** How much memory the driver would give out now of the device's largest heap, with all other programs on the machine in mind.
- *  Any thread. Statuses: NULL_POINTER, UNSUPPORTED (the driver does not tell), DEVICE_LOST. */
+/** How much memory the driver would give out now of the device's largest heap, with all other programs on the machine in mind;
+ *  of the CPU: what the machine, or the control group of this process, has left without swapping. Any thread. Statuses:
+ *  NULL_POINTER, UNSUPPORTED (the driver does not tell), DEVICE_LOST. */
 HD_API hd_status hd_device_available(hd_device *device, uint64_t *out_bytes);
 /** Waits until the device has nothing to do. @param timeout_ns 0: the context's wait_ns. Statuses: TIMEOUT, DEVICE_LOST. */
 HD_API hd_status hd_device_wait(hd_device *device, uint64_t timeout_ns);

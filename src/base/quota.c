@@ -1,6 +1,6 @@
-/* quota.c: the number of processors that this process' control group allows. A container that is given two of 64
- * processors sees all 64. Threads beyond its quota only take turns, and all stop when the quota of a period is used
- * up. */
+/* quota.c: the processors and the memory that this process' control group allows. A container that is given two of 64
+ * processors and 8 of 256 GiB sees all of them. Threads beyond its quota only take turns, and all stop when the quota of
+ * a period is used up; memory beyond it ends the process. */
 #include "base/base.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,52 +25,83 @@ static int read_numbers(const char *path, const char *name, uint64_t out_numbers
 }
 
 /* Processors that one group allows, rounded up. */
-static uint32_t allowed(uint64_t quota, uint64_t period) {
-    return quota == 0 || period == 0 ? UINT32_MAX
-                                     : (uint32_t)HDI_MIN(quota / period + (quota % period != 0), (uint64_t)UINT32_MAX);
+static uint64_t whole(uint64_t quota, uint64_t period) {
+    return quota == 0 || period == 0 ? UINT64_MAX : quota / period + (quota % period != 0);
 }
 
-static uint32_t allowed_by(const char *group) {
+static uint64_t processors_of(const char *group) {
     uint64_t time[2], period[2];
-    if (read_numbers(group, "cpu.max", time) == 2) return allowed(time[0], time[1]); /* version 2 */
+    if (read_numbers(group, "cpu.max", time) == 2) return whole(time[0], time[1]); /* version 2 */
     if (read_numbers(group, "cpu.cfs_quota_us", time) && read_numbers(group, "cpu.cfs_period_us", period))
-        return allowed(time[0], period[0]);
-    return UINT32_MAX;
+        return whole(time[0], period[0]);
+    return UINT64_MAX;
 }
 
-/* The group and all around it, each of which may allow less. */
-static uint32_t allowed_up_to(const char *root, const char *group) {
+/* Bytes of files that the group has read and that the system gives up first when memory is asked for. */
+static uint64_t given_up_first(const char *group) {
+    char file[MOST_PATH + 64], line[128];
+    unsigned long long bytes = 0;
+    snprintf(file, sizeof file, "%s/memory.stat", group);
+    FILE *stream = fopen(file, "re");
+    while (stream && fgets(line, sizeof line, stream)) /* version 1 has a group's figure and one with its children's */
+        if (sscanf(line, "inactive_file %llu", &bytes) != 1) sscanf(line, "total_inactive_file %llu", &bytes);
+    if (stream) fclose(stream);
+    return bytes;
+}
+
+static uint64_t memory_of(const char *group) {
+    uint64_t most[2], used[2];
+    if (!(read_numbers(group, "memory.max", most) && read_numbers(group, "memory.current", used)) &&
+        !(read_numbers(group, "memory.limit_in_bytes", most) && read_numbers(group, "memory.usage_in_bytes", used)))
+        return UINT64_MAX;
+    const uint64_t files = given_up_first(group), held = used[0] - HDI_MIN(used[0], files);
+    return most[0] - HDI_MIN(most[0], held);
+}
+
+/* The least that the group and all around it allow. */
+static uint64_t least_up_to(const char *root, const char *group, uint64_t (*allowed_by)(const char *group)) {
     char path[MOST_PATH];
     const size_t root_length = strlen(root);
-    uint32_t least = allowed_by(root);
+    uint64_t least = allowed_by(root);
     const int length = snprintf(path, sizeof path, "%s%s", root, group);
     if (length < 0 || (size_t)length >= sizeof path) return least;
     for (char *slash = path + length; slash > path + root_length; slash = strrchr(path, '/')) {
         *slash = 0;
-        const uint32_t here = allowed_by(path);
+        const uint64_t here = allowed_by(path);
         least = HDI_MIN(least, here);
     }
     return least;
 }
 
-uint32_t hdi_quota_processors(const char *groups, const char *root) {
+/* The least over all lines of `groups`: "0::/a/b" (version 2), "4:cpu,cpuacct:/a/b" (version 1, a controller's tree). */
+static uint64_t least_of(const char *groups, const char *root, const char *controller,
+                         uint64_t (*allowed_by)(const char *group)) {
     char line[MOST_PATH], tree[MOST_PATH];
     FILE *stream = fopen(groups, "re");
-    if (!stream) return UINT32_MAX;
-    uint32_t least = UINT32_MAX;
-    while (fgets(line, sizeof line, stream)) { /* "0::/a/b" (version 2), "4:cpu,cpuacct:/a/b" */
+    if (!stream) return UINT64_MAX;
+    uint64_t least = UINT64_MAX;
+    const size_t length = strlen(controller);
+    while (fgets(line, sizeof line, stream)) {
         line[strcspn(line, "\n")] = 0;
         char *names = strchr(line, ':'), *group = names ? strchr(names + 1, ':') : NULL;
         if (!group) continue;
         *group++ = 0;
-        const bool of_all = names[1] == 0,
-                   of_cpu = strncmp(names, ":cpu", 4) == 0 && (names[4] == 0 || names[4] == ',');
-        if (!of_all && !of_cpu) continue;
+        names++;
+        const bool of_all = *names == 0,
+                   of_it = strncmp(names, controller, length) == 0 && (names[length] == 0 || names[length] == ',');
+        if (!of_all && !of_it) continue;
         /* the tree of several controllers has the name of each as well */
-        snprintf(tree, sizeof tree, "%s%s", root, of_cpu ? "/cpu" : "");
-        const uint32_t here = allowed_up_to(tree, group);
+        snprintf(tree, sizeof tree, "%s%s%s", root, of_it ? "/" : "", of_it ? controller : "");
+        const uint64_t here = least_up_to(tree, group, allowed_by);
         least = HDI_MIN(least, here);
     }
     fclose(stream);
     return least;
 }
+
+uint32_t hdi_quota_processors(const char *groups, const char *root) {
+    const uint64_t count = least_of(groups, root, "cpu", processors_of);
+    return (uint32_t)HDI_MIN(count, (uint64_t)UINT32_MAX);
+}
+
+uint64_t hdi_quota_memory(const char *groups, const char *root) { return least_of(groups, root, "memory", memory_of); }

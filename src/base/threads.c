@@ -44,7 +44,8 @@ bool hdi_memory_available(uint64_t *out_bytes) {
     while (file && kib == 0 && fgets(line, sizeof line, file))
         if (strncmp(line, "MemAvailable:", 13) == 0) kib = strtoull(line + 13, NULL, 10);
     if (file) fclose(file);
-    *out_bytes = kib * 1024;
+    const uint64_t share = hdi_quota_memory("/proc/self/cgroup", "/sys/fs/cgroup");
+    *out_bytes = HDI_MIN((uint64_t)kib * 1024, share);
     return kib > 0;
 }
 

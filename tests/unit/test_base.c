@@ -1,4 +1,4 @@
-/* test_base.c: the base room: statuses, types, arenas, text, checked arithmetic, a process' share of the processors. */
+/* test_base.c: the base room: statuses, types, arenas, text, checked arithmetic, a process' share of processors and memory. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/base.h"
 #include <stdarg.h>
@@ -102,6 +102,19 @@ static uint32_t share_of(const char *groups) {
     return hdi_quota_processors(path, root);
 }
 
+static uint64_t memory_of(const char *groups) {
+    char path[256];
+    put_file("self", groups);
+    snprintf(path, sizeof path, "%s/self", root);
+    return hdi_quota_memory(path, root);
+}
+
+static void remove_files(void) {
+    char remove_it[64];
+    snprintf(remove_it, sizeof remove_it, "rm -r %s", root);
+    assert_int_equal(system(remove_it), 0);
+}
+
 /* As Linux writes them, in containers and outside; every group around the process' own may allow less. */
 static void shares_are_read(void **state) {
     (void)state;
@@ -125,10 +138,34 @@ static void shares_are_read(void **state) {
     put_file("a/cpu.max", "99999999999999999999999 0");
     assert_int_equal(share_of("0::/a\n"), UINT32_MAX);
     assert_int_equal(share_of("nothing\n:\n::\n0:cpu\n"), UINT32_MAX);
-    char remove_it[64];
-    snprintf(remove_it, sizeof remove_it, "rm -r %s", root);
-    assert_int_equal(system(remove_it), 0);
+    remove_files();
     assert_true(hdi_processor_count() >= 1);
+}
+
+/* What a group has left: its limit less what it uses, of which files that were read go first. */
+static void memory_left_is_read(void **state) {
+    (void)state;
+    snprintf(root, sizeof root, "/tmp/heddle-groups-XXXXXX");
+    assert_non_null(mkdtemp(root));
+    assert_true(hdi_quota_memory("/nowhere", root) == UINT64_MAX);
+    put_file("a/memory.max", "1000000\n");
+    assert_true(memory_of("0::/a\n") == UINT64_MAX); /* what it uses is not told */
+    put_file("a/memory.current", "700000\n");
+    assert_int_equal(memory_of("0::/a\n"), 300000);
+    put_file("a/memory.stat", "anon 500000\ninactive_file 150000\nactive_file 50000\n");
+    assert_int_equal(memory_of("0::/a\n"), 450000);
+    put_file("a/b/memory.max", "max\n");
+    put_file("a/b/memory.current", "5\n");
+    assert_int_equal(memory_of("0::/a/b\n"), 450000); /* the group around it */
+    put_file("a/memory.current", "1200000\n"); /* more than its limit, which was lowered */
+    assert_int_equal(memory_of("0::/a\n"), 0);
+    put_file("memory/docker/memory.limit_in_bytes", "4096\n");
+    put_file("memory/docker/memory.usage_in_bytes", "1024\n");
+    put_file("memory/docker/memory.stat", "inactive_file 8\ntotal_inactive_file 24\n");
+    assert_int_equal(memory_of("3:cpu:/a\n4:memory:/docker\n"), 4096 - 1000);
+    put_file("memory/docker/memory.limit_in_bytes", "9223372036854771712\n"); /* how version 1 says none */
+    assert_true(memory_of("4:memory:/docker\n") > UINT64_MAX / 4);
+    remove_files();
 }
 
 /* ---- logging ---- */
@@ -170,6 +207,7 @@ int main(void) {
         cmocka_unit_test(arenas_grow),
         cmocka_unit_test(floats_read_back),
         cmocka_unit_test(shares_are_read),
+        cmocka_unit_test(memory_left_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
