@@ -1,6 +1,6 @@
 /* quota.c: the processors and the memory that this process' control group allows. A container that is given two of 64
- * processors and 8 of 256 GiB sees all of them. Threads beyond its quota only take turns, and all stop when the quota of
- * a period is used up; memory beyond it ends the process. */
+ * processors and 8 of 256 GiB sees all of them. Threads beyond its quota only take turns, and all stop when the quota
+ * of a period is used up; memory beyond it ends the process. */
 #include "base/base.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static uint64_t least_up_to(const char *root, const char *group, uint64_t (*allo
     return least;
 }
 
-/* The least over all lines of `groups`: "0::/a/b" (version 2), "4:cpu,cpuacct:/a/b" (version 1, a controller's tree). */
+/* The least over all lines of `groups`: "0::/a/b" (version 2), "4:cpu,cpuacct:/a/b" (version 1: one tree each). */
 static uint64_t least_of(const char *groups, const char *root, const char *controller,
                          uint64_t (*allowed_by)(const char *group)) {
     char line[MOST_PATH], tree[MOST_PATH];
