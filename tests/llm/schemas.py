@@ -64,6 +64,18 @@ def integer(rng):
     return out
 
 
+def number(rng):
+    out = {"type": "number"}
+    low = rng.choice([0, 0.5, -1, 0.1, -0.25, 3.14159, -273.15, 1e-3, 99.9, 1e6])
+    high = low + rng.choice([0, 0.01, 0.5, 1, 1.125, 10, 1e4])
+    open_ended = low == high
+    if rng.random() < 0.8:
+        out["minimum" if open_ended else rng.choice(["minimum", "exclusiveMinimum"])] = low
+    if rng.random() < 0.8:
+        out["maximum" if open_ended else rng.choice(["maximum", "exclusiveMaximum"])] = high
+    return out
+
+
 def array(rng, depth, refs):
     out = {"type": "array"}
     prefix = 0
@@ -108,7 +120,7 @@ def schema(rng, depth=0, refs=()):
     elif what < 10:
         out = string(rng)
     elif what < 12:
-        out = integer(rng)
+        out = rng.choice([integer, number])(rng)
     elif what == 12:
         out = {"type": rng.choice(["number", "boolean", "null"])}
     elif what == 13:

@@ -64,6 +64,13 @@ static void known_answers(void **state) {
         { "{\"type\":\"integer\",\"minimum\":0.5,\"maximum\":1e2}", "100", "0" },
         { "{\"type\":\"integer\",\"minimum\":-0.5}", "0", "-1" },
         { "{\"type\":\"integer\",\"maximum\":-8}", "-8", "-7" },
+        { "{\"type\":\"number\",\"minimum\":0,\"maximum\":1}", "0.75", "1.01" },
+        { "{\"type\":\"number\",\"minimum\":0,\"maximum\":1}", "1.000", "-0.5" },
+        { "{\"type\":\"number\",\"exclusiveMinimum\":0,\"exclusiveMaximum\":1}", "0.0000001", "0.000" },
+        { "{\"type\":\"number\",\"exclusiveMinimum\":0,\"exclusiveMaximum\":1}", "0.99999", "1" },
+        { "{\"type\":\"number\",\"minimum\":-2.5}", "-2.5", "-2.51" },
+        { "{\"type\":\"number\",\"maximum\":12.25}", "-99999", "12.2501" },
+        { "{\"minimum\":0.5}", "10.5", "0" },
         { "{\"minLength\":2,\"maxLength\":3}", "\"a\xC3\xA9\\n\"", "\"a\"" },
         { "{\"type\":\"string\",\"pattern\":\"^a[bc]+\\\\.d{2,3}$\"}", "\"abcb.ddd\"", "\"abc.d\"" },
         { "{\"type\":\"string\",\"pattern\":\"b|^c\"}", "\"abc\"", "\"ac\"" },
@@ -114,6 +121,44 @@ static void known_answers(void **state) {
     }
 }
 
+static uint64_t draws;
+static uint32_t below(uint32_t limit) { return (uint32_t)(hdl_random(23, draws++) % limit); }
+
+/* A decimal of up to three places, near zero more often than not. */
+static double decimal_by_chance(int *out_places) {
+    static const double units[] = { 1, 10, 100, 1000 };
+    *out_places = (int)below(4);
+    return ((double)below(4000) - 2000) / units[*out_places];
+}
+
+/* Random bounds, and random decimals beside them: taken where C's doubles say that they lie within. */
+static void numbers_keep_to_their_bounds(void **state) {
+    (void)state;
+    int taken = 0;
+    for (int i = 0; i < 400; i++) {
+        int places;
+        const double a = decimal_by_chance(&places), b = decimal_by_chance(&places), low = a < b ? a : b, high = a < b ? b : a;
+        const bool has_low = below(5) > 0, has_high = below(5) > 0, low_open = below(2), high_open = below(2);
+        if (low >= high) continue;
+        char schema[256], low_text[64] = "", high_text[64] = "";
+        if (has_low) snprintf(low_text, sizeof low_text, ",\"%s\":%.3f", low_open ? "exclusiveMinimum" : "minimum", low);
+        if (has_high) snprintf(high_text, sizeof high_text, ",\"%s\":%.3f", high_open ? "exclusiveMaximum" : "maximum", high);
+        snprintf(schema, sizeof schema, "{\"type\":\"number\"%s%s}", low_text, high_text);
+        for (int k = 0; k < 8; k++) {
+            const double x = k == 0 ? low : k == 1 ? high : k == 2 ? low + 0.001 : decimal_by_chance(&places);
+            char text[32];
+            snprintf(text, sizeof text, "%.*f", k < 3 ? 3 : places, x);
+            const double read = strtod(text, NULL);
+            const bool within = (!has_low || (low_open ? read > low : read >= low)) &&
+                                (!has_high || (high_open ? read < high : read <= high));
+            if (strcmp(text, "-0") == 0 || strncmp(text, "-0.000", 6) == 0) continue; /* JSON has it, and few expect it */
+            if (takes(schema, text) != within) fail_msg("%s %s %s", schema, within ? "does not take" : "takes", text);
+            taken += within;
+        }
+    }
+    assert_true(taken > 400);
+}
+
 static void refusals(void **state) {
     (void)state;
     static const struct { const char *schema; hd_status status; const char *words;
@@ -129,7 +174,7 @@ static void refusals(void **state) {
         { "{\"properties\":{\"a\":{\"multipleOf\":2}}}", HD_STATUS_UNSUPPORTED, "'multipleOf'" },
         { "{\"allOf\":[{\"contains\":{}}]}", HD_STATUS_UNSUPPORTED, "'contains'" },
         { "{\"type\":\"text\"}", HD_STATUS_UNSUPPORTED, "'text'" },
-        { "{\"type\":\"number\",\"minimum\":1}", HD_STATUS_UNSUPPORTED, "number" },
+        { "{\"type\":\"number\",\"minimum\":1e16}", HD_STATUS_UNSUPPORTED, "number" },
         { "{\"minLength\":-1}", HD_STATUS_UNSUPPORTED, "minLength" },
         { "{\"minLength\":99999}", HD_STATUS_LIMIT, "repetitions" },
         { "{\"enum\":[1],\"minimum\":0}", HD_STATUS_UNSUPPORTED, "'minimum'" },
@@ -199,9 +244,6 @@ static void no_memory(void **state) {
 
 /* ---- answers by chance ---- */
 
-static uint64_t draws;
-static uint32_t below(uint32_t limit) { return (uint32_t)(hdl_random(23, draws++) % limit); }
-
 /* The answer in `out`; what closes something is preferred the longer it is. False: it came to no end. */
 static bool answer(form *f, const twin_vocabulary *v, char *out, size_t room, size_t *out_count) {
     hdl_matcher_restart(f->matcher);
@@ -249,7 +291,7 @@ static int print_answers(void) {
 
 int main(int count, char **arguments) {
     if (count > 1 && strcmp(arguments[1], "--answers") == 0) return print_answers();
-    const struct CMUnitTest tests[] = { cmocka_unit_test(known_answers), cmocka_unit_test(refusals),
-                                        cmocka_unit_test(no_memory) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(known_answers), cmocka_unit_test(numbers_keep_to_their_bounds),
+                                        cmocka_unit_test(refusals), cmocka_unit_test(no_memory) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

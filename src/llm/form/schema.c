@@ -416,10 +416,10 @@ static uint32_t types_meant(const hdl_schema_work *w, uint32_t schema) {
         { "maxLength", HDL_TYPE_STRING },
         { "pattern", HDL_TYPE_STRING },
         { "format", HDL_TYPE_STRING },
-        { "minimum", HDL_TYPE_INTEGER },
-        { "maximum", HDL_TYPE_INTEGER },
-        { "exclusiveMinimum", HDL_TYPE_INTEGER },
-        { "exclusiveMaximum", HDL_TYPE_INTEGER },
+        { "minimum", HDL_TYPE_INTEGER | HDL_TYPE_FRACTION },
+        { "maximum", HDL_TYPE_INTEGER | HDL_TYPE_FRACTION },
+        { "exclusiveMinimum", HDL_TYPE_INTEGER | HDL_TYPE_FRACTION },
+        { "exclusiveMaximum", HDL_TYPE_INTEGER | HDL_TYPE_FRACTION },
     };
     uint32_t types = 0;
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
@@ -505,11 +505,9 @@ static bool say_types(hdl_schema_work *w, uint32_t rule, uint32_t schema, uint32
     if (ok && types & HDL_TYPE_ARRAY) ok = say_array(w, rule, schema);
     if (ok && types & HDL_TYPE_STRING)
         ok = hdl_schema_say(w, "r%u-s ::= ", rule) && hdl_schema_string(w, schema) && hdl_schema_say(w, "\n");
-    if (ok && types & HDL_TYPE_FRACTION && types_meant(w, schema) & HDL_TYPE_INTEGER)
-        return hdl_schema_refuse(w, "bounds are known for integers, and not for a ", "number");
-    if (ok && types & HDL_TYPE_FRACTION) ok = hdl_schema_say(w, "r%u-n ::= number\n", rule);
-    else if (ok && types & HDL_TYPE_INTEGER)
-        ok = hdl_schema_say(w, "r%u-n ::= ", rule) && hdl_schema_integer(w, schema) && hdl_schema_say(w, "\n");
+    if (ok && types & HDL_TYPE_INTEGER)
+        ok = hdl_schema_say(w, "r%u-n ::= ", rule) && hdl_schema_number(w, schema, types & HDL_TYPE_FRACTION) &&
+             hdl_schema_say(w, "\n");
     ok = ok && hdl_schema_say(w, "r%u ::= []", rule);
     if (ok && types & HDL_TYPE_NULL) ok = hdl_schema_say(w, " | \"null\"");
     if (ok && types & HDL_TYPE_BOOLEAN) ok = hdl_schema_say(w, " | \"true\" | \"false\"");

@@ -77,8 +77,9 @@ bool hdl_schema_apart(hdl_schema_work *w, uint32_t a, uint32_t b, uint32_t depth
 /* Whether a member only describes. */
 bool hdl_schema_describes(hdl_span name);
 
-/* schema_text.c: the texts of strings and integers. */
+/* schema_text.c: the texts of strings. */
 bool hdl_schema_string(hdl_schema_work *w, uint32_t schema);
-bool hdl_schema_integer(hdl_schema_work *w, uint32_t schema);
+/* schema_number.c: numbers, or integers. */
+bool hdl_schema_number(hdl_schema_work *w, uint32_t schema, bool fractions);
 
 #endif
