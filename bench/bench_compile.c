@@ -4,6 +4,7 @@
  *   bench_compile [device] [rounds] [program.hd ...] */
 #define _POSIX_C_SOURCE 200809L
 #include "base/base.h"
+#include "os/os.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -92,7 +93,7 @@ int main(int argc, char **argv) {
     const int rounds = argc > 2 ? atoi(argv[2]) : 5;
     must(rounds > 0 && rounds <= MAX_ROUNDS, "1 to 99 rounds");
     for (size_t i = 0; i < HDI_COUNT(without_caches); i++) setenv(without_caches[i][0], without_caches[i][1], 1);
-    printf("%u processors; milliseconds of a plan, median and range of %d\n", (unsigned)hdi_processor_count(), rounds);
+    printf("%u processors; milliseconds of a plan, median and range of %d\n", (unsigned)hdi_os_processor_count(), rounds);
     printf("%-12s %8s %10s %10s  %18s %10s  %18s %8s\n", "PROGRAM", "DEVICE", "KERNELS", "1 THREAD", "", "ALL", "", "RATIO");
     for (int i = 3; i < argc; i++) measure(device, argv[i], rounds);
     for (size_t i = 0; i < HDI_COUNT(programs) && argc <= 3; i++) measure(device, programs[i], rounds);

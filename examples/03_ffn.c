@@ -2,6 +2,7 @@
  * operation at a time takes six. Then the feed-forward block of Qwen3-4B with 4-bit weights as one plan, whose second run
  * records, compiles and uploads nothing anew, checked against the CPU in exact mode.
  *   03_ffn [--small]      --small: a block of a sixteenth of the size, for tests */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include <heddle.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 
 static double now_ms(void) {
     struct timespec now;
-    timespec_get(&now, TIME_UTC);
+    clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 

@@ -11,7 +11,9 @@
 #define HDI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define HDI_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define HDI_MAX(a, b) ((a) > (b) ? (a) : (b))
-#if defined(__GNUC__)
+#if defined(__MINGW32__)
+#  define HDI_PRINTF(format_at, first_at) __attribute__((format(gnu_printf, format_at, first_at)))
+#elif defined(__GNUC__)
 #  define HDI_PRINTF(format_at, first_at) __attribute__((format(printf, format_at, first_at)))
 #else
 #  define HDI_PRINTF(format_at, first_at)
@@ -170,13 +172,6 @@ void hdi_mutex_free(hdi_mutex *mutex);
 void hdi_mutex_lock(hdi_mutex *mutex);
 void hdi_mutex_unlock(hdi_mutex *mutex);
 uint64_t hdi_now_ns(void); /* monotonic */
-void hdi_processor_name(char *out, size_t room); /* "CPU" where the system does not tell */
-bool hdi_memory_available(uint64_t *out_bytes); /* without swapping; false where nothing tells */
-uint32_t hdi_processor_count(void); /* that this process may use: by its affinity, and by its share */
-/* Processors, and bytes beside those in use, that control groups allow (quota.c); the type's greatest value: no limit.
- * `groups`: /proc/self/cgroup, `root`: /sys/fs/cgroup. */
-uint32_t hdi_quota_processors(const char *groups, const char *root);
-uint64_t hdi_quota_memory(const char *groups, const char *root);
 /* Runs task(user, 0..count-1), begun in this order, on the caller's thread and at most `threads` - 1 others, which end
  * before it returns. Once a task gave false no further one is begun: all before it were. Fewer threads where the system
  * has none. */

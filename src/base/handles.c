@@ -3,6 +3,7 @@
  * object, and no later object has the same one. Tables grow and are never freed; slots are reused in the order in which
  * they became free, as late as can be. A lookup takes no lock. */
 #include "base/base.h"
+#include "os/os.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -84,7 +85,7 @@ hd_status hd_handle_new(hd_context *context, const char *kind, void *object, voi
     if (atomic_load(&forked)) return HD_STATUS_FORKED;
     uint32_t index = 0;
     pthread_mutex_lock(&lock);
-    const bool watched = atomic_load(&watching) || pthread_atfork(NULL, NULL, note_fork) == 0;
+    const bool watched = atomic_load(&watching) || hdi_os_at_fork(note_fork);
     atomic_store(&watching, watched);
     slot *s = watched ? take(&index) : NULL;
     if (s) {

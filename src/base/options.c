@@ -1,6 +1,7 @@
 /* options.c: the one table of options, and the one place that reads the environment. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/base.h"
+#include "os/os.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -34,10 +35,9 @@ hd_status hdi_option_number(hdi_option option, uint64_t all, uint64_t *out, hd_e
 
 bool hdi_option_cache_dir(const char *wanted, char *out, size_t room) {
     const char *text = wanted ? wanted : hdi_option_get(HDI_OPTION_CACHE);
-    const char *user = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char root[1024];
     int length = -1;
     if (text) length = text[0] && strcmp(text, "none") != 0 ? snprintf(out, room, "%s", text) : -1;
-    else if (user && user[0] == '/') length = snprintf(out, room, "%s/heddle", user);
-    else if (home && home[0] == '/') length = snprintf(out, room, "%s/.cache/heddle", home);
+    else if (hdi_os_cache_root(root, sizeof root)) length = snprintf(out, room, "%s/heddle", root);
     return length > 0 && (size_t)length < room;
 }

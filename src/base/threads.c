@@ -1,13 +1,9 @@
-/* threads.c: a mutex, a clock, the number of processors and tasks side by side, over POSIX. */
-#define _GNU_SOURCE
+/* threads.c: a mutex, a clock and tasks side by side, over POSIX threads. */
+#define _POSIX_C_SOURCE 200809L
 #include "base/base.h"
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 _Static_assert(sizeof(pthread_mutex_t) <= sizeof(hdi_mutex), "hdi_mutex has room for the system's mutex");
 
@@ -20,45 +16,6 @@ uint64_t hdi_now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-void hdi_processor_name(char *out, size_t room) {
-    snprintf(out, room, "CPU");
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    if (!file) return;
-    char line[256];
-    while (fgets(line, sizeof line, file)) {
-        char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
-        line[strcspn(line, "\n")] = 0;
-        snprintf(out, room, "%s", colon + 2);
-        break;
-    }
-    fclose(file);
-}
-
-bool hdi_memory_available(uint64_t *out_bytes) {
-    FILE *file = fopen("/proc/meminfo", "r");
-    unsigned long long kib = 0;
-    char line[128];
-    while (file && kib == 0 && fgets(line, sizeof line, file))
-        if (strncmp(line, "MemAvailable:", 13) == 0) kib = strtoull(line + 13, NULL, 10);
-    if (file) fclose(file);
-    const uint64_t share = hdi_quota_memory("/proc/self/cgroup", "/sys/fs/cgroup");
-    *out_bytes = HDI_MIN((uint64_t)kib * 1024, share);
-    return kib > 0;
-}
-
-uint32_t hdi_processor_count(void) {
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t count = online > 0 ? (uint32_t)online : 1;
-#ifdef __linux__
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) count = (uint32_t)HDI_MAX(CPU_COUNT(&set), 1);
-    const uint32_t share = hdi_quota_processors("/proc/self/cgroup", "/sys/fs/cgroup");
-    count = HDI_MIN(count, share);
-#endif
-    return count;
 }
 
 typedef struct task_run {

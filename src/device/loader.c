@@ -1,21 +1,16 @@
 /* loader.c: libraries, their functions, and failures of these. */
-#define _GNU_SOURCE
 #include "device/loader.h"
-#include <dlfcn.h>
+#include "os/os.h"
 #include <stdio.h>
 
 void *hdi_library_open(const char *const *names) {
     void *library = NULL;
-    for (; *names && !library; names++) library = dlopen(*names, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    for (; *names && !library; names++) library = hdi_os_library(*names);
     return library;
 }
 
 hdi_any_function hdi_library_look_up(const void *library, const char *name) {
-    union { const void *given; void *handle; } pass = { .given = library }; /* dlsym only reads */
-    void *symbol = dlsym(pass.handle, name);
-    hdi_any_function function;
-    memcpy(&function, &symbol, sizeof function);
-    return function;
+    return hdi_os_symbol(library, name);
 }
 
 const char *hdi_functions_load(const hdi_api *api, uint32_t group, hdi_look_up look_up, const void *from,

@@ -9,6 +9,7 @@
  *   rank 123456
  *   lines of verdicts.c, figures_text.c and choices.c */
 #include "facts/facts.h"
+#include "os/os.h"
 #include <inttypes.h>
 #include <stdatomic.h>
 
@@ -29,7 +30,7 @@ void hdi_facts_assume(const hd_device_info *info, const hdi_caps *caps, uint32_t
     hdi_facts *out) {
     char processor[100], machine[HDI_FACTS_NAME];
     memset(out, 0, sizeof *out);
-    hdi_processor_name(processor, sizeof processor);
+    hdi_os_processor_name(processor, sizeof processor);
     /* what ran on another one says nothing */
     snprintf(machine, sizeof machine, "%s, %u threads", processor, (unsigned)threads);
     set_name(machine, out->machine);

@@ -1,5 +1,6 @@
 /* context.c: the root. Resolves wishes against the environment, keeps the first error, holds every object in a list. */
 #include "front/front.h"
+#include "os/os.h"
 #include <stdio.h>
 
 /* ---- errors ---- */
@@ -180,7 +181,7 @@ static hd_status resolve(hd_context *context, const hd_context_desc *desc, hd_er
     if (hdi_set_last() == HDI_SET_COUNT) hdi_option_refuse(HDI_OPTION_CPU, error);
     hdi_option_number(HDI_OPTION_STRICT, 0, &strict, error);
     hdi_option_number(HDI_OPTION_VALIDATION, 0, &validation, error);
-    hdi_option_number(HDI_OPTION_THREADS, hdi_processor_count(), &threads, error);
+    hdi_option_number(HDI_OPTION_THREADS, hdi_os_processor_count(), &threads, error);
     hdi_option_number(HDI_OPTION_WAIT_MS, 0, &wait_ms, error);
     hdi_option_number(HDI_OPTION_VERIFY, 0, &verify, error);
     hdi_option_number(HDI_OPTION_QUEUES, HDI_QUEUE_COUNT, &queues, error);

@@ -6,7 +6,9 @@
 #include <heddle.h>
 #include <string.h>
 
-#if defined(__GNUC__)
+#if defined(__MINGW32__)
+#  define HDL_PRINTF(format_at, first_at) __attribute__((format(gnu_printf, format_at, first_at)))
+#elif defined(__GNUC__)
 #  define HDL_PRINTF(format_at, first_at) __attribute__((format(printf, format_at, first_at)))
 #else
 #  define HDL_PRINTF(format_at, first_at)

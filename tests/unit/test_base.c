@@ -1,6 +1,7 @@
 /* test_base.c: the base room: statuses, types, arenas, text, checked arithmetic, a process' share of processors and memory. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/base.h"
+#include "os/os.h"
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -139,7 +140,7 @@ static void shares_are_read(void **state) {
     assert_int_equal(share_of("0::/a\n"), UINT32_MAX);
     assert_int_equal(share_of("nothing\n:\n::\n0:cpu\n"), UINT32_MAX);
     remove_files();
-    assert_true(hdi_processor_count() >= 1);
+    assert_true(hdi_os_processor_count() >= 1);
 }
 
 /* What a group has left: its limit less what it uses, of which files that were read go first. */

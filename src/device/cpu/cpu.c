@@ -3,17 +3,15 @@
  * waits for it, since to wake another would take longer than the work. A dispatch is a loop over workgroups, shared
  * with the context's thread pool; a user's kernel has SPIR-V only, and is interpreted. Memory is the process' own, so
  * everything is mapped and nothing is staged. Relies on heddle's kernels to touch only their bindings. */
-#define _GNU_SOURCE
+#define _POSIX_C_SOURCE 200809L
 #include "device/backend.h"
+#include "os/os.h"
 #include "spirv/spirv.h"
 #include <fenv.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 struct hdi_memory {
     hdi_link    link;        /* in the device's list of living or of dead memory */
@@ -63,7 +61,7 @@ typedef struct worker_word {
     uint32_t kept, apart[13];
 } worker_word;
 
-enum { PROFILES = 4, HUGE_BYTES = 4 << 20 };
+enum { PROFILES = 4 };
 typedef struct cpu_profile {
     uint64_t  ticket, *ns;
     uint32_t  count, capacity;
@@ -101,15 +99,8 @@ static uint64_t simd_bytes(void) {
     return hdi_set_permitted(HDI_SET_AVX512) ? 64 : hdi_set_permitted(HDI_SET_AVX2) ? 32 : 16;
 }
 
-/* May this process use tile registers for bf16? Linux gives them to processes that ask. */
-static bool has_tiles(void) {
-#if defined(__x86_64__) && defined(__linux__) && defined(SYS_arch_prctl)
-    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
-    return hdi_set_permitted(HDI_SET_AMX) && syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
-#else
-    return false;
-#endif
-}
+/* May this process use tile registers for bf16? */
+static bool has_tiles(void) { return hdi_set_permitted(HDI_SET_AMX) && hdi_os_take_tiles(); }
 
 /* Have kernels of this process products of 8-bit integers that are faster than those of f32? */
 static bool has_integer_dot(void) { return hdi_set_permitted(HDI_SET_AVX2) || hdi_set_permitted(HDI_SET_DOTPROD); }
@@ -118,11 +109,10 @@ static void probe(const hdi_host *host, hdi_probe *out_probe) {
     hdi_found *found = &out_probe->found[0];
     memset(out_probe, 0, sizeof *out_probe);
     out_probe->found_count = 1;
-    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-    uint64_t memory = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : UINT64_C(1) << 32;
+    const uint64_t told = hdi_os_memory_bytes(), memory = told ? told : UINT64_C(1) << 32;
     snprintf(found->info.id, sizeof found->info.id, "cpu");
     snprintf(found->info.backend, sizeof found->info.backend, "cpu");
-    hdi_processor_name(found->info.name, sizeof found->info.name);
+    hdi_os_processor_name(found->info.name, sizeof found->info.name);
     snprintf(found->info.driver, sizeof found->info.driver, "heddle %s, %u-bit vectors", hd_version(),
              (unsigned)simd_bytes() * 8);
     found->info.kind = HD_DEVICE_CPU;
@@ -327,7 +317,7 @@ static void run_job(hdi_backend_device *device, const cpu_job *job, cpu_profile 
 
 static void release(hdi_backend_device *device, hdi_memory *memory) {
     hdi_list_remove(&memory->link);
-    if (!memory->borrowed) munmap(memory->pointer, memory->bytes);
+    if (!memory->borrowed) hdi_os_free_pages(memory->pointer, memory->bytes);
     hdi_free(device->host->allocator, memory, sizeof *memory);
 }
 
@@ -357,18 +347,11 @@ static hd_status device_alloc(hdi_backend_device *device, const hdi_alloc_desc *
     memory->bytes = desc->bytes;
     memory->borrowed = desc->host != NULL;
     memory->pointer = desc->host;
-    if (!memory->borrowed)
-        memory->pointer = desc->bytes <= SIZE_MAX / 2
-                              ? mmap(NULL, desc->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                              : MAP_FAILED;
-    if (memory->pointer == MAP_FAILED) {
+    if (!memory->borrowed) memory->pointer = hdi_os_pages(desc->bytes);
+    if (!memory->pointer) {
         hdi_free(device->host->allocator, memory, sizeof *memory);
         return no_memory(error, desc->bytes);
     }
-#ifdef MADV_HUGEPAGE
-    if (!memory->borrowed && desc->bytes >= HUGE_BYTES)
-        madvise(memory->pointer, desc->bytes, MADV_HUGEPAGE); /* a hint: fewer walks through page tables */
-#endif
     pthread_mutex_lock(&device->mutex);
     hdi_list_add(&device->memories, &memory->link);
     pthread_mutex_unlock(&device->mutex);
@@ -398,9 +381,9 @@ static bool ensure_scratch(hdi_backend_device *device, const cpu_job *job) {
         bytes = HDI_MAX(bytes, (size_t)job->cmds->kernels[i].scratch_bytes);
     bytes = (bytes + 4095) & ~(size_t)4095;
     if (bytes <= device->scratch_bytes) return true;
-    void *scratch = mmap(NULL, bytes * device->threads, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (scratch == MAP_FAILED) return false;
-    if (device->scratch) munmap(device->scratch, device->scratch_bytes * device->threads);
+    void *scratch = hdi_os_pages(bytes * device->threads);
+    if (!scratch) return false;
+    if (device->scratch) hdi_os_free_pages(device->scratch, device->scratch_bytes * device->threads);
     device->scratch = scratch;
     device->scratch_bytes = bytes;
     return true;
@@ -596,7 +579,7 @@ static void device_close(hdi_backend_device *device) {
     while (!hdi_list_empty(&device->kernels))
         end_kernel(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, link));
     hdi_free(device->host->allocator, device->words, device->threads * sizeof *device->words);
-    if (device->scratch) munmap(device->scratch, device->scratch_bytes * device->threads);
+    if (device->scratch) hdi_os_free_pages(device->scratch, device->scratch_bytes * device->threads);
     for (int i = 0; i < PROFILES; i++)
         hdi_free(device->host->allocator, device->profiles[i].ns, device->profiles[i].capacity * sizeof(uint64_t));
     while (!hdi_list_empty(&device->recordings))
@@ -693,7 +676,7 @@ static void trim(hdi_backend_device *device) { (void)device; }
 
 static bool available(hdi_backend_device *device, uint64_t *out_bytes) {
     (void)device;
-    return hdi_memory_available(out_bytes);
+    return hdi_os_memory_available(out_bytes);
 }
 
 const hdi_backend hdi_backend_cpu = {

@@ -2,8 +2,8 @@
  * and widths allow at most. Creates nothing. */
 #define _GNU_SOURCE
 #include "device/cuda/cu.h"
+#include "os/os.h"
 #include <stdio.h>
-#include <unistd.h>
 
 /* Asks for all attributes; a device that does not know them all is not described. */
 static bool read_values(hdcu_api *api, hdcu_facts *facts) {
@@ -25,7 +25,7 @@ static uint64_t value(const hdcu_facts *facts, hdcu_attribute attribute) {
 
 static void fill_caps(const hdcu_facts *facts, uint64_t memory, hdi_caps *caps) {
     enum { LANES_A_UNIT = 128 };
-    const uint64_t host = (uint64_t)HDI_MAX(sysconf(_SC_PHYS_PAGES), 0L) * (uint64_t)HDI_MAX(sysconf(_SC_PAGESIZE), 0L);
+    const uint64_t host = hdi_os_memory_bytes();
     *caps = (hdi_caps){
         .memory_bytes = memory, .host_bytes = host, .max_allocation_bytes = memory, .max_binding_bytes = memory,
             .binding_align = 64,

@@ -1,10 +1,8 @@
 /* load.c: opens the driver, the run-time compiler and the library of matrix products, fills the table in, and says what
  * a failure means. */
-#define _GNU_SOURCE
 #include "device/cuda/cu.h"
-#include <dlfcn.h>
+#include "os/os.h"
 #include <stdio.h>
-#include <unistd.h>
 
 enum { DRIVER, COMPILER, PRODUCTS }; /* hdi_function.group */
 static const hdi_function cuda_functions[] = {
@@ -45,15 +43,13 @@ const char *hdcu_load(const hdcu_flavour *flavour, hdcu_api *out_api, const char
 /* The library of matrix products, beside the compiler as its makers put them: half a gigabyte, so it is only looked
  * for. */
 static bool find_products(hdcu_api *api) {
-    Dl_info compiler;
-    void *symbol;
-    memcpy(&symbol, &api->CompilerVersion, sizeof symbol);
-    if (!dladdr(symbol, &compiler) || !compiler.dli_fname) return false;
-    const char *slash = strrchr(compiler.dli_fname, '/');
+    char folder[sizeof api->products];
+    hdi_os_function compiler;
+    memcpy(&compiler, &api->CompilerVersion, sizeof compiler);
+    if (!hdi_os_library_folder(compiler, folder, sizeof folder)) return false;
     for (const char *const *name = api->flavour->products; *name; name++) {
-        const int used = snprintf(api->products, sizeof api->products, "%.*s%s",
-                                  slash ? (int)(slash + 1 - compiler.dli_fname) : 0, compiler.dli_fname, *name);
-        if (used > 0 && (size_t)used < sizeof api->products && access(api->products, R_OK) == 0) return true;
+        const int used = snprintf(api->products, sizeof api->products, "%s%s", folder, *name);
+        if (used > 0 && (size_t)used < sizeof api->products && hdi_os_is_readable(api->products)) return true;
     }
     return false;
 }

@@ -1,7 +1,6 @@
 /* instance.c: makes and ends a VkInstance, with the validation layer and its messages where they are wanted. Names and
  * labels for the driver's tools are on wherever VK_EXT_debug_utils is there. */
 #include "device/vulkan/vk.h"
-#include <dlfcn.h>
 #include <stdatomic.h>
 
 #define VALIDATION_LAYER "VK_LAYER_KHRONOS_validation"
@@ -184,7 +183,6 @@ hd_status hdvk_instance_open(const hdi_host *host, hdvk_vk *vk, hd_error *error)
 void hdvk_instance_close(hdvk_vk *vk) {
     if (!vk->foreign && vk->messenger) vk->DestroyDebugUtilsMessengerEXT(vk->instance, vk->messenger, NULL);
     if (!vk->foreign && vk->instance && vk->DestroyInstance) vk->DestroyInstance(vk->instance, NULL);
-    if (vk->library) dlclose(vk->library);
     vk->messenger = VK_NULL_HANDLE;
     vk->instance = NULL;
     vk->library = NULL;

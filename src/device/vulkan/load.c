@@ -4,8 +4,8 @@
  * of the threads' static storage does not come back. */
 #define _GNU_SOURCE
 #include "device/vulkan/vk.h"
-#include <dlfcn.h>
 #ifdef __linux__
+#  include <dlfcn.h>
 #  include <link.h>
 #endif
 #include <stddef.h>
@@ -28,7 +28,7 @@ void hdvk_hide_set(uint32_t parts) { hidden_now = parts; }
 uint32_t hdvk_hidden(void) { return hidden_now; }
 
 bool hdvk_load_library(hdvk_vk *vk) {
-    static const char *const names[] = { "libvulkan.so.1", "libvulkan.so", "libvulkan.1.dylib", NULL };
+    static const char *const names[] = { "libvulkan.so.1", "libvulkan.so", "libvulkan.1.dylib", "vulkan-1.dll", NULL };
     vk->library = hdi_library_open(names);
     if (!vk->library) return false;
     const hdi_any_function function = hdi_library_look_up(vk->library, "vkGetInstanceProcAddr");

@@ -5,7 +5,7 @@
  * Below level 3 the tiles are multiplied in plain C: right, and chosen on no machine. */
 #include "kernels/cpu/bf16_blocks.h"
 #include "kernels/cpu/matmul.h"
-#if HDCPU_LEVEL >= 3
+#ifdef __AMX_TILE__
 #  include <immintrin.h>
 #endif
 
@@ -78,7 +78,7 @@ static inline void feed_step(feed *f) {
 
 /* ---- four tiles of sums: two of columns times two of rows ---- */
 
-#if HDCPU_LEVEL >= 3
+#ifdef __AMX_TILE__
 static void begin_tiles(void) {
     struct { uint8_t palette, start_row, reserved[14]; uint16_t column_bytes[16]; uint8_t rows[16];
              } config = { .palette = 1 };

@@ -1,12 +1,14 @@
 /* quota.c: the processors and the memory that this process' control group allows. A container that is given two of 64
  * processors and 8 of 256 GiB sees all of them. Threads beyond its quota only take turns, and all stop when the quota
  * of a period is used up; memory beyond it ends the process. */
-#include "base/base.h"
+#include "os/os.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_PATH = 1024 };
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* The file's words, up to two numbers; "max" and "-1" are no number. */
 static int read_numbers(const char *path, const char *name, uint64_t out_numbers[2]) {
@@ -54,23 +56,23 @@ static uint64_t memory_of(const char *group) {
     if (!(read_numbers(group, "memory.max", most) && read_numbers(group, "memory.current", used)) &&
         !(read_numbers(group, "memory.limit_in_bytes", most) && read_numbers(group, "memory.usage_in_bytes", used)))
         return UINT64_MAX;
-    const uint64_t files = given_up_first(group), held = used[0] - HDI_MIN(used[0], files);
-    return most[0] - HDI_MIN(most[0], held);
+    const uint64_t files = given_up_first(group), held = used[0] - least(used[0], files);
+    return most[0] - least(most[0], held);
 }
 
 /* The least that the group and all around it allow. */
 static uint64_t least_up_to(const char *root, const char *group, uint64_t (*allowed_by)(const char *group)) {
     char path[MOST_PATH];
     const size_t root_length = strlen(root);
-    uint64_t least = allowed_by(root);
+    uint64_t most = allowed_by(root);
     const int length = snprintf(path, sizeof path, "%s%s", root, group);
-    if (length < 0 || (size_t)length >= sizeof path) return least;
+    if (length < 0 || (size_t)length >= sizeof path) return most;
     for (char *slash = path + length; slash > path + root_length; slash = strrchr(path, '/')) {
         *slash = 0;
         const uint64_t here = allowed_by(path);
-        least = HDI_MIN(least, here);
+        most = least(most, here);
     }
-    return least;
+    return most;
 }
 
 /* The least over all lines of `groups`: "0::/a/b" (version 2), "4:cpu,cpuacct:/a/b" (version 1: one tree each). */
@@ -79,7 +81,7 @@ static uint64_t least_of(const char *groups, const char *root, const char *contr
     char line[MOST_PATH], tree[MOST_PATH];
     FILE *stream = fopen(groups, "re");
     if (!stream) return UINT64_MAX;
-    uint64_t least = UINT64_MAX;
+    uint64_t most = UINT64_MAX;
     const size_t length = strlen(controller);
     while (fgets(line, sizeof line, stream)) {
         line[strcspn(line, "\n")] = 0;
@@ -93,15 +95,15 @@ static uint64_t least_of(const char *groups, const char *root, const char *contr
         /* the tree of several controllers has the name of each as well */
         snprintf(tree, sizeof tree, "%s%s%s", root, of_it ? "/" : "", of_it ? controller : "");
         const uint64_t here = least_up_to(tree, group, allowed_by);
-        least = HDI_MIN(least, here);
+        most = least(most, here);
     }
     fclose(stream);
-    return least;
+    return most;
 }
 
 uint32_t hdi_quota_processors(const char *groups, const char *root) {
     const uint64_t count = least_of(groups, root, "cpu", processors_of);
-    return (uint32_t)HDI_MIN(count, (uint64_t)UINT32_MAX);
+    return (uint32_t)least(count, UINT32_MAX);
 }
 
 uint64_t hdi_quota_memory(const char *groups, const char *root) { return least_of(groups, root, "memory", memory_of); }
