@@ -15,9 +15,11 @@ static bool refine(hdcu_api *api, hdcu_facts *facts, hdi_caps *caps) {
     return facts->arch >= OLDEST && caps->subgroup == 32;
 }
 
-static const char *const drivers[] = { "libcuda.so.1", "libcuda.so", NULL };
-static const char *const compilers[] = { "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so", NULL };
-static const char *const products[] = { "libcublasLt.so.13", "libcublasLt.so.12", NULL };
+static const char *const drivers[] = { "libcuda.so.1", "libcuda.so", "nvcuda.dll", NULL };
+static const char *const compilers[] = { "libnvrtc.so.13",    "libnvrtc.so.12",    "libnvrtc.so.11.2", "libnvrtc.so",
+                                         "nvrtc64_130_0.dll", "nvrtc64_120_0.dll", NULL };
+static const char *const products[] = { "libcublasLt.so.13", "libcublasLt.so.12", "cublasLt64_13.dll",
+                                        "cublasLt64_12.dll", NULL };
 /* Divisions and roots are rounded right and subnormal numbers kept unless told otherwise. */
 static const char *const exact_options[] = { "--std=c++17",     "--fmad=false",     "--ftz=false",
                                              "--prec-div=true", "--prec-sqrt=true", NULL };

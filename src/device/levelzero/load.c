@@ -21,7 +21,7 @@ void hdze_fault_set(hdze_fault_fn fault) { fault_now = fault; }
 ze_result_t hdze_fault(hdze_function function) { return fault_now ? fault_now(function) : ZE_RESULT_SUCCESS; }
 
 const char *hdze_load(hdze_ze *ze, const char **out_mend) {
-    static const char *const names[] = { "libze_loader.so.1", "libze_loader.so", NULL };
+    static const char *const names[] = { "libze_loader.so.1", "libze_loader.so", "ze_loader.dll", NULL };
     const void *library = hdi_library_open(names);
     *out_mend =
         "install the Level Zero loader (Debian: libze1) and Intel's driver (libze-intel-gpu1, or intel-level-zero-gpu)";

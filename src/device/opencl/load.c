@@ -26,7 +26,7 @@ void hdcl_hide_set(uint32_t parts) { hidden_now = parts; }
 cl_int hdcl_fault(hdcl_function function) { return fault_now ? fault_now(function) : CL_SUCCESS; }
 
 const char *hdcl_load(hdcl_cl *cl, const char **out_mend) {
-    static const char *const names[] = { "libOpenCL.so.1", "libOpenCL.so",
+    static const char *const names[] = { "libOpenCL.so.1", "libOpenCL.so", "OpenCL.dll",
                                          "/System/Library/Frameworks/OpenCL.framework/OpenCL", NULL };
     const void *library = hdi_library_open(names);
     *out_mend = "install an OpenCL loader (Debian: ocl-icd-libopencl1) and a driver";

@@ -24,7 +24,7 @@ enum { LEAST_VERSION = 29 };
 
 const char *hdwg_load(hdwg_wg *wg, const char **out_mend) {
     /* the second: in wgpu-py's wheel */
-    static const char *const names[] = { "libwgpu_native.so", "libwgpu_native-release.so", NULL };
+    static const char *const names[] = { "libwgpu_native.so", "libwgpu_native-release.so", "wgpu_native.dll", NULL };
     const void *library = hdi_library_open(names);
     *out_mend = "put libwgpu_native.so of wgpu-native 29 or newer where the loader finds it (LD_LIBRARY_PATH)";
     if (!library) return "there is no wgpu-native library";
