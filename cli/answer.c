@@ -147,6 +147,32 @@ void cli_answer_free(cli_answer *a) {
 
 /* ---- running ---- */
 
+/* At a terminal: thoughts are dim, and an empty line stands between them and what is said. */
+static void print_part(void *user, bool is_thought, const char *text, size_t bytes) {
+    cli_answer *a = user;
+    const bool ends = a->thought && !is_thought;
+    for (; ends && bytes > 0 && *text == '\n'; bytes--) text++;
+    if (bytes == 0) return;
+    if (is_thought != a->thought) cli_print_dim(is_thought);
+    if (ends) cli_print_text("\n\n", a->ends_line ? 1 : 2);
+    a->thought = is_thought;
+    a->ends_line = text[bytes - 1] == '\n';
+    cli_print_text(text, bytes);
+}
+
+/* Whether the prompt ends with the mark that begins a thought. */
+static bool prompt_begins_thought(const cli_llm *llm, const cli_answer *a) {
+    char end[64] = "";
+    size_t count = 0;
+    for (size_t i = a->prompt_count > 6 ? a->prompt_count - 6 : 0; i < a->prompt_count; i++) {
+        size_t bytes = 0;
+        const char *text = hd_model_token_text(llm->model, a->tokens[i], &bytes);
+        if (count + bytes > sizeof end) count = 0;
+        if (text && bytes <= sizeof end - count) memcpy(end + count, text, bytes), count += bytes;
+    }
+    return thoughts_open(end, count);
+}
+
 static bool take(void *user, const char *text, size_t bytes) {
     cli_answer *a = user;
     if (a->text_bytes + bytes + 1 > a->text_room) {
@@ -159,7 +185,8 @@ static bool take(void *user, const char *text, size_t bytes) {
     memcpy(a->text + a->text_bytes, text, bytes);
     a->text_bytes += bytes;
     a->text[a->text_bytes] = 0;
-    if (!a->silent) cli_print_text(text, bytes);
+    if (a->shows_thoughts) thoughts_add(&a->thoughts, text, bytes);
+    else if (!a->silent) cli_print_text(text, bytes);
     return !interrupts && !ferror(stdout);
 }
 
@@ -171,6 +198,8 @@ int cli_answer_run(cli_llm *llm, cli_answer *a, size_t held) {
     size_t at = held;
     uint64_t piece_ns = 0;
     a->made = (hd_generated){ 0 };
+    a->thought = a->ends_line = false;
+    thoughts_begin(&a->thoughts, a->shows_thoughts && prompt_begins_thought(llm, a), print_part, a);
     a->fed = a->prompt_count - held;
     a->text_bytes = 0;
     if (!take(a, "", 0) && !interrupts && !ferror(stdout)) return cli_fail(llm->cli.command, "no memory is left");
@@ -187,6 +216,8 @@ int cli_answer_run(cli_llm *llm, cli_answer *a, size_t held) {
     desc.user = a;
     if (interrupts) a->made.stop = HD_STOP_CALLER;
     else if (!status) status = hd_generate(llm->session, &desc, a->tokens + a->prompt_count, &a->made);
+    thoughts_end(&a->thoughts);
+    if (a->thought) cli_print_dim(false); /* it thought to the end */
     a->made.prompt_ns += piece_ns;
     return status ? cli_session_fail(&llm->cli, NULL) : CLI_OK;
 }

@@ -333,6 +333,7 @@ static int begin(const cli_args *args, chat *c) {
     if (!code) code = cli_llm_load(&c->llm);
     if (code) return code;
     c->interactive = isatty(STDIN_FILENO);
+    c->answer.shows_thoughts = isatty(STDOUT_FILENO);
     c->editor = line_edit_open(line_edit_history_path("chat_history", history, sizeof history) ? history : NULL);
     if (!c->editor) return cli_fail(args->command, "no memory is left");
     signal(SIGTERM, leave);

@@ -95,6 +95,8 @@ void cli_be_quiet(void);
 bool cli_is_quiet(void);
 /* A text that a model wrote, or one like it, on stdout: the very bytes, but at a terminal made printable. */
 void cli_print_text(const char *bytes, size_t count);
+/* What is printed from here on is in a lighter colour, or no more; at a terminal. */
+void cli_print_dim(bool dim);
 /* Where stderr is a terminal: its last line, which tells how far a command is, drawn anew and cut to its width; and its
  * end, which the next cli_print or cli_note is too. */
 void cli_progress(const char *format, ...) CLI_PRINTF(1, 2);

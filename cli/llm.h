@@ -4,6 +4,7 @@
 #define CLI_LLM_H
 
 #include "cli/cli.h"
+#include "cli/thoughts.h"
 #include <heddle_llm.h>
 
 /* ---- vectors of texts (embed.c) ---- */
@@ -93,6 +94,9 @@ typedef struct cli_answer {
     hd_bias         *biases;
     bool             random_seed; /* the report tells it */
     bool             silent;      /* the text is kept, and not printed as it comes */
+    bool             shows_thoughts; /* what is thought is printed apart from what is said: */
+    thoughts         thoughts;
+    bool             thought, ends_line; /* the last that was printed */
     int32_t         *tokens;      /* what the sequence holds or is to hold: first a prompt, then its answer */
     size_t           token_room;
     size_t           prompt_count;

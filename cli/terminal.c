@@ -67,6 +67,8 @@ void cli_print_text(const char *bytes, size_t count) {
     fflush(stdout);
 }
 
+void cli_print_dim(bool dim) { fputs(dim ? "\033[2m" : "\033[22m", stdout); }
+
 /* ---- progress ---- */
 
 static size_t columns(void) {

@@ -105,6 +105,10 @@ if "$python3" -c 'import pty' 2>/dev/null; then
     tr -d '\r' <out | grep -qxF "$(head -1 first)" || fail "what Ctrl-C cleared is part of the message"
     terminal 80 40 '> :hello\nagain\n' '+3:\x04' -- $chat
     [ "$(tr -d '\r' <out | grep -c '^> ')" = 2 ] || fail "two pasted lines are two messages"
+    # What is thought is dim, and apart from what is said.
+    terminal 80 40 '> :hello\r' 'yes:\x04' -- $chat --grammar 'root ::= "<think>hm</think>yes"'
+    dim=$(printf '\033[2mhm\033[22m')
+    tr -d '\r' <out | grep -qxF "$dim" && tr -d '\r' <out | grep -qx yes && ! grep -q think out || fail "thoughts at a terminal"
 fi
 
 refuse 2 'needs a chat model: heddle chat MODEL.gguf' "$heddle" chat
