@@ -942,7 +942,7 @@ typedef enum hd_math {
 typedef struct hd_plan_desc {
     hd_math  math;
     uint64_t budget_bytes; /* most device memory the plan may take, 0: what the device has; planned anew more tightly,
-                              then refused (OVER_BUDGET) */
+                              then in pieces of rows, one after the other, then refused (OVER_BUDGET) */
     int      no_fusion;    /* 1: one dispatch for each operation, to find faults */
     int      in_order;     /* 1: operations run in the program's order, and at once only where neighbours do not wait for each other.
                               Else each runs as early as it may, which keeps results for longer: a step of training takes

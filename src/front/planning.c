@@ -145,11 +145,31 @@ static void add_alternative(hd_plan *plan, hdi_loaded *loaded, double run_ns) {
     hdi_plan_memory_add(&plan->memory, &loaded->plan->memory);
 }
 
+static hd_status make_loaded(planning *p, const hdi_plan_wish *wish, hd_plan_memory *out_memory, hdi_loaded **out,
+                             hd_error *error) {
+    hdi_plan *made = NULL;
+    hd_status status = hdi_calibrate_plan(p->plan->devices, p->plan->device_count, wish, p->caps, &made, error);
+    if (status) return status;
+    *out_memory = made->memory;
+    return hdi_loaded_make(made, p->plan->devices, &p->plan->context->allocator, out, error);
+}
+
+/* Where the one device has no room for the plan, it gets budgets with less and less between inputs and outputs. */
+static hd_status make_smaller(planning *p, hdi_plan_wish wish, const hd_plan_memory *whole, hdi_loaded **out) {
+    hd_status status = HD_STATUS_OUT_OF_DEVICE_MEMORY;
+    for (uint64_t quarters = 3; quarters > 0 && status == HD_STATUS_OUT_OF_DEVICE_MEMORY; quarters--) {
+        hd_error why = { 0 }; /* that there was no room for the whole is what counts */
+        hd_plan_memory smaller;
+        wish.options.budget_bytes = whole->total_bytes - whole->scratch_bytes + whole->scratch_bytes / 4 * quarters;
+        status = make_loaded(p, &wish, &smaller, out, &why);
+    }
+    return status;
+}
+
 /* One that waits for reuse, or a new one. */
 static hd_status load(planning *p, const hd_program *program, const hdi_placement *placement, double run_ns,
                       hd_error *error) {
     hd_plan *plan = p->plan;
-    hdi_plan *made = NULL;
     hdi_loaded *loaded = hdi_idle_take(&plan->context->idle, plan_key_of(plan, placement));
     count_request(plan, loaded != NULL);
     hd_status status = HD_OK;
@@ -158,8 +178,11 @@ static hd_status load(planning *p, const hd_program *program, const hdi_placemen
         if (status) hdi_loaded_end(loaded);
     } else {
         const hdi_plan_wish wish = wish_of(p, program, placement);
-        status = hdi_calibrate_plan(plan->devices, plan->device_count, &wish, p->caps, &made, error);
-        if (!status) status = hdi_loaded_make(made, plan->devices, &plan->context->allocator, &loaded, error);
+        hd_plan_memory memory = { 0 };
+        status = make_loaded(p, &wish, &memory, &loaded, error);
+        if (status == HD_STATUS_OUT_OF_DEVICE_MEMORY && plan->device_count == 1 &&
+            make_smaller(p, wish, &memory, &loaded) == HD_OK)
+            status = HD_OK;
         if (!status) loaded->key = plan_key_of(plan, placement); /* judging may have taught something */
     }
     if (!status) add_alternative(plan, loaded, run_ns);

@@ -280,14 +280,16 @@ static hd_status describe(hdi_plan *plan, const hd_program *program, const hdi_s
     return plan->text ? HD_OK : no_memory(error);
 }
 
-/* The segments of a settled placement, planned and linked. */
-static hd_status make_segments(hdi_plan *plan, const hdi_plan_wish *wish, const hdi_placement *settled,
+/* The segments of a settled placement, planned and linked. `only`: the device whose pieces they are, where the
+ * placement's devices are one. */
+static hd_status make_segments(hdi_plan *plan, const hdi_plan_wish *wish, const hdi_placement *settled, uint32_t only,
                                hd_error *error) {
     hdi_split split;
     hdi_segments segments = { 0 };
     hd_status status = hdi_split_make(wish->program, settled, &split, error);
     const hd_program *program = split.program ? split.program : wish->program;
     if (!status) status = hdi_segments_cut(program, split.program ? &split.placement : settled, &segments, error);
+    for (uint32_t s = 0; s < segments.count && settled->in_turn; s++) segments.items[s].device = only;
     if (!status) status = plan_segments(plan, wish, &segments, error);
     if (!status) status = link_segments(plan, wish->program, &segments, error);
     if (!status) status = share_memory(plan, error);
@@ -305,6 +307,30 @@ static hd_status make_one(hdi_plan *plan, const hdi_plan_wish *wish, uint32_t de
     hd_status status = plan_segments(plan, wish, &segments, error);
     if (!status) status = link_segments(plan, wish->program, &segments, error);
     if (!status) status = sum_memory(plan, wish->options.budget_bytes, error);
+    return status;
+}
+
+static void free_segments(hdi_plan *plan) {
+    for (uint32_t s = 0; s < plan->segment_count; s++) hdi_schedule_free(plan->segments[s].schedule);
+    plan->segment_count = plan->crossing_count = 0;
+    plan->crossing_bytes = 0;
+    plan->memory = (hd_plan_memory){ 0 };
+    memset(plan->on, 0, sizeof plan->on);
+}
+
+/* What is beyond the budget is computed in pieces of its rows, as few as fit. */
+static hd_status make_in_turn(hdi_plan *plan, const hdi_plan_wish *wish, uint32_t device, hd_error *error) {
+    hd_status status = HD_STATUS_OVER_BUDGET;
+    for (uint32_t pieces = 2; pieces <= HDI_MOST_DEVICES && status == HD_STATUS_OVER_BUDGET; pieces *= 2) {
+        hdi_placement placement;
+        hd_error why = { 0 }; /* that of the whole stays: what is missing there is what counts */
+        free_segments(plan);
+        status = hdi_placement_in_turn(wish->program, pieces, &placement, &why);
+        if (!status) status = make_segments(plan, wish, &placement, device, &why);
+        if (status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_LIMIT) status = HD_STATUS_OVER_BUDGET;
+        if (status && status != HD_STATUS_OVER_BUDGET && error) *error = why;
+        hdi_placement_free(&placement);
+    }
     return status;
 }
 
@@ -344,9 +370,9 @@ static hd_status make(hdi_plan *plan, const hdi_plan_wish *wish, hd_error *error
         status = hdi_placement_settle(wish->program, fast_with_user_kernels, &settled, error);
     if (!status) status = keep_wish(plan, wish, &settled, error);
     const uint32_t only = status ? 0 : only_device(wish->program, &settled);
-    if (!status)
-        status =
-            only < plan->device_count ? make_one(plan, wish, only, error) : make_segments(plan, wish, &settled, error);
+    if (!status && only == plan->device_count) status = make_segments(plan, wish, &settled, only, error);
+    else if (!status) status = make_one(plan, wish, only, error);
+    if (status == HD_STATUS_OVER_BUDGET && only < plan->device_count) status = make_in_turn(plan, wish, only, error);
     hdi_placement_free(&settled);
     return status;
 }
@@ -368,7 +394,7 @@ hd_status hdi_plan_make(const hd_allocator *allocator, const hdi_plan_wish *wish
 void hdi_plan_free(hdi_plan *plan) {
     if (!plan) return;
     const hd_allocator *allocator = plan->arena.allocator;
-    for (uint32_t s = 0; s < plan->segment_count; s++) hdi_schedule_free(plan->segments[s].schedule);
+    free_segments(plan);
     hdi_free(allocator, plan->crossings, plan->crossing_capacity * sizeof *plan->crossings);
     hdi_arena_free(&plan->arena);
     hdi_free(allocator, plan, sizeof *plan);

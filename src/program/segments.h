@@ -37,6 +37,7 @@ typedef struct hdi_place {
 typedef struct hdi_placement {
     const hd_allocator *allocator;
     uint32_t   device_count, node_count;
+    bool       in_turn; /* its devices are one, which computes their pieces one after the other: ports stay whole */
     hdi_place *of;     /* of each node */
     hdi_share *shares;
     uint32_t   share_count, share_capacity;
@@ -72,6 +73,11 @@ const char *hdi_share_why_not(const hd_program *program, hd_value value, hdi_sha
 void hdi_share_bounds(const hdi_share *share, uint32_t device_count, uint64_t length, uint64_t *out_begin);
 /* Do pieces along this axis keep the bits of the whole in exact mode? Sums of terms do not. */
 static inline bool hdi_share_is_exact(hdi_share_axis axis) { return axis != HDI_SHARE_TERMS; }
+
+/* Shares the rows of everything that has as many as the largest value that can be shared, by `pieces` that one device
+ * computes in turn: of what lies between them it then holds one piece at a time. Statuses: UNSUPPORTED (nothing can be
+ * shared), OUT_OF_HOST_MEMORY. hdi_placement_free ends it, also after a failure. */
+hd_status hdi_placement_in_turn(const hd_program *program, uint32_t pieces, hdi_placement *out, hd_error *error);
 
 /* A program in which every operation is on one device. What reads a shared value by the same pieces takes them where
  * they are; for what reads it whole they are joined there. An input that is only read by pieces of its rows becomes one

@@ -91,6 +91,31 @@ void hdi_share_bounds(const hdi_share *share, uint32_t device_count, uint64_t le
     out_begin[device_count] = length;
 }
 
+hd_status hdi_placement_in_turn(const hd_program *program, uint32_t pieces, hdi_placement *out, hd_error *error) {
+    uint64_t most_bytes = 0, rows = 0;
+    uint32_t share = 0;
+    hd_status status = hdi_placement_new(program, pieces, out, error);
+    for (hd_value v = 1; v <= program->node_count && !status; v++) {
+        const hdi_node *node = &program->nodes[v - 1];
+        const uint64_t bytes = hd_tensor_bytes(node->dtype, node->shape);
+        if (bytes <= most_bytes || hdi_share_why_not(program, v, HDI_SHARE_ROWS)) continue;
+        most_bytes = bytes;
+        rows = (uint64_t)node->shape.dims[0];
+    }
+    if (!status && rows < pieces) return hdi_fail(error, HD_STATUS_UNSUPPORTED, "no rows to be computed in turn");
+    hdi_share equal = { .axis = HDI_SHARE_ROWS };
+    for (uint32_t d = 0; d < pieces; d++) equal.parts[d] = 1;
+    if (!status) status = hdi_placement_share(out, &equal, &share, error);
+    for (hd_value v = 1; v <= program->node_count && !status; v++) {
+        const hdi_node *node = &program->nodes[v - 1];
+        if (node->shape.rank > 0 && (uint64_t)node->shape.dims[0] == rows &&
+            !hdi_share_why_not(program, v, HDI_SHARE_ROWS))
+            out->of[v - 1].share = share;
+    }
+    out->in_turn = true;
+    return status;
+}
+
 /* ---- splitting ---- */
 
 /* What a value became. Arrays have a place for each device. */
@@ -281,7 +306,7 @@ static void add_output(splitting *s, const hdi_output *output) {
         return;
     }
     while (value->pieces[first] == 0) first++;
-    const bool rows = !value->sums && value->axis == 0;
+    const bool rows = !value->sums && value->axis == 0 && !s->placement->in_turn;
     if (!rows) hdi_program_add_output(s->out->program, output->name, whole_on(s, output->value, first));
     for (uint32_t device = first; device < s->placement->device_count && rows; device++)
         if (value->pieces[device]) hdi_program_add_output(s->out->program, output->name, value->pieces[device]);
@@ -313,7 +338,7 @@ hd_status hdi_split_make(const hd_program *program, const hdi_placement *placeme
             s.values[v].cut = s.values[v].joined + devices;
         }
         find_alive(&s);
-        find_pieces(&s);
+        if (!placement->in_turn) find_pieces(&s);
         for (hd_value v = 1; v < count && !made->error.status; v++) split_value_of(&s, v);
         for (uint32_t i = 0; i < program->output_count && !made->error.status; i++)
             add_output(&s, &program->outputs[i]);
