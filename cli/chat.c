@@ -13,7 +13,7 @@ typedef struct chat {
     cli_llm      llm;
     cli_answer   answer;         /* its tokens are those that the session holds, `held` of them */
     size_t       held;
-    const char  *template_name;  /* NULL: the model's own */
+    hd_chat_form form;
     hd_message  *messages;       /* [0] is the system's, and counts only where it has a text */
     size_t       message_count, message_room;
     size_t       forgotten;      /* with `shift`: the first ones behind [0], which the model is told no more */
@@ -75,7 +75,7 @@ static int gather(chat *c, hd_message *told, size_t *out_told, size_t *out_token
         *out_told = 0;
         for (size_t i = without_system; i < c->message_count; i++)
             if (i == 0 || i > c->forgotten) told[(*out_told)++] = c->messages[i];
-        if (hd_model_chat_tokens(c->llm.model, c->template_name, told, *out_told, NULL, out_tokens))
+        if (hd_model_chat_tokens(c->llm.model, &c->form, told, *out_told, NULL, out_tokens))
             return cli_session_fail(&c->llm.cli, NULL);
     } while (*out_tokens > most && forget_oldest(c));
     if (*out_tokens > context)
@@ -95,7 +95,7 @@ static int tokenize(chat *c, size_t *out_same) {
     int code = told ? gather(c, told, &told_count, &count) : cli_fail(c->llm.cli.command, "no memory is left");
     int32_t *tokens = calloc(count + 1, sizeof *tokens);
     if (!code && !tokens) code = cli_fail(c->llm.cli.command, "no memory is left");
-    if (!code && hd_model_chat_tokens(c->llm.model, c->template_name, told, told_count, tokens, &count))
+    if (!code && hd_model_chat_tokens(c->llm.model, &c->form, told, told_count, tokens, &count))
         code = cli_session_fail(&c->llm.cli, NULL);
     if (!code) {
         /* the last one is fed to learn what comes next */
@@ -320,12 +320,12 @@ static int begin(const cli_args *args, chat *c) {
     size_t count = 0;
     int code = cli_llm_open(args, &c->llm);
     if (code) return code;
-    if (!c->template_name && !c->llm.info.has_chat_template)
+    if (!c->form.template_name && !c->llm.info.has_chat_template)
         return cli_fail(args->command,
                         "%s has no chat template, so it may be no chat model; name one with --template, or see "
                         "`heddle generate`", args->operand);
     /* A template that cannot be used is told before anything is loaded. */
-    if (hd_model_chat_tokens(c->llm.model, c->template_name, &probe, 1, NULL, &count))
+    if (hd_model_chat_tokens(c->llm.model, &c->form, &probe, 1, NULL, &count))
         return cli_session_fail(&c->llm.cli, NULL);
     code = set_system(c, system ? system : "");
     if (!code) code = cli_llm_prepare(args, &c->llm);
@@ -347,7 +347,11 @@ static int run(const cli_args *args) {
         return cli_usage(
             args->command,
             "needs a chat model: heddle chat MODEL.gguf (the one that comes with heddle only continues texts)");
-    chat c = { .template_name = cli_get(args, "--template"), .shift = cli_get(args, "--shift") != NULL };
+    const char *thinking = cli_get(args, "--thinking");
+    chat c = { .form = { .template_name = cli_get(args, "--template") }, .shift = cli_get(args, "--shift") != NULL };
+    if (thinking && strcmp(thinking, "on") != 0 && strcmp(thinking, "off") != 0)
+        return cli_usage(args->command, "--thinking is on or off, not \"%s\"", thinking);
+    if (thinking) c.form.thinking = strcmp(thinking, "on") == 0 ? HD_THINKING_ON : HD_THINKING_OFF;
     int code = cli_answer_read(args, 0, &c.answer);
     if (!code) code = begin(args, &c);
     if (!code) code = converse(&c);
@@ -362,6 +366,7 @@ static int run(const cli_args *args) {
 static const cli_option options[] = {
     { "--system", "TEXT", "what the model is told first" },
     { "--template", "NAME", "chatml, llama2, llama3, mistral, gemma, qwen, phi3 or bitnet; default: the model's own" },
+    { "--thinking", "WHEN", "on or off, for models that can be asked to think first; default: as the template has it" },
     { "-n", "N", "most tokens of an answer; 0, the default: as many as the context holds" },
     { "--shift", NULL, "in a full context forget the oldest messages" },
     CLI_SAMPLING_OPTIONS,

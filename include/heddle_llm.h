@@ -146,22 +146,30 @@ typedef struct hd_message {
     const char *role;    /* "system", "user" or "assistant" */
     const char *content; /* an assistant's: the answer as it came; where that was several messages (hd_text_fn), the last one counts */
 } hd_message;
-/** A conversation as the text that the model was trained to continue. @param template_name NULL: the file's own template
- *  (UNSUPPORTED, with its place, where it uses what heddle does not know, and where it makes no text at all); else a built-in one:
- *  "chatml", "llama2", "llama3", "mistral", "gemma", "qwen", "phi3", "bitnet". A template that asks for the date gets today's, in
- *  UTC. The text is to be looked at; hd_model_chat_tokens gives what is to be fed. @param out_text at most `room` bytes with the
- *  ending zero. @param out_needed bytes in full, may be NULL. Statuses: NULL_POINTER, NAME_NOT_FOUND, UNSUPPORTED, PARSE, LIMIT (cut). */
-HD_API hd_status hd_model_render_chat(const hd_model *model, const char *template_name, const hd_message *messages, size_t count,
+/** Whether a model that thinks before it answers is to do so: what its template knows as enable_thinking. Templates without such
+ *  a switch are as they are. */
+typedef enum hd_thinking { HD_THINKING_DEFAULT = 0, HD_THINKING_ON, HD_THINKING_OFF } hd_thinking;
+/** How a conversation becomes a text. All zero: by the model's own template, as it is by default. */
+typedef struct hd_chat_form {
+    const char *template_name; /* NULL: the file's own template (UNSUPPORTED, with its place, where it uses what heddle does not know,
+                                  and where it makes no text at all); else a built-in one: "chatml", "llama2", "llama3", "mistral",
+                                  "gemma", "qwen", "phi3", "bitnet". One that asks for the date gets today's, in UTC */
+    hd_thinking thinking;
+} hd_chat_form;
+/** A conversation as the text that the model was trained to continue. @param form NULL: all zero. The text is to be looked at;
+ *  hd_model_chat_tokens gives what is to be fed. @param out_text at most `room` bytes with the ending zero. @param out_needed bytes in
+ *  full, may be NULL. Statuses: NULL_POINTER, NAME_NOT_FOUND, UNSUPPORTED, PARSE, LIMIT (cut). */
+HD_API hd_status hd_model_render_chat(const hd_model *model, const hd_chat_form *form, const hd_message *messages, size_t count,
                                       char *out_text, size_t room, size_t *out_needed);
 /** The same as token ids. What a message says cannot become a control token, whatever it spells; an assistant's messages are
  *  taken as the model's own words. @param out_tokens NULL to ask the number only. @param count in: room in out_tokens; out: number
  *  of tokens. Statuses as hd_model_render_chat; LIMIT: more tokens than room. */
-HD_API hd_status hd_model_chat_tokens(const hd_model *model, const char *template_name, const hd_message *messages, size_t message_count,
+HD_API hd_status hd_model_chat_tokens(const hd_model *model, const hd_chat_form *form, const hd_message *messages, size_t message_count,
                                       int32_t *out_tokens, size_t *count);
 /** A conversation that is over, as token ids, and which of them an assistant said, the end of each turn with it: what is learned from
  *  it. A conversation with no message in front of its first answer needs a template that can begin so. @param out_tokens, out_said NULL to
  *  ask the number only; out_said 1 or 0 of each token. Statuses as hd_model_chat_tokens. */
-HD_API hd_status hd_model_chat_said(const hd_model *model, const char *template_name, const hd_message *messages, size_t message_count,
+HD_API hd_status hd_model_chat_said(const hd_model *model, const hd_chat_form *form, const hd_message *messages, size_t message_count,
                                     int32_t *out_tokens, uint8_t *out_said, size_t *count);
 
 /* --------------------------------------------------------------------------------------------------- 3. sessions */

@@ -6,6 +6,7 @@
 #define HDL_CHAT_H
 
 #include "llm/support.h"
+#include <heddle_llm.h>
 
 /* HDL_CHAT_SUBSET. Statements: {{ }}, for (with if, else, recursive, break, continue), if, elif, else, set (also of a
  * block, of several names and of a namespace's member), macro, call, filter, raw, generation. Expressions: texts, whole
@@ -31,19 +32,13 @@ typedef struct hdl_chat_message {
     hdl_span content;
 } hdl_chat_message;
 
-typedef enum hdl_chat_thinking {
-    HDL_THINKING_DEFAULT = 0, /* the template decides */
-    HDL_THINKING_ON,
-    HDL_THINKING_OFF
-} hdl_chat_thinking;
-
 typedef struct hdl_chat_desc {
     hdl_span                source;                /* the template's text */
     const hdl_chat_message *messages;
     size_t                  message_count;
     bool                    add_generation_prompt; /* the text ends where the model's answer begins */
     hdl_span                bos, eos;              /* the texts of these tokens; NULL bytes: the template finds none */
-    hdl_chat_thinking       thinking;              /* the variable enable_thinking */
+    hd_thinking             thinking;              /* the variable enable_thinking */
     /* seconds since 1970, for the date; 0: no date, templates have their own */
     int64_t                 now;
 } hdl_chat_desc;

@@ -268,7 +268,7 @@ static void bind_globals(hdl_chat_run *run) {
     if (desc->bos.bytes) hdl_bind(run, run->globals, hdl_text("bos_token"), hdl_text_value(desc->bos));
     if (desc->eos.bytes) hdl_bind(run, run->globals, hdl_text("eos_token"), hdl_text_value(desc->eos));
     if (desc->thinking)
-        hdl_bind(run, run->globals, hdl_text("enable_thinking"), hdl_bool(desc->thinking == HDL_THINKING_ON));
+        hdl_bind(run, run->globals, hdl_text("enable_thinking"), hdl_bool(desc->thinking == HD_THINKING_ON));
     bind_messages(run);
 }
 

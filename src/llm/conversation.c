@@ -62,8 +62,9 @@ static void forget(conversation *c) {
 }
 
 /* @param turn whether the text ends where an assistant is to begin */
-static hd_status render(conversation *c, const char *template_name, const hd_message *messages, bool guard, bool turn) {
+static hd_status render(conversation *c, const hd_chat_form *form, const hd_message *messages, bool guard, bool turn) {
     const hd_model *model = c->model;
+    const char *template_name = form ? form->template_name : NULL;
     const char *built_in = template_name ? hdl_chat_template(template_name) : NULL;
     if (template_name && !built_in)
         return hdl_fail(&c->error, HD_STATUS_NAME_NOT_FOUND,
@@ -78,6 +79,7 @@ static hd_status render(conversation *c, const char *template_name, const hd_mes
                                  .add_generation_prompt = turn,
                                  .bos = hdl_token_text(model->tokenizer, hdl_token_bos(model->tokenizer)),
                                  .eos = hdl_token_text(model->tokenizer, hdl_token_eos(model->tokenizer)),
+                                 .thinking = form ? form->thinking : HD_THINKING_DEFAULT,
                                  .now = (int64_t)time(NULL) };
     const hd_status rendered = hdl_chat_render(&model->allocator, &desc, &c->text, &c->bytes, &c->error);
     if (rendered || c->bytes) return rendered;
@@ -85,14 +87,14 @@ static hd_status render(conversation *c, const char *template_name, const hd_mes
                     "the chat template makes no text of these messages; name one of " TEMPLATE_NAMES);
 }
 
-hd_status hd_model_render_chat(const hd_model *model, const char *template_name, const hd_message *messages,
+hd_status hd_model_render_chat(const hd_model *model, const hd_chat_form *form, const hd_message *messages,
                                size_t count, char *out_text, size_t room, size_t *out_needed) {
     hd_status status = hdl_model_find(&model);
     if (status || (!messages && count) || (!out_text && room)) return status ? status : HD_STATUS_NULL_POINTER;
     conversation c = { .model = model, .count = count };
     status = hdl_need_tokenizer(model);
     if (status) return status;
-    if ((status = render(&c, template_name, messages, false, true))) {
+    if ((status = render(&c, form, messages, false, true))) {
         forget(&c);
         return hd_context_put_error(model->context, &c.error);
     }
@@ -109,16 +111,16 @@ hd_status hd_model_render_chat(const hd_model *model, const char *template_name,
 
 /* Messages of which parts are looked at. */
 typedef struct whole {
-    const hd_model   *model;
-    const char       *template_name;
-    const hd_message *messages;
-    hd_error          error;
+    const hd_model     *model;
+    const hd_chat_form *form;
+    const hd_message   *messages;
+    hd_error            error;
 } whole;
 
 /* The tokens of the first `count` messages, added to the list. */
 static hd_status tokens_of(whole *w, size_t count, bool turn, hdl_id_list *list) {
     conversation c = { .model = w->model, .count = count };
-    hd_status status = render(&c, w->template_name, w->messages, true, turn);
+    hd_status status = render(&c, w->form, w->messages, true, turn);
     if (!status)
         status = hdl_tokenize(w->model->tokenizer, c.text, c.bytes, HDL_PARSE_SPECIAL | HDL_GUARDED, list, &c.error);
     forget(&c);
@@ -126,11 +128,11 @@ static hd_status tokens_of(whole *w, size_t count, bool turn, hdl_id_list *list)
     return status;
 }
 
-hd_status hd_model_chat_tokens(const hd_model *model, const char *template_name, const hd_message *messages,
+hd_status hd_model_chat_tokens(const hd_model *model, const hd_chat_form *form, const hd_message *messages,
                                size_t message_count, int32_t *out_tokens, size_t *count) {
     hd_status status = hdl_model_find(&model);
     if (status || !count || (!messages && message_count)) return status ? status : HD_STATUS_NULL_POINTER;
-    whole w = { model, template_name, messages, { 0 } };
+    whole w = { model, form, messages, { 0 } };
     hdl_id_list list = { .allocator = model->allocator };
     status = hdl_need_tokenizer(model);
     if (status) return status;
@@ -165,11 +167,11 @@ static hd_status mark_said(whole *w, size_t count, const hdl_id_list *all, uint8
     return status;
 }
 
-hd_status hd_model_chat_said(const hd_model *model, const char *template_name, const hd_message *messages,
+hd_status hd_model_chat_said(const hd_model *model, const hd_chat_form *form, const hd_message *messages,
                              size_t message_count, int32_t *out_tokens, uint8_t *out_said, size_t *count) {
     hd_status status = hdl_model_find(&model);
     if (status || !count || !messages || (out_tokens && !out_said)) return status ? status : HD_STATUS_NULL_POINTER;
-    whole w = { model, template_name, messages, { 0 } };
+    whole w = { model, form, messages, { 0 } };
     hdl_id_list all = { .allocator = model->allocator };
     status = hdl_need_tokenizer(model);
     if (status) return status;

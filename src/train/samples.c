@@ -22,7 +22,8 @@ static const char kind[] = "samples";
 typedef struct reading {
     hd_samples     *samples;
     const hd_model *model;
-    const char     *path, *template_name;
+    const char     *path;
+    hd_chat_form    form;
     uint64_t        line;
 } reading;
 
@@ -79,13 +80,13 @@ static hd_status keep(hd_samples *s, const int32_t *tokens, const uint8_t *said,
 static hd_status take_conversation(const reading *r, const hd_message *messages, size_t count) {
     hd_samples *s = r->samples;
     size_t needed = 0;
-    hd_status status = hd_model_chat_said(r->model, r->template_name, messages, count, NULL, NULL, &needed);
+    hd_status status = hd_model_chat_said(r->model, &r->form, messages, count, NULL, NULL, &needed);
     if (status) return status;
     int32_t *tokens = hdt_alloc(s->context, needed, sizeof *tokens);
     uint8_t *said = hdt_alloc(s->context, needed, 1);
     size_t got = needed;
     status = tokens && said ? HD_OK : hdt_no_memory(s->context);
-    if (!status) status = hd_model_chat_said(r->model, r->template_name, messages, count, tokens, said, &got);
+    if (!status) status = hd_model_chat_said(r->model, &r->form, messages, count, tokens, said, &got);
     if (!status) status = keep(s, tokens, said, got);
     hdt_free(s->context, tokens, needed, sizeof *tokens);
     hdt_free(s->context, said, needed, 1);
@@ -172,7 +173,7 @@ hd_status hd_samples_read(hd_context *context, const hd_model *model, const char
     if (!samples) return hdt_no_memory(context);
     *samples = (hd_samples){ .context = context, .length = length, .info.hash = UINT64_C(0xcbf29ce484222325) };
     reading r = {
-        .samples = samples, .model = model, .path = path, .template_name = desc ? desc->template_name : NULL
+        .samples = samples, .model = model, .path = path, .form = { .template_name = desc ? desc->template_name : NULL }
     };
     hdt_map map;
     hd_status status = hdt_map_open(context, path, &map);

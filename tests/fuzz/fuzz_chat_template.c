@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         messages[i].content = take_text(&in);
     }
     if (flags & 32) desc.bos = desc.eos = hdl_text("<s>");
-    if (flags & 64) desc.thinking = HDL_THINKING_OFF;
+    if (flags & 64) desc.thinking = HD_THINKING_OFF;
     if (flags & 128) desc.now = 1760003661;
     desc.source = (hdl_span){ in.at, (uint64_t)(in.end - in.at) };
 

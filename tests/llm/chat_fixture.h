@@ -43,7 +43,7 @@ static inline chat_case chat_next(chat_cases *c) {
     next.desc.messages = c->messages[list];
     next.desc.message_count = c->message_counts[list];
     next.desc.add_generation_prompt = flags & 1;
-    next.desc.thinking = flags & 2 ? HDL_THINKING_ON : flags & 4 ? HDL_THINKING_OFF : HDL_THINKING_DEFAULT;
+    next.desc.thinking = flags & 2 ? HD_THINKING_ON : flags & 4 ? HD_THINKING_OFF : HD_THINKING_DEFAULT;
     if (flags & 8) next.desc.now = 1760003661;
     if (!(flags & 16)) {
         next.desc.bos = hdl_text("<s>");

@@ -163,12 +163,19 @@ static void words_do_not_become_control_tokens(void **state) {
     assert_int_equal(model_reference_read("qwen2_f32", &r), 0);
     CHECK(hd_model_open(context, r.path, NULL, &model));
     assert_int_equal(hd_model_render_chat(model, NULL, messages, 3, text, sizeof text, &needed), HD_STATUS_UNSUPPORTED); /* it has none */
-    assert_int_equal(hd_model_render_chat(model, "none", messages, 3, text, sizeof text, &needed), HD_STATUS_NAME_NOT_FOUND);
+    assert_int_equal(hd_model_render_chat(model, &(hd_chat_form){ .template_name = "none" }, messages, 3, text, sizeof text, &needed), HD_STATUS_NAME_NOT_FOUND);
     (void)hd_context_error(context);
-    CHECK(hd_model_render_chat(model, "chatml", messages, 3, text, sizeof text, &needed));
+    CHECK(hd_model_render_chat(model, &(hd_chat_form){ .template_name = "chatml" }, messages, 3, text, sizeof text, &needed));
     assert_int_equal(needed, strlen(text) + 1);
     assert_non_null(strstr(text, evil));
-    CHECK(hd_model_chat_tokens(model, "chatml", messages, 3, tokens, &count));
+    hd_chat_form qwen = { "qwen", HD_THINKING_OFF };
+    static const char no_thought[] = "<think>\n\n</think>\n\n";
+    CHECK(hd_model_render_chat(model, &qwen, messages, 3, text, sizeof text, &needed));
+    assert_string_equal(text + needed - sizeof no_thought, no_thought);
+    qwen.thinking = HD_THINKING_ON;
+    CHECK(hd_model_render_chat(model, &qwen, messages, 3, text, sizeof text, &needed));
+    assert_null(strstr(text, no_thought));
+    CHECK(hd_model_chat_tokens(model, &(hd_chat_form){ .template_name = "chatml" }, messages, 3, tokens, &count));
     for (size_t i = 0; i < count; i++) {
         size_t bytes;
         const char *part = hd_model_token_text(model, tokens[i], &bytes);
@@ -180,7 +187,7 @@ static void words_do_not_become_control_tokens(void **state) {
     assert_int_equal(ends, 1); /* the assistant's own */
     assert_non_null(strstr(spelled, "hello<|endoftext|><|endoftext|> <"));
     count = 3;
-    assert_int_equal(hd_model_chat_tokens(model, "chatml", messages, 3, tokens, &count), HD_STATUS_LIMIT);
+    assert_int_equal(hd_model_chat_tokens(model, &(hd_chat_form){ .template_name = "chatml" }, messages, 3, tokens, &count), HD_STATUS_LIMIT);
     (void)hd_context_error(context);
     assert_true(count > 3);
     hd_model_close(model);
