@@ -741,7 +741,7 @@ HD_API hd_value hd_matmul(hd_program *p, hd_value a, hd_value b);
 HD_API hd_value hd_matmul_with(hd_program *p, hd_value a, hd_value b, uint32_t flags);
 /** Products with experts that each row chose (a mixture of experts): x [T,K], or [T,U,K] with a row for each choice, w [E,N,K]
  *  float or quantised, chosen i32 [T,U], read at run time: y[t,u] = w[chosen[t,u]] x[t], [T,U,N] of x's type. A number outside of
- *  0..E-1 gives zeros. Only what is chosen is read, once for all of a batch that chose it; sums are those of f32 in matmul. */
+ *  0..E-1 gives zeros. Only what is chosen is read, once for all that chose it. Fast mode may round as matmul's; exact mode does not. */
 HD_API hd_value hd_matmul_experts(hd_program *p, hd_value x, hd_value w, hd_value chosen);
 
 /** Rows of a table: [R,n] and i32 [...] give [...,n]. A quantised table gives f32. An index outside of 0..R-1 gives a

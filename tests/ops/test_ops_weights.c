@@ -82,7 +82,21 @@ static void experts(void) {
     }
 }
 
+/* A prompt's rows, of which some experts get more than a tile has, some few and some none. */
+static void many_for_experts(void) {
+    static const hd_dtype types[] = { HD_F32, HD_F16, HD_Q4_0, HD_Q8_0, HD_Q4_K, HD_IQ4_XS, HD_MXFP4, HD_IQ3_S };
+    for (uint32_t t = 0; t < HDI_COUNT(types); t++) {
+        const int64_t block = hdi_dtype(types[t]).block_elements, K = block == 1 ? 40 : block;
+        ops_begin(hd_dtype_name(types[t]), 0);
+        const hd_value w = ops_input(types[t], HD_SHAPE(5, 35, K), OPS_UNIT);
+        ops_case(hd_matmul_experts(ops_program(), ops_input(HD_F32, HD_SHAPE(620, K), OPS_UNIT), w, ops_indices(HD_SHAPE(620, 2), 1, 2)));
+        ops_case(hd_matmul_experts(ops_program(), ops_input(floats[t % 3], HD_SHAPE(61, 3, K), OPS_UNIT), w, ops_indices(HD_SHAPE(61, 3), -1, 5)));
+        ops_end();
+    }
+}
+
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "quantised", weights }, { "mixed types", mixed_types }, { "many rows", many_rows }, { "experts", experts } };
+    static const ops_test tests[] = { { "quantised", weights }, { "mixed types", mixed_types }, { "many rows", many_rows }, { "experts", experts },
+                                      { "many rows for experts", many_for_experts } };
     return ops_main("weights", tests, HDI_COUNT(tests), argc, argv);
 }

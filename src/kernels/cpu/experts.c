@@ -1,76 +1,42 @@
-/* experts.c: glsl/experts.comp for a CPU. A group has some columns of one expert: each is unpacked once for up to
- * AT_ONCE of the pairs that chose it. */
-#include "kernels/cpu/rows.h"
+/* experts.c: rows by the experts that they chose, ahead of the product whose batches are groups of them
+ * (matmul_native.h). Rows that chose nobody are zeros of C at once. Rows of a group stand in their order. */
+#include "kernels/cpu/matmul.h"
 
-enum { AT_ONCE = 64, VECTOR = 8, VECTORS = 4 };
-typedef float vector __attribute__((vector_size(4 * VECTOR)));
-
-/* A product's sum in matmul's order, or as vectors have it. */
-static float dot_exact(const float *a, const float *b, uint32_t n) {
-    float total = 0;
-    for (uint32_t begin = 0; begin < n; begin += HDI_MM_BLOCK) {
-        float sum = 0;
-        const uint32_t end = HDI_MIN(n, begin + HDI_MM_BLOCK);
-        for (uint32_t i = begin; i < end; i++) sum += a[i] * b[i];
-        total += sum;
-    }
-    return total;
-}
-static float dot_fast(const float *a, const float *b, uint32_t n) {
-    vector sums[VECTORS] = { 0 };
-    float total = 0;
-    uint32_t i = 0;
-    for (; i + VECTORS * VECTOR <= n; i += VECTORS * VECTOR)
-        for (uint32_t v = 0; v < VECTORS; v++) {
-            vector x, y;
-            memcpy(&x, a + i + v * VECTOR, sizeof x);
-            memcpy(&y, b + i + v * VECTOR, sizeof y);
-            sums[v] += x * y;
+/* Groups of at most `most` rows of each expert, in order; what is left of them has no rows. `next` of an expert
+ * becomes where its first row is to stand. */
+static void set_groups(uint32_t *groups, uint32_t count, uint32_t *next, uint32_t experts, uint32_t most) {
+    uint32_t group = 0, packed = 0, begin = 0;
+    for (uint32_t expert = 0; expert < experts; expert++) {
+        const uint32_t end = begin + next[expert];
+        next[expert] = begin;
+        for (; begin < end && group < count; group++) {
+            uint32_t *g = groups + group * HDCPU_GROUP_WORDS;
+            g[HDCPU_GROUP_EXPERT] = expert;
+            g[HDCPU_GROUP_FIRST] = begin;
+            g[HDCPU_GROUP_ROWS] = HDI_MIN(end - begin, most);
+            g[HDCPU_GROUP_PACKED] = packed;
+            packed += (g[HDCPU_GROUP_ROWS] + HDCPU_GROUP_LINES - 1) / HDCPU_GROUP_LINES * HDCPU_GROUP_LINES;
+            begin += g[HDCPU_GROUP_ROWS];
         }
-    for (; i < n; i++) total = fused(a[i], b[i], total);
-    sums[0] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    for (uint32_t l = 0; l < VECTOR; l++) total += sums[0][l];
-    return total;
-}
-
-/* Fills in pairs from `*at` on that chose the expert; those whose number is nobody's go to expert 0, with
- * `is_empty`. */
-static uint32_t find_pairs(const hdi_cpu_call *call, uint32_t expert, uint32_t *at, uint32_t *out_pairs,
-                           bool *out_empty) {
-    const uint32_t pairs = call->push[0], E = call->push[2], *chosen = call->bindings[2];
-    uint32_t count = 0;
-    for (; *at < pairs && count < AT_ONCE; ++*at) {
-        const bool nobody = chosen[*at] >= E;
-        if (nobody ? expert != 0 : chosen[*at] != expert) continue;
-        out_pairs[count] = *at;
-        out_empty[count++] = nobody;
+        begin = end;
     }
-    return count;
+    memset(groups + group * HDCPU_GROUP_WORDS, 0, (size_t)(count - group) * HDCPU_GROUP_WORDS * sizeof *groups);
 }
 
 HDCPU_KERNEL(experts) {
+    (void)group_y;
     (void)group_z;
-    const uint32_t share = call->push[1], E = call->push[2], N = call->push[3], K = call->push[4];
-    const uint32_t columns = call->spec[HDI_EXPERTS_COLUMNS], blocks = N / columns + (N % columns != 0);
-    const uint32_t group = group_number(group_x, group_y), expert = group / blocks, n_first = group % blocks * columns;
-    const uint32_t n_end = HDI_MIN(N, n_first + columns), type = call->spec[HDI_EXPERTS_TYPE];
-    const bool exact = call->spec[HDI_SPEC_EXACT] == 1;
-    float *line = call->scratch, *room = line + K;
-    uint32_t pairs[AT_ONCE];
-    bool empty[AT_ONCE];
-    if (expert >= E) return;
-    for (uint32_t at = 0; at < call->push[0];) {
-        const uint32_t count = find_pairs(call, expert, &at, pairs, empty);
-        for (uint32_t n = n_first; n < n_end && count > 0; n++) {
-            const float *weights =
-                floats_at(call->spec[HDI_EXPERTS_W_TYPE], call->bindings[1], ((uint64_t)expert * N + n) * K, K, line);
-            for (uint32_t i = 0; i < count; i++) {
-                float sum = 0;
-                const float *x =
-                    empty[i] ? NULL : floats_at(type, call->bindings[0], (uint64_t)(pairs[i] / share) * K, K, room);
-                if (x) sum = exact ? dot_exact(x, weights, K) : dot_fast(x, weights, K);
-                store_floats(call->spec[HDI_SPEC_OUT_TYPE], call->bindings[4], (uint64_t)pairs[i] * N + n, 1, &sum);
-            }
-        }
+    const uint32_t rows = call->push[0], experts = call->push[1], n = call->push[2], count = call->push[4];
+    const uint32_t *chosen = call->bindings[0];
+    const size_t line_bytes = (size_t)n * (call->spec[HDI_SPEC_OUT_TYPE] == HDI_TYPE_F32 ? 4 : 2);
+    uint32_t *groups = call->bindings[1], *in_order = groups + count * HDCPU_GROUP_WORDS, *next = call->scratch;
+    if (group_x > 0) return;
+    memset(next, 0, experts * sizeof *next);
+    for (uint32_t row = 0; row < rows; row++) {
+        if (chosen[row] < experts) next[chosen[row]]++;
+        else memset((uint8_t *)call->bindings[2] + row * line_bytes, 0, line_bytes);
     }
+    set_groups(groups, count, next, experts, call->push[3]);
+    for (uint32_t row = 0; row < rows; row++)
+        if (chosen[row] < experts) in_order[next[chosen[row]]++] = row;
 }

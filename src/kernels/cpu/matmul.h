@@ -15,6 +15,8 @@
 typedef struct hdcpu_product {
     const hdi_cpu_call *call;
     uint32_t m, n, k, batch;
+    const uint32_t *rows;   /* of a group (matmul_native.h): which they are. NULL: there are no groups */
+    uint32_t share, packed; /* rows of C for a row of A; the first row of a group's packed A */
     uint32_t a_type, b_type;
     uint64_t a_first, a_row, a_col, b_first, b_row, b_col;
     const void *a, *b;
@@ -26,9 +28,18 @@ static inline uint64_t hdcpu_batch_first(const uint32_t *push, uint32_t batch, u
     return (uint64_t)push[first] + (uint64_t)(batch % length2) * push[strides + 2] +
            (uint64_t)(inner % length1) * push[strides + 1] + (uint64_t)(inner / length1) * push[strides];
 }
+static inline void hdcpu_take_group(hdcpu_product *p) {
+    const hdi_cpu_call *call = p->call;
+    const uint32_t *push = call->push, *groups = call->bindings[3], *group = groups + p->batch * HDCPU_GROUP_WORDS;
+    p->m = group[HDCPU_GROUP_ROWS];
+    p->rows = groups + push[HDI_MM_PUSH_BATCH + 1] * HDCPU_GROUP_WORDS + group[HDCPU_GROUP_FIRST];
+    p->share = push[HDI_MM_PUSH_BATCH];
+    p->packed = group[HDCPU_GROUP_PACKED];
+    p->b_first = push[HDI_MM_PUSH_B_FIRST] + (uint64_t)group[HDCPU_GROUP_EXPERT] * push[HDI_MM_PUSH_B_BATCH + 2];
+}
 static inline hdcpu_product hdcpu_product_of(const hdi_cpu_call *call, uint32_t batch) {
     const uint32_t *push = call->push;
-    return (hdcpu_product){
+    hdcpu_product p = {
         .call = call, .m = push[HDI_MM_PUSH_M], .n = push[HDI_MM_PUSH_N], .k = push[HDI_MM_PUSH_K], .batch = batch,
         .a_type = call->spec[HDI_MM_A_TYPE], .b_type = call->spec[HDI_MM_B_TYPE],
         .a_first = hdcpu_batch_first(push, batch, HDI_MM_PUSH_A_FIRST, HDI_MM_PUSH_A_BATCH),
@@ -37,6 +48,18 @@ static inline hdcpu_product hdcpu_product_of(const hdi_cpu_call *call, uint32_t 
         .b_row = push[HDI_MM_PUSH_B_ROW], .b_col = push[HDI_MM_PUSH_B_COL],
         .a = call->bindings[0], .b = call->bindings[1],
     };
+    if (call->spec[HDI_MM_LAYOUT] & HDCPU_MM_GROUPED) hdcpu_take_group(&p);
+    return p;
+}
+/* Where row m of A begins; the batch's first row of packed A, of which another batch has `lines`; and row m of C. */
+static inline uint64_t hdcpu_a_at(const hdcpu_product *p, uint32_t m) {
+    return p->a_first + (p->rows ? p->rows[m] / p->share : m) * p->a_row;
+}
+static inline uint64_t hdcpu_packed_at(const hdcpu_product *p, uint32_t lines) {
+    return p->rows ? p->packed : (uint64_t)p->batch * lines;
+}
+static inline uint32_t hdcpu_c_row(const hdcpu_product *p, uint32_t m) {
+    return p->rows ? p->rows[m] : p->batch * p->m + m;
 }
 
 /* `count` elements of A along a row from (m, k), or of B along a column (k, n), or of B along a row: to out, in f32. */
@@ -70,7 +93,7 @@ static inline void hdcpu_store_sums(const hdcpu_product *p, uint32_t m, uint32_t
             }
             hdcpu_chain_run(spec, words + 4 * sources, row_of, rows[0], width, scratch);
         }
-        const uint32_t first = (p->batch * p->m + m) * p->n + n + at;
+        const uint32_t first = hdcpu_c_row(p, m) * p->n + n + at;
         hdcpu_row_store(spec[HDI_SPEC_OUT_TYPE], rows[0], width, p->call->bindings[2], first, 1);
     }
 }
@@ -156,7 +179,7 @@ static inline void hdcpu_exact_pack_a(const hdcpu_product *p, uint32_t k0, uint3
     float row[HDCPU_EXACT_DEPTH];
     for (uint32_t m = 0; m < m_count; m++) {
         float *to = a + m / HDCPU_EXACT_ROWS * (HDCPU_EXACT_ROWS * HDCPU_EXACT_DEPTH) + m % HDCPU_EXACT_ROWS;
-        hdcpu_gather(p->a_type, p->a, p->a_first + (m0 + m) * p->a_row + k0 * p->a_col, p->a_col, depth, row);
+        hdcpu_gather(p->a_type, p->a, hdcpu_a_at(p, m0 + m) + k0 * p->a_col, p->a_col, depth, row);
         for (uint32_t k = 0; k < depth; k++) to[k * HDCPU_EXACT_ROWS] = row[k];
     }
 }

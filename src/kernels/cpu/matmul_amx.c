@@ -178,7 +178,7 @@ HDCPU_KERNEL(matmul_amx) {
     w.m_count = HDI_MIN(p.m - w.m0, call->spec[HDI_MM_TILE_M]);
     w.n_count = HDI_MIN(p.n - w.n0, call->spec[HDI_MM_TILE_N]);
     w.rows = hdcpu_amx_rows(w.m_count);
-    w.a = (const uint32_t *)p.a + group_z * (hdcpu_amx_packed_bytes(p.m, p.k) / sizeof *w.a);
+    w.a = (const uint32_t *)p.a + hdcpu_packed_at(&p, hdcpu_amx_rows(p.m)) * hdcpu_amx_depth_tiles(p.k) * TILE_LINES;
     w.b = (const uint8_t *)p.b + (p.b_first + w.n0 * p.b_col) / elements * bytes;
     w.column_bytes = p.b_col / elements * bytes;
     w.depth_bytes = (uint32_t)(DEPTH / elements * bytes);

@@ -158,8 +158,7 @@ HDCPU_KERNEL(matmul_int8) {
     const bool exact = call->spec[HDI_SPEC_EXACT];
     const uint32_t row_sums = exact ? 1 : w.form.runs;
     w.vector_bytes = (uint64_t)p.k / INT8_BLOCK * INT8_PACKED_BLOCK(w.tiles->lanes, row_sums);
-    w.a = (const uint8_t *)p.a + group_z * hdcpu_int8_packed_bytes(p.m, p.k, row_sums) +
-          w.m0 / w.tiles->lanes * w.vector_bytes;
+    w.a = (const uint8_t *)p.a + (hdcpu_packed_at(&p, hdcpu_int8_rows(p.m)) + w.m0) / w.tiles->lanes * w.vector_bytes;
     w.b = (const uint8_t *)p.b + (p.b_first + w.n0 * p.b_col) / elements * bytes;
     w.column_bytes = p.b_col / elements * bytes;
     if (exact) {

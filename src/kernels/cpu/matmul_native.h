@@ -16,6 +16,15 @@ static inline void hdcpu_look_ahead(const uint8_t *weights, uint32_t bytes) {
     for (uint32_t line = 0; line < bytes; line += LINE_BYTES) __builtin_prefetch(weights + AHEAD_BYTES + line, 0, 2);
 }
 
+/* Products whose batches are groups of rows that chose an expert, a matrix of B (experts.c): a bit of HDI_MM_LAYOUT
+ * that native forms know. Binding 3, of a launch that packs A too, has a group for each batch, in words: its expert,
+ * the first of its rows in the list behind all groups, their number, 0 for none, and its first row where A is packed,
+ * a multiple of the lines that any form packs together. A number r of the list is row r of C, and of A row r /
+ * push[BATCH]; there are push[BATCH + 1] groups. */
+#define HDCPU_MM_GROUPED 0x10000u
+enum { HDCPU_GROUP_EXPERT, HDCPU_GROUP_FIRST, HDCPU_GROUP_ROWS, HDCPU_GROUP_PACKED, HDCPU_GROUP_WORDS,
+       HDCPU_GROUP_LINES = 32 };
+
 /* Floats that a finished tile takes, 64-byte aligned. */
 #define HDCPU_MATMUL_TILE_FLOATS(m, n) (((uint64_t)(m) * (n) + 15) / 16 * 16)
 

@@ -10,6 +10,13 @@ typedef struct tile {
     uint32_t m0, n0;
 } tile;
 
+static void load_a(void *user, int64_t m, int64_t k, int64_t count, float *out) {
+    const tile *t = user;
+    const hdcpu_product *p = t->product;
+    hdcpu_gather(p->a_type, p->a, hdcpu_a_at(p, t->m0 + (uint32_t)m) + (uint64_t)k * p->a_col, p->a_col,
+                 (uint32_t)count, out);
+}
+
 static void load_b(void *user, int64_t n, int64_t k, int64_t count, float *out) {
     const tile *t = user;
     const hdcpu_product *p = t->product;
@@ -36,7 +43,7 @@ static void fast_tile(const hdcpu_product *p, uint32_t m0, uint32_t m_count, uin
         .a = { (const uint8_t *)p->a + (p->a_first + m0 * p->a_row) * a_bytes, (hd_dtype)p->a_type, (int64_t)p->a_row,
                (int64_t)p->a_col },
         .c = scratch, .c_row_stride = n_count,
-        .load_b = packed ? load_b : NULL, .load_user = &t,
+        .load_a = p->rows ? load_a : NULL, .load_b = packed ? load_b : NULL, .load_user = &t,
         .finish = finish, .finish_user = &t,
         .blocking = hdcpu_sgemm_plan(NULL, m_count, n_count, p->k, 1),
     };

@@ -296,7 +296,7 @@ static void int8_columns(const hdcpu_product *p, uint32_t n0, uint32_t n_count, 
     uint8_t *x = (uint8_t *)(row + HDCPU_MATMUL_TILE_FLOATS(1, p->k));
     float *sums = (float *)(void *)(x + 8 * row_bytes);
     for (uint32_t r = 0, kept = is_kept(p); r < rows && !kept; r++) {
-        if (r < p->m) hdcpu_gather(p->a_type, p->a, p->a_first + r * p->a_row, p->a_col, p->k, row);
+        if (r < p->m) hdcpu_gather(p->a_type, p->a, hdcpu_a_at(p, r), p->a_col, p->k, row);
         else memset(row, 0, p->k * sizeof *row);
         hdcpu_int8_row(p->b_type, row, p->k, x + r * row_bytes);
     }
@@ -320,12 +320,12 @@ static void fast_columns(const hdcpu_product *p, uint32_t n0, uint32_t n_count, 
 #endif
     const float *x = room;
     uint64_t x_stride = HDCPU_MATMUL_TILE_FLOATS(1, p->k);
-    if (rows == p->m && p->a_type == HDI_TYPE_F32 && p->a_col == 1) {
+    if (rows == p->m && p->a_type == HDI_TYPE_F32 && p->a_col == 1 && !p->rows) {
         x = (const float *)p->a + p->a_first;
         x_stride = p->a_row;
     } else if (!is_kept(p)) {
         for (uint32_t r = 0; r < rows; r++) {
-            if (r < p->m) hdcpu_gather(p->a_type, p->a, p->a_first + r * p->a_row, p->a_col, p->k, room + r * x_stride);
+            if (r < p->m) hdcpu_gather(p->a_type, p->a, hdcpu_a_at(p, r), p->a_col, p->k, room + r * x_stride);
             else memset(room + r * x_stride, 0, p->k * sizeof *room);
         }
     }
@@ -368,7 +368,7 @@ static void turn_rows(const hdcpu_product *p, uint32_t chunks, float *out) {
             const uint32_t count = HDI_MIN(p->k - at, (uint32_t)CHUNK);
             float line[CHUNK];
             if (count < CHUNK) memset(line, 0, sizeof line);
-            hdcpu_gather(p->a_type, p->a, p->a_first + r * p->a_row + at * p->a_col, p->a_col, count, line);
+            hdcpu_gather(p->a_type, p->a, hdcpu_a_at(p, r) + at * p->a_col, p->a_col, count, line);
             turn_chunk(line, out + (uint64_t)r * chunks * CHUNK + at);
         }
 }
@@ -413,7 +413,7 @@ HDCPU_KERNEL(matvec) {
     (void)group_y;
     const hdcpu_product p = hdcpu_product_of(call, group_z);
     const uint32_t n0 = group_x * call->spec[HDI_MM_TILE_N];
-    if (n0 >= p.n) return;
+    if (n0 >= p.n || p.m == 0) return;
     const uint32_t n_count = HDI_MIN(p.n - n0, call->spec[HDI_MM_TILE_N]);
     if (!call->spec[HDI_SPEC_EXACT]) fast_columns(&p, n0, n_count, call->scratch);
     else if (p.b_row == 1) exact_columns(&p, n0, n_count, call->scratch);

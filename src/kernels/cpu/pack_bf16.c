@@ -9,7 +9,8 @@ HDCPU_KERNEL(pack_bf16) {
     const hdcpu_product p = hdcpu_product_of(call, group_z);
     const uint32_t m0 = group_x * TILE_LINES;
     if (m0 >= hdcpu_amx_rows(p.m)) return;
-    uint32_t *all = (uint32_t *)call->bindings[1] + group_z * (hdcpu_amx_packed_bytes(p.m, p.k) / sizeof *all);
+    uint32_t *all = (uint32_t *)call->bindings[1] +
+                    hdcpu_packed_at(&p, hdcpu_amx_rows(p.m)) * hdcpu_amx_depth_tiles(p.k) * TILE_LINES;
     for (uint32_t k = 0; k < p.k; k += TILE_DEPTH) {
         const uint32_t depth = HDI_MIN(p.k - k, (uint32_t)TILE_DEPTH), k0 = k / HDCPU_AMX_DEPTH * HDCPU_AMX_DEPTH;
         uint32_t *out = all + hdcpu_amx_packed_at(p.m, p.k, m0 / 32 * 32, k0) + (k - k0) / TILE_DEPTH * PAIR_WORDS +
@@ -18,7 +19,7 @@ HDCPU_KERNEL(pack_bf16) {
         for (uint32_t i = 0; i < TILE_LINES; i++) {
             float values[TILE_DEPTH] = { 0 };
             if (m0 + i < p.m)
-                hdcpu_gather(p.a_type, p.a, p.a_first + (m0 + i) * p.a_row + k * p.a_col, p.a_col, depth, values);
+                hdcpu_gather(p.a_type, p.a, hdcpu_a_at(&p, m0 + i) + k * p.a_col, p.a_col, depth, values);
             bf16_words(values, rows[i]);
         }
         transpose_words(rows[0], TILE_LINES, out, TILE_LINES);

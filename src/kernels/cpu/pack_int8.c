@@ -47,15 +47,16 @@ HDCPU_KERNEL(pack_int8) {
     const uint32_t m0 = group_x * HDCPU_INT8_LINES;
     if (m0 >= p.m) return;
     const uint64_t row_bytes = (uint64_t)blocks * HDCPU_INT8_ROW_BLOCK(row_sums);
-    uint8_t *out = (uint8_t *)call->bindings[1] + group_z * hdcpu_int8_packed_bytes(p.m, p.k, row_sums);
+    uint8_t *out = (uint8_t *)call->bindings[1] + hdcpu_packed_at(&p, hdcpu_int8_rows(p.m)) * row_bytes;
     for (uint32_t m = m0; m < m0 + HDCPU_INT8_LINES; m++)
         for (uint32_t block = 0; block < blocks; block++) {
             float values[INT8_BLOCK] = { 0 };
-            const uint64_t first = p.a_first + m * p.a_row + block * INT8_BLOCK * p.a_col;
             const uint32_t place = exact ? int8_strand_order(blocks, block) : block;
             uint8_t *to = out + m / tiles->lanes * tiles->lanes * row_bytes +
                           (uint64_t)place * INT8_PACKED_BLOCK(tiles->lanes, row_sums);
-            if (m < p.m) hdcpu_gather(p.a_type, p.a, first, p.a_col, INT8_BLOCK, values);
+            if (m < p.m)
+                hdcpu_gather(p.a_type, p.a, hdcpu_a_at(&p, m) + block * INT8_BLOCK * p.a_col, p.a_col, INT8_BLOCK,
+                             values);
             if (exact) pack_exact(values, tiles->lanes, m % tiles->lanes, to);
             else pack_block(values, &form, tiles->lanes, m % tiles->lanes, to);
         }

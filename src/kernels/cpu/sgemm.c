@@ -36,6 +36,8 @@ static int64_t pieces(int64_t total, int64_t piece) {
 static int64_t round_up(int64_t x, int64_t unit) { return pieces(x, unit) * unit; }
 
 static lines rows_of_a(const hdcpu_sgemm *job) {
+    if (job->load_a)
+        return (lines){ NULL, HD_F32, 0, 1, job->load_a, job->load_user, job->blocking.kernels };
     return (lines){ job->a.data, job->a.type, job->a.row_stride, job->a.column_stride, NULL, NULL,
                     job->blocking.kernels };
 }
@@ -346,8 +348,8 @@ static void vector_task(const hdcpu_sgemm *job, part p, float *scratch) {
 }
 
 static int is_tiny(const hdcpu_sgemm *job) {
-    return job->m <= TINY && job->n <= TINY && job->k <= TINY && job->m * job->n * job->k <= TINY && !job->load_b &&
-           job->a.type == HD_F32 && job->b.type == HD_F32;
+    return job->m <= TINY && job->n <= TINY && job->k <= TINY && job->m * job->n * job->k <= TINY && !job->load_a &&
+           !job->load_b && job->a.type == HD_F32 && job->b.type == HD_F32;
 }
 
 static void tiny_task(const hdcpu_sgemm *job) {

@@ -18,8 +18,9 @@ typedef struct hdcpu_matrix {
     int64_t     row_stride, column_stride;
 } hdcpu_matrix;
 
-/* Writes B[k .. k + count) of column n to out, as f32: one run of a row of [N][K] weights. k is a multiple of
- * HDCPU_SGEMM_RUN and so is count, unless the run ends at the end of the row. Called from many threads at once. */
+/* Writes B[k .. k + count) of column n to out, as f32: one run of a row of [N][K] weights; or that of row n of A. k is
+ * a multiple of HDCPU_SGEMM_RUN and so is count, unless the run ends at the end of the row. Called from many threads at
+ * once. */
 typedef void (*hdcpu_sgemm_load)(void *user, int64_t n, int64_t k, int64_t count, float *out);
 
 /* Called once for every finished piece of a row of C, row[0 .. count) = C[row_index][column ..], while it is in cache.
@@ -42,12 +43,12 @@ typedef struct hdcpu_sgemm_blocking {
 
 typedef struct hdcpu_sgemm {
     int64_t      m, n, k; /* each at least 1 */
-    hdcpu_matrix a;       /* m x k */
+    hdcpu_matrix a;       /* m x k; unused where load_a is set */
     hdcpu_matrix b;       /* k x n; unused where load_b is set */
     float       *c;       /* m x n, unit column stride; no overlap with a or b */
     int64_t      c_row_stride;
 
-    hdcpu_sgemm_load   load_b; /* NULL for none */
+    hdcpu_sgemm_load   load_a, load_b; /* NULL for none */
     void              *load_user;
     hdcpu_sgemm_finish finish;   /* NULL for none */
     void              *finish_user;

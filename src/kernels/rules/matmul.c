@@ -7,7 +7,7 @@
 #include "kernels/rules/matmul.h"
 #include "kernels/rows.h"
 
-enum { FEW_ROWS = 8, BINDINGS = 3 + SOURCES + 1, STREAM_BINDINGS = BINDINGS + 1 };
+enum { FEW_ROWS = 8, STREAM_BINDINGS = BINDINGS + 1 };
 
 #define NEVER UINT64_MAX
 
@@ -164,7 +164,7 @@ static bool has_columns(const product *p) {
 
 static bool native_vector_fits(const product *p, config *c) {
     if (p->m > FEW_ROWS) return false;
-    c->tile_m = (uint32_t)p->m;
+    c->tile_m = (uint32_t)HDI_MIN(p->most, FEW_ROWS);
     const uint64_t exact =
         HDI_MAX(hdcpu_exact_scratch_bytes(c->tile_m, c->tile_n), hdcpu_exact_vector_bytes(c->tile_n, p->k));
     const uint64_t bytes = is_exact(p) ? exact : hdcpu_vector_scratch_bytes(c->tile_n, p->k);
@@ -366,7 +366,7 @@ static bool amx_fits(const product *p, config *c) {
     if (is_exact(p) || !caps->matrix_bf16 || hdi_variant_is_wrong(caps, packs) || p->b.tensor->dtype == HD_F32)
         return false;
     if (p->m <= FEW_ROWS || p->k < 32 || p->k > UINT32_MAX - HDCPU_AMX_DEPTH || !has_columns(p)) return false;
-    c->tile_m = (uint32_t)HDI_MIN(p->m, HDCPU_AMX_TILE_M);
+    c->tile_m = (uint32_t)HDI_MIN(p->most, HDCPU_AMX_TILE_M);
     c->scratch_bytes = (uint32_t)hdcpu_amx_scratch_bytes(c->tile_m, c->tile_n);
     c->packs = HDI_MODULE_PACK_BF16;
     c->because = "narrow weights on a processor with bf16 tiles: rows packed once, columns on the way";
@@ -389,7 +389,7 @@ static bool int8_fits(const product *p, config *c) {
         return false;
     if (is_exact(p) && !has_runs(p)) return false;
     if (p->m <= FEW_ROWS || p->m > UINT32_MAX - HDCPU_INT8_LINES || !has_columns(p)) return false;
-    c->tile_m = (uint32_t)HDI_MIN(p->m, HDCPU_INT8_TILE_M);
+    c->tile_m = (uint32_t)HDI_MIN(p->most, HDCPU_INT8_TILE_M);
     const uint64_t bytes =
         is_exact(p) ? hdcpu_int8_exact_bytes(c->tile_m, c->tile_n, p->k) : hdcpu_int8_tile_bytes(c->tile_m, c->tile_n);
     c->scratch_bytes = (uint32_t)bytes;
@@ -573,42 +573,6 @@ static bool take_option(const product *p, const hdi_kernel_option *option, confi
 
 /* ---- launch ---- */
 
-/* Words and limits that no kernel of the family can do without. */
-static hd_status check(const product *p, hd_error *error) {
-    const hdi_request *request = p->request;
-    const hdi_chain *chain = request->chain;
-    const uint64_t c_elements = p->batch * p->m * p->n;
-    const uint32_t words = HDI_MM_PUSH_CHAIN + 4 * p->source_count + (chain ? chain->attr_count : 0);
-    if (request->out.first != 0)
-        return hdi_fail(error, HD_STATUS_INTERNAL, "a matrix product writes from element 0 on");
-    if (words > HDI_MAX_PUSH_WORDS || 4 * words > request->caps->max_push_bytes)
-        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the product and its chain need %u push words", words);
-    if (!request->caps->native_kernels && request->caps->max_bindings < BINDINGS)
-        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a matrix product needs %d bindings", BINDINGS);
-    if (c_elements > UINT32_MAX || p->k > UINT32_MAX - 64)
-        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a matrix product of %llu elements",
-                        (unsigned long long)c_elements);
-    for (int i = 0; i < 2; i++) {
-        const side *s = i ? &p->b : &p->a;
-        uint64_t last = s->first;
-        for (uint32_t axis = 0; axis < s->tensor->shape.rank; axis++) {
-            const int64_t stride = s->tensor->strides[axis], steps = s->tensor->shape.dims[axis] - 1;
-            if (stride < 0 || !hdi_add_u64(last, (uint64_t)steps * (uint64_t)stride, &last)) last = UINT64_MAX;
-        }
-        if (last > UINT32_MAX)
-            return hdi_fail(error, HD_STATUS_UNSUPPORTED,
-                            "operand %d of a matrix product reaches beyond element 2^32, or back", i);
-        if (s->first % hdi_dtype(s->tensor->dtype).block_elements != 0)
-            return hdi_fail(error, HD_STATUS_INTERNAL, "operand %d begins inside of a block", i);
-    }
-    return HD_OK;
-}
-
-static hd_status read_product(const hdi_request *request, product *out, hd_error *error) {
-    const hd_status status = hdi_product_read(request, out, error);
-    return status ? status : check(out, error);
-}
-
 /* Constants and binding of the norm and the pair. */
 static void add_merged(const product *p, const config *c, hdi_launch *launch) {
     const hdi_norm *norm = &p->request->a_norm;
@@ -652,7 +616,7 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
     kernel->spec[HDI_MM_PART_N] = c->part_n ? c->part_n : 2;
     kernel->spec[HDI_MM_LAYOUT] = (p->a.along_k ? HDI_MM_A_ALONG_K : 0) | (p->b.along_k ? HDI_MM_B_ALONG_K : 0) |
                                   (p->a.wide ? HDI_MM_A_WIDE : 0) | (p->b.wide ? HDI_MM_B_WIDE : 0) |
-                                  (p->batch == 1 ? HDI_MM_ONE_BATCH : 0);
+                                  (p->batch == 1 ? HDI_MM_ONE_BATCH : 0) | (p->chosen ? HDCPU_MM_GROUPED : 0);
     const bool matrix = module == HDI_MODULE_MATMUL_MATRIX, tensor = module == HDI_MODULE_MATMUL_TENSOR;
     if (p->k % HDI_MM_DEPTH == 0 && (matrix || tensor)) kernel->spec[HDI_MM_LAYOUT] |= HDI_MM_WHOLE;
     if (matrix) {
@@ -674,7 +638,7 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
     launch->bytes = hdi_product_side_bytes(p, &p->a, p->m) + products * hdi_product_side_bytes(p, &p->b, p->n) +
                     hd_tensor_bytes(p->request->out.dtype, p->request->out.shape);
     for (uint32_t i = 0; i < SOURCES; i++) {
-        const hdi_tensor *read = i < p->source_count ? p->sources[i].tensor : a;
+        const hdi_tensor *read = i < p->source_count ? p->sources[i].tensor : p->chosen ? &p->groups : a;
         hdi_launch_bind(launch, i == 0 && p->request->pair ? &p->request->inputs[2] : read, HDI_READ);
     }
     if (c->merges) add_merged(p, c, launch);
@@ -689,7 +653,7 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
 bool hdi_matmul_fits(const hdi_request *request) {
     product p;
     config c;
-    return read_product(request, &p, NULL) == HD_OK && apply_all_rules(&p, &c);
+    return hdi_product_read(request, &p, NULL) == HD_OK && apply_all_rules(&p, &c);
 }
 
 /* What `partial` holds of the product, as chain_of_parts has it, and the chain behind it. */
@@ -752,8 +716,8 @@ static hd_status launch_library(const product *p, const config *c, hdi_lowering 
     return p->request->chain ? launch_chain(p, 1, &out, lowering, error) : HD_OK;
 }
 
-static hd_status lower_product(const product *p, const hdi_kernel_option *option, hdi_lowering *lowering,
-                               hd_error *error) {
+hd_status hdi_product_lower(const product *p, const hdi_kernel_option *option, hdi_lowering *lowering,
+                            hd_error *error) {
     const hdi_request *request = p->request;
     config c;
     hd_status status = HD_OK;
@@ -762,6 +726,12 @@ static hd_status lower_product(const product *p, const hdi_kernel_option *option
                         "no matrix product fits a device with %llu bytes of shared memory and workgroups of %llu",
                         (unsigned long long)request->caps->shared_bytes,
                         (unsigned long long)most_invocations(request->caps));
+    product grouped = *p;
+    if (p->chosen) {
+        status = hdi_product_group(&grouped, c.tile_m, lowering, error);
+        if (status) return status;
+        p = &grouped;
+    }
     if (c.packs != HDI_MODULE_COUNT) {
         hdi_tensor rows, columns = *p->b.tensor;
         status = hdi_product_pack_rows(p, c.packs, c.in_strands, lowering, &rows, error);
@@ -780,14 +750,14 @@ static hd_status lower_product(const product *p, const hdi_kernel_option *option
     if (c.halves[0]) status = hdi_product_floats_as_halves(request, &request->inputs[0], lowering, &inputs[0], error);
     if (c.halves[1] && !status)
         status = hdi_product_codes_as_halves(request->caps, &request->inputs[1], lowering, &inputs[1], error);
-    if (!status) status = read_product(&request_of_halves, &halves, error);
+    if (!status) status = hdi_product_read(&request_of_halves, &halves, error);
     halves.type = p->type;
     /* both are f16 now */
-    return status ? status : lower_product(&halves, c.measured ? c.option : NULL, lowering, error);
+    return status ? status : hdi_product_lower(&halves, c.measured ? c.option : NULL, lowering, error);
 }
 
 hd_status hdi_lower_matmul(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
     product p;
-    const hd_status status = read_product(request, &p, error);
-    return status ? status : lower_product(&p, measured_option(&p, lowering->offer), lowering, error);
+    const hd_status status = hdi_product_read(request, &p, error);
+    return status ? status : hdi_product_lower(&p, measured_option(&p, lowering->offer), lowering, error);
 }

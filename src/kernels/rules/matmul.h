@@ -4,7 +4,7 @@
 
 #include "kernels/kernel.h"
 
-enum { BATCH_AXES = 3, SOURCES = HDI_CHAIN_INPUTS - 1 };
+enum { BATCH_AXES = 3, SOURCES = HDI_CHAIN_INPUTS - 1, BINDINGS = 3 + SOURCES + 1 };
 
 /* One operand: strides along its lines (rows of A, columns of B), along K and along the batch axes. */
 typedef struct side {
@@ -24,13 +24,30 @@ typedef struct product {
     hd_dtype type; /* of the product, before the chain */
     uint64_t m, n, k, batch, lengths[BATCH_AXES]; /* axis 2 is the innermost */
     side     a, b;
+    uint64_t most; /* rows that a batch may have: m, but of groups, of which m is what is usual */
     source   sources[SOURCES];
     uint32_t source_count, free_axis; /* batch axes below free_axis are unused */
+
+    /* Batches that are groups of rows by the matrix of B that they chose (matmul_native.h): of `pairs` rows of C, each
+     * lengths[1] of them of one row of A. NULL: there are no groups. */
+    const hdi_tensor *chosen;
+    uint64_t   pairs, packed; /* packed: rows of A where they are, all groups in whole lines */
+    hdi_tensor groups;
 } product;
 
 /* Brings both operands of the request to lines along K and at most three batch axes. UNSUPPORTED where these are not
  * enough. */
 hd_status hdi_product_read(const hdi_request *request, product *out_product, hd_error *error);
+/* Adds the launches of a product: by an option if it fits, else as the rules choose. */
+hd_status hdi_product_lower(const product *p, const hdi_kernel_option *option, hdi_lowering *lowering, hd_error *error);
+
+/* ---- rows that chose a matrix (matmul_groups.c), on a processor ---- */
+
+/* x [T,K] or [T,U,K] times those of w [E,N,K] that i32 chosen [T,U] names; all dense. */
+hd_status hdi_lower_groups(const hdi_request *request, const hdi_tensor *x, const hdi_tensor *w,
+                           const hdi_tensor *chosen, hdi_lowering *lowering, hd_error *error);
+/* Adds the launch that makes a product's groups, of at most so many rows each. */
+hd_status hdi_product_group(product *p, uint32_t rows, hdi_lowering *lowering, hd_error *error);
 
 /* ---- what is made ready ahead of a product (matmul_ahead.c) ---- */
 

@@ -41,7 +41,9 @@ static hd_status pack_tiles(const product *p, uint32_t module, hdi_lowering *low
     const bool bf16 = module == HDI_MODULE_PACK_BF16, exact = p->request->math == HD_MATH_EXACT;
     const uint32_t m = (uint32_t)p->m, k = (uint32_t)p->k,
                    runs = exact ? 1 : hdcpu_int8_runs((uint32_t)p->b.tensor->dtype);
-    const uint64_t bytes = p->batch * (bf16 ? hdcpu_amx_packed_bytes(m, k) : hdcpu_int8_packed_bytes(m, k, runs));
+    const uint64_t parts = p->chosen ? 1 : p->batch;
+    const uint32_t rows = p->chosen ? (uint32_t)p->packed : m;
+    const uint64_t bytes = parts * (bf16 ? hdcpu_amx_packed_bytes(rows, k) : hdcpu_int8_packed_bytes(rows, k, runs));
     hd_status status = hdi_rows_temporary(lowering, HD_BF16, HD_SHAPE((int64_t)(bytes / 2)), out_packed, error);
     if (status) return status;
     hdi_launch *launch = hdi_lowering_add(lowering);
@@ -53,10 +55,15 @@ static hd_status pack_tiles(const product *p, uint32_t module, hdi_lowering *low
     kernel->spec[HDI_SPEC_OUT_TYPE] = HDI_TYPE_BF16;
     kernel->spec[HDI_MM_A_TYPE] = (uint32_t)p->a.tensor->dtype;
     kernel->spec[HDI_MM_B_TYPE] = (uint32_t)(bf16 ? p->a.tensor->dtype : p->b.tensor->dtype); /* what it is judged by */
+    kernel->spec[HDI_MM_LAYOUT] = p->chosen ? HDCPU_MM_GROUPED : 0;
     hdi_product_words(p, launch);
     kernel->push_bytes = 4 * HDI_MM_PUSH_CHAIN;
     hdi_launch_bind(launch, p->a.tensor, HDI_READ);
     hdi_launch_bind(launch, out_packed, HDI_WRITE);
+    if (p->chosen) {
+        hdi_launch_bind(launch, p->a.tensor, HDI_READ);
+        hdi_launch_bind(launch, &p->groups, HDI_READ);
+    }
     launch->groups[0] = (uint32_t)hdi_divide_up(bf16 ? hdcpu_amx_rows(m) : m, LINES);
     launch->groups[1] = 1;
     launch->groups[2] = (uint32_t)p->batch;

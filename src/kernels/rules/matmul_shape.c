@@ -2,7 +2,6 @@
  * memory. Pure. */
 #include "kernels/rules/matmul.h"
 
-
 /* A view's stride along an axis of the result, 0 where it repeats. */
 static uint64_t stride_along(const hdi_tensor *tensor, uint32_t rank, uint32_t axis) {
     if (axis + tensor->shape.rank < rank) return 0;
@@ -77,6 +76,37 @@ static void finish_side(side *s, uint64_t lines, uint64_t depths) {
     s->wide = is_wide(s, lines, depths);
 }
 
+/* Words and limits that no kernel of the family can do without. */
+static hd_status check(const product *p, hd_error *error) {
+    const hdi_request *request = p->request;
+    const hdi_chain *chain = request->chain;
+    const uint64_t c_elements = p->batch * p->m * p->n;
+    const uint32_t words = HDI_MM_PUSH_CHAIN + 4 * p->source_count + (chain ? chain->attr_count : 0);
+    if (request->out.first != 0)
+        return hdi_fail(error, HD_STATUS_INTERNAL, "a matrix product writes from element 0 on");
+    if (words > HDI_MAX_PUSH_WORDS || 4 * words > request->caps->max_push_bytes)
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the product and its chain need %u push words", words);
+    if (!request->caps->native_kernels && request->caps->max_bindings < BINDINGS)
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a matrix product needs %d bindings", BINDINGS);
+    if (c_elements > UINT32_MAX || p->k > UINT32_MAX - 64)
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a matrix product of %llu elements",
+                        (unsigned long long)c_elements);
+    for (int i = 0; i < 2; i++) {
+        const side *s = i ? &p->b : &p->a;
+        uint64_t last = s->first;
+        for (uint32_t axis = 0; axis < s->tensor->shape.rank; axis++) {
+            const int64_t stride = s->tensor->strides[axis], steps = s->tensor->shape.dims[axis] - 1;
+            if (stride < 0 || !hdi_add_u64(last, (uint64_t)steps * (uint64_t)stride, &last)) last = UINT64_MAX;
+        }
+        if (last > UINT32_MAX)
+            return hdi_fail(error, HD_STATUS_UNSUPPORTED,
+                            "operand %d of a matrix product reaches beyond element 2^32, or back", i);
+        if (s->first % hdi_dtype(s->tensor->dtype).block_elements != 0)
+            return hdi_fail(error, HD_STATUS_INTERNAL, "operand %d begins inside of a block", i);
+    }
+    return HD_OK;
+}
+
 hd_status hdi_product_read(const hdi_request *request, product *p, hd_error *error) {
     const hdi_tensor *a = &request->inputs[0], *b = &request->inputs[1];
     const hd_shape *shape = &request->out.shape;
@@ -112,5 +142,6 @@ hd_status hdi_product_read(const hdi_request *request, product *p, hd_error *err
     }
     finish_side(&p->a, p->m, p->k);
     finish_side(&p->b, p->n, p->k);
-    return HD_OK;
+    p->most = p->m;
+    return check(p, error);
 }
