@@ -5,6 +5,7 @@
 #include "kernels/cpu/dot_int8.h"
 
 #ifdef HDCPU_DOT_INT8
+#include "kernels/cpu/books_wide.h"
 #include "kernels/cpu/int8_round.h"
 #include "kernels/cpu/quant.h"
 
@@ -19,6 +20,7 @@ typedef __m512  floats;
 static inline bytes load(const void *p) { return _mm512_loadu_si512(p); }
 static inline void store(void *p, bytes v) { _mm512_storeu_si512(p, v); }
 static inline bytes all(int value) { return _mm512_set1_epi8((char)value); }
+static inline bytes add_bytes(bytes a, bytes b) { return _mm512_add_epi8(a, b); }
 static inline bytes times_words(bytes v, int factor) { return _mm512_mullo_epi32(v, _mm512_set1_epi32(factor)); }
 static inline floats load_floats(const void *p) { return _mm512_loadu_ps(p); }
 static inline floats splat(float value) { return _mm512_set1_ps(value); }
@@ -57,6 +59,7 @@ typedef __m256  floats;
 static inline bytes load(const void *p) { return _mm256_loadu_si256(p); }
 static inline void store(void *p, bytes v) { _mm256_storeu_si256(p, v); }
 static inline bytes all(int value) { return _mm256_set1_epi8((char)value); }
+static inline bytes add_bytes(bytes a, bytes b) { return _mm256_add_epi8(a, b); }
 static inline bytes times_words(bytes v, int factor) { return _mm256_mullo_epi32(v, _mm256_set1_epi32(factor)); }
 static inline floats load_floats(const void *p) { return _mm256_loadu_ps(p); }
 static inline floats splat(float value) { return _mm256_set1_ps(value); }
@@ -102,27 +105,63 @@ static inline bytes dot_signed(bytes words, bytes codes, bytes x) {
 }
 #endif
 
+/* Activations with the signs of numbers, a bit for each; less one more where the bit is set. */
+#if HDCPU_LEVEL >= 2
+static inline bytes turned_by(bytes x, uint64_t bits) {
+    return _mm512_mask_sub_epi8(x, bits, _mm512_setzero_si512(), x);
+}
+static inline bytes less_by(bytes codes, uint64_t bits, int less) {
+    return _mm512_mask_sub_epi8(codes, bits, codes, all(less));
+}
+static inline bytes look_up(const int8_t numbers[16], bytes codes) {
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)numbers)), codes);
+}
+#else
+static inline bytes turned_by(bytes x, uint64_t bits) {
+    const bytes set = hdcpu_bytes_of_bits((uint32_t)bits);
+    return _mm256_sub_epi8(_mm256_xor_si256(x, set), set);
+}
+static inline bytes less_by(bytes codes, uint64_t bits, int less) {
+    return _mm256_sub_epi8(codes, _mm256_and_si256(hdcpu_bytes_of_bits((uint32_t)bits), all(less)));
+}
+static inline bytes look_up(const int8_t numbers[16], bytes codes) {
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)numbers)), codes);
+}
+#endif
+
 /* ---- rows ----
  * A part of a row is PART / WIDE vectors of activations, in the order of the type's code vectors. Behind each vector
- * (q4_0: behind each two, whose lanes belong to one block) lie the words its sum begins at and the scales of its lanes.
- * At the end: each 32's scale times the sum of its activations, for types with a min. */
+ * (where a block's halves are its bytes' halves: behind each two, whose lanes belong to one block) lie the words its
+ * sum begins at and the scales of its lanes. At the end: each 32's scale times the sum of its activations, for types
+ * with a min. */
+
+enum { IQ1_OFFSET = 9, MXFP4_OFFSET = 12 };
+/* Blocks of 32 whose lower half is the lower halves of 16 bytes. */
+static inline bool has_halves(uint32_t type) {
+    return type == HDI_TYPE_Q4_0 || type == HDI_TYPE_IQ4_NL || type == HDI_TYPE_IQ4_XS || type == HDI_TYPE_MXFP4;
+}
 
 static int offset_of(uint32_t type) {
     switch (type) {
     case HDI_TYPE_Q4_0:  return 8;
+    case HDI_TYPE_IQ4_NL:
+    case HDI_TYPE_IQ4_XS:
     case HDI_TYPE_Q8_0:  return SIGNED_OFFSET;
+    case HDI_TYPE_MXFP4: return MXFP4_OFFSET;
     case HDI_TYPE_Q3_K:  return 4;
     case HDI_TYPE_Q6_K:  return 32;
     case HDI_TYPE_TQ2_0: return 1;
-    default:             return HDI_HAS_BOOK(type) ? SIGNED_OFFSET : 0;
+    case HDI_TYPE_IQ1_S:
+    case HDI_TYPE_IQ1_M: return IQ1_OFFSET;
+    default:             return 0;
     }
 }
 /* The element, within a part, that run `run` of vector `vector` begins with. */
 static uint32_t element_of(uint32_t type, uint32_t vector, uint32_t run) {
     /* code bytes before it */
     const uint32_t pair = (vector / 2 * WIDE + RUN * run), four = vector / 4 * WIDE + RUN * run;
+    if (has_halves(type)) return 2 * pair + 16 * (vector & 1);
     switch (type) {
-    case HDI_TYPE_Q4_0:  return 2 * pair + 16 * (vector & 1);
     case HDI_TYPE_Q4_K:
     case HDI_TYPE_Q5_K:  return 64 * (pair / 32) + pair % 32 + 32 * (vector & 1);
     case HDI_TYPE_Q3_K:
@@ -141,7 +180,7 @@ static void round_part(const float *x, int8_t *codes, float *scales, float *sums
 }
 
 static void lay_out_part(uint32_t type, const int8_t *codes, const float *scales, uint8_t *out) {
-    const uint32_t together = type == HDI_TYPE_Q4_0 ? 2 : 1;
+    const uint32_t together = has_halves(type) ? 2 : 1;
     for (uint32_t vector = 0; vector < PART / WIDE; vector += together, out += (together + 2) * WIDE) {
         bytes sums = all(0);
         for (uint32_t v = 0; v < together; v++) {
@@ -186,16 +225,44 @@ void hdcpu_int8_row(uint32_t type, const float *x, uint32_t k, void *out_row) {
 #define PART_ARGUMENTS                                                                                                 \
     const uint8_t *blocks, const uint8_t *part, uint64_t row_bytes, const uint32_t rows, floats(*sums)[2]
 
-PART_OF part_q4_0(PART_ARGUMENTS) {
-    for (uint32_t step = 0; step < PART / WIDE / 2; step++, blocks += RUNS * 18) {
-        const bytes codes = load_runs(blocks + 2, 18), low = codes & all(15), high = shifted(codes, 4) & all(15);
-        const uint32_t at = step * 4 * WIDE, scale_at = at + 3 * WIDE;
+/* RUNS blocks of 32: their scales, each in the lanes of a run; iq4_xs: blocks are parts of one, from `first` on. */
+static inline __attribute__((always_inline)) floats scales_of_blocks(const uint32_t type, const uint8_t *blocks,
+                                                                     uint32_t first) {
+    float own[RUNS];
 #if HDCPU_LEVEL >= 2
-        const floats scale = halves_in_quarters(blocks, 0, 9, 18, 27);
-#else
-        const floats scale = _mm256_set_m128(_mm_set1_ps(hdcpu_f16_at(blocks + 18)), _mm_set1_ps(hdcpu_f16_at(blocks)));
+    if (type == HDI_TYPE_Q4_0 || type == HDI_TYPE_IQ4_NL) return halves_in_quarters(blocks, 0, 9, 18, 27);
 #endif
-        MEET(dot(dot(load(x + at + 2 * WIDE), low, load(x + at)), high, load(x + at + WIDE)), step)
+    for (uint32_t i = 0; i < RUNS; i++)
+        own[i] = type == HDI_TYPE_MXFP4    ? hdcpu_mxfp4_scale(blocks + 17 * i)
+                 : type == HDI_TYPE_IQ4_XS ? hdcpu_f16_at(blocks) * (float)hdcpu_iq4_xs_scale(blocks, first + i)
+                                           : hdcpu_f16_at(blocks + 18 * i);
+#if HDCPU_LEVEL >= 2
+    const __m512i lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    return _mm512_permutexvar_ps(lanes, _mm512_castps128_ps512(_mm_setr_ps(own[0], own[1], own[2], own[3])));
+#else
+    return _mm256_set_m128(_mm_set1_ps(own[1]), _mm_set1_ps(own[0]));
+#endif
+}
+/* q4_0, iq4_nl, mxfp4 and iq4_xs. */
+PART_OF part_halves(const uint32_t type, PART_ARGUMENTS) {
+    const uint32_t stride = type == HDI_TYPE_IQ4_XS ? 16 : type == HDI_TYPE_MXFP4 ? 17 : 18;
+    const uint8_t *own = blocks + (type == HDI_TYPE_IQ4_XS ? 8 : stride - 16);
+    for (uint32_t step = 0; step < PART / WIDE / 2; step++, own += RUNS * stride) {
+        const bytes codes = load_runs(own, stride), low = codes & all(15), high = shifted(codes, 4) & all(15);
+        const uint32_t at = step * 4 * WIDE, scale_at = at + 3 * WIDE;
+        const floats scale =
+            scales_of_blocks(type, type == HDI_TYPE_IQ4_XS ? blocks : own + 16 - stride, RUNS * step);
+        if (type == HDI_TYPE_IQ4_NL || type == HDI_TYPE_IQ4_XS) {
+            const bytes first = look_up(hdcpu_numbers_iq4, low), second = look_up(hdcpu_numbers_iq4, high);
+            MEET(dot_signed(dot_signed(load(x + at + 2 * WIDE), first, load(x + at)), second, load(x + at + WIDE)),
+                 step)
+        } else if (type == HDI_TYPE_MXFP4) {
+            const bytes first = add_bytes(look_up(hdcpu_numbers_mxfp4, low), all(MXFP4_OFFSET)),
+                        second = add_bytes(look_up(hdcpu_numbers_mxfp4, high), all(MXFP4_OFFSET));
+            MEET(dot(dot(load(x + at + 2 * WIDE), first, load(x + at)), second, load(x + at + WIDE)), step)
+        } else {
+            MEET(dot(dot(load(x + at + 2 * WIDE), low, load(x + at)), high, load(x + at + WIDE)), step)
+        }
     }
 }
 PART_OF part_q8_0(PART_ARGUMENTS) {
@@ -307,22 +374,40 @@ PART_OF part_tq2_0(PART_ARGUMENTS) {
     }
 }
 PART_OF part_book(const uint32_t type, PART_ARGUMENTS) {
+    hdcpu_book_block book;
+    hdcpu_book_read(type, blocks, &book);
+#if HDCPU_LEVEL >= 2
+    const __m512i lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    const floats scales = times(to_floats(_mm512_cvtepi8_epi32(book.scales)), splat(hdcpu_book_d(type, blocks)));
+#else
     float scales[PART / RUN];
-    uint64_t codes[PART / 8];
-    for (uint32_t i = 0; i < PART / 8; i++) codes[i] = hdcpu_book_eight(type, blocks, i);
-    const float d = hdcpu_book_d(type, blocks);
-    for (uint32_t i = 0; i < PART / RUN; i++) scales[i] = d * (float)hdcpu_book_scale(type, blocks, i);
+    scale_sixteen(book.scales, hdcpu_book_d(type, blocks), scales);
+#endif
     for (uint32_t vector = 0; vector < PART / WIDE; vector++) {
         const uint32_t at = vector * 3 * WIDE, scale_at = at + 2 * WIDE;
-        const bytes numbers = load(codes + WIDE / 8 * vector);
-        const floats scale = scales_of_runs(scales + RUNS * vector, scales + RUNS * vector + 2);
-        MEET(dot_signed(load(x + at + WIDE), numbers, load(x + at)), vector)
+#if HDCPU_LEVEL >= 2
+        const floats scale = _mm512_permutexvar_ps(_mm512_add_epi32(lanes, _mm512_set1_epi32(4 * (int)vector)), scales);
+        const uint64_t bits = book.bits[vector];
+        const bytes numbers = hdcpu_book_64(type, blocks, &book, vector);
+#else
+        const floats scale = scales_of_runs(scales + RUNS * vector, NULL);
+        const uint64_t bits = book.bits[vector / 2] >> vector % 2 * 32;
+        const bytes numbers = hdcpu_book_32(type, blocks, &book, vector);
+#endif
+        if (hdcpu_book_has_signs(type)) {
+            MEET(dot(load(x + at + WIDE), numbers, turned_by(load(x + at), bits)), vector)
+        } else { /* 128 and IQ1_OFFSET greater than as weights, then one of them more */
+            const bytes codes = less_by(add_bytes(numbers, all(IQ1_OFFSET - 135)), bits, 2);
+            MEET(dot(load(x + at + WIDE), codes, load(x + at)), vector)
+        }
     }
 }
 
 PART_OF one_part(uint32_t type, PART_ARGUMENTS, __m256 *less) {
     switch (type) {
-    case HDI_TYPE_Q4_0: part_q4_0(blocks, part, row_bytes, rows, sums); break;
+    case HDI_TYPE_Q4_0: case HDI_TYPE_IQ4_NL: case HDI_TYPE_IQ4_XS: case HDI_TYPE_MXFP4:
+        part_halves(type, blocks, part, row_bytes, rows, sums);
+        break;
     case HDI_TYPE_Q8_0: part_q8_0(blocks, part, row_bytes, rows, sums); break;
     case HDI_TYPE_Q4_K: part_q4_k(blocks, part, row_bytes, rows, sums, false, less); break;
     case HDI_TYPE_Q5_K: part_q4_k(blocks, part, row_bytes, rows, sums, true, less); break;
@@ -372,6 +457,9 @@ void hdcpu_int8_columns(const hdcpu_int8_product *product) {
     COLUMNS_OF_TYPE(HDI_TYPE_Q5_K)
     COLUMNS_OF_TYPE(HDI_TYPE_Q6_K)
     COLUMNS_OF_TYPE(HDI_TYPE_TQ2_0)
+    COLUMNS_OF_TYPE(HDI_TYPE_IQ4_NL)
+    COLUMNS_OF_TYPE(HDI_TYPE_IQ4_XS)
+    COLUMNS_OF_TYPE(HDI_TYPE_MXFP4)
     COLUMNS_OF_TYPE(HDI_TYPE_IQ2_XXS)
     COLUMNS_OF_TYPE(HDI_TYPE_IQ2_XS)
     COLUMNS_OF_TYPE(HDI_TYPE_IQ2_S)
@@ -385,7 +473,7 @@ void hdcpu_int8_columns(const hdcpu_int8_product *product) {
 
 bool hdcpu_int8_takes(uint32_t type) {
     return (type >= HDI_TYPE_Q4_0 && type <= HDI_TYPE_TQ2_0) || type == HDI_TYPE_Q3_K || type == HDI_TYPE_Q5_K ||
-           HDI_HAS_BOOK(type);
+           has_halves(type) || HDI_HAS_BOOK(type);
 }
 #else
 typedef int hdcpu_no_dot_int8; /* the portable level has no such vectors: ISO C wants a declaration */

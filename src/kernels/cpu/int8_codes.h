@@ -3,10 +3,11 @@
 #ifndef HDCPU_INT8_CODES_H
 #define HDCPU_INT8_CODES_H
 
+#include "kernels/cpu/books_wide.h"
 #include "kernels/cpu/quant.h"
 #include <stdbool.h>
 
-enum { INT8_CODES = 256, INT8_BOOK_OFFSET = 64 };
+enum { INT8_CODES = 256, INT8_BOOK_OFFSET = 64, INT8_MXFP4_OFFSET = 12 };
 
 /* INT8_CODES weights of a column, or fewer: a weight is d * scale * (code - offset) - less * min. Scale and min are of
  * each 16 weights, d and less of each 32. */
@@ -16,7 +17,7 @@ typedef struct int8_column {
     float   d[INT8_CODES / 32], less[INT8_CODES / 32];
 } int8_column;
 
-/* What is taken off each code; of q8_0, whose codes are signed, nothing. */
+/* What is taken off each code; of q8_0, iq4_nl and iq4_xs, whose codes are signed, nothing. */
 static inline int int8_offset(uint32_t type) {
     switch (type) {
     case HDI_TYPE_Q4_0: return 8;
@@ -25,6 +26,7 @@ static inline int int8_offset(uint32_t type) {
     case HDI_TYPE_Q6_K: return 32;
     case HDI_TYPE_TQ1_0:
     case HDI_TYPE_TQ2_0: return 1;
+    case HDI_TYPE_MXFP4: return INT8_MXFP4_OFFSET;
     default:             return HDI_HAS_BOOK(type) ? INT8_BOOK_OFFSET : 0;
     }
 }
@@ -86,13 +88,24 @@ static inline void all_bits(const uint8_t *bits, uint32_t right, uint8_t mask, u
     for (uint32_t i = 0; i < 32; i += INT8_WIDE) int8_store(codes + i, moved_right(int8_load(bits + i), right) & mask);
 }
 
-/* ---- blocks of 32: q4_0, q4_1, q5_0, q5_1, q8_0 ---- */
+/* Each of 32 codes becomes what it stands for, as a byte that `flip` is applied to and `more` added. */
+static inline void look_up(const int8_t numbers[16], uint8_t flip, uint8_t more, uint8_t *codes) {
+#if defined(__AVX2__)
+    const __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)numbers));
+    const __m256i found = _mm256_shuffle_epi8(table, (__m256i)int8_load(codes));
+    int8_store(codes, ((int8_bytes)found ^ flip) + more);
+#else
+    for (uint32_t i = 0; i < 32; i++) codes[i] = (uint8_t)(((uint8_t)numbers[codes[i]] ^ flip) + more);
+#endif
+}
+
+/* ---- blocks of 32: q4_0, q4_1, q5_0, q5_1, q8_0, iq4_nl, mxfp4 ---- */
 
 static inline __attribute__((always_inline)) void codes_of_32(uint32_t type, const uint8_t *block, uint8_t flip,
                                                               uint8_t *codes, float *d, float *less) {
     const bool has_less = type == HDI_TYPE_Q4_1 || type == HDI_TYPE_Q5_1;
-    const uint8_t *bits = block + (has_less ? 4 : 2);
-    *d = hdcpu_f16_at(block);
+    const uint8_t *bits = block + (has_less ? 4 : type == HDI_TYPE_MXFP4 ? 1 : 2);
+    *d = type == HDI_TYPE_MXFP4 ? hdcpu_mxfp4_scale(block) : hdcpu_f16_at(block);
     *less = has_less ? -hdcpu_f16_at(block + 2) : 0.0f;
     if (type == HDI_TYPE_Q8_0) {
         for (uint32_t i = 0; i < 32; i += INT8_WIDE) int8_store(codes + i, int8_load(block + 2 + i) ^ flip);
@@ -100,6 +113,8 @@ static inline __attribute__((always_inline)) void codes_of_32(uint32_t type, con
     }
     const bool five = type == HDI_TYPE_Q5_0 || type == HDI_TYPE_Q5_1;
     nibbles_of_16(bits + (five ? 4 : 0), codes);
+    if (type == HDI_TYPE_IQ4_NL) look_up(hdcpu_numbers_iq4, flip, 0, codes);
+    if (type == HDI_TYPE_MXFP4) look_up(hdcpu_numbers_mxfp4, 0, INT8_MXFP4_OFFSET, codes);
     uint32_t fifth;
     memcpy(&fifth, bits, sizeof fifth);
     if (five) fifth_bits(fifth, codes);
@@ -180,16 +195,48 @@ static inline void codes_of_tq1_0(const uint8_t *block, int8_column *out) {
                 *codes++ = (uint8_t)((block[groups[g].first + i] * power & 255) * 3 >> 8);
 }
 
-static inline void codes_of_book(uint32_t type, const uint8_t *block, int8_column *out) {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    for (uint32_t part = 0; part < INT8_CODES / 16; part++)
-        out->scale[part] = (int16_t)hdcpu_book_scale(type, block, part);
-    for (uint32_t eighth = 0; eighth < INT8_CODES / 8; eighth++) {
-        const uint64_t eight = (hdcpu_book_eight(type, block, eighth) ^ ones * 128) - ones * (128 - INT8_BOOK_OFFSET);
-        memcpy(out->codes + 8 * eighth, &eight, sizeof eight);
+static inline void codes_of_iq4_xs(const uint8_t *block, uint8_t flip, int8_column *out) {
+    for (uint32_t part = 0; part < 8; part++) {
+        out->scale[2 * part] = out->scale[2 * part + 1] = (int16_t)hdcpu_iq4_xs_scale(block, part);
+        nibbles_of_16(block + 8 + 16 * part, out->codes + 32 * part);
+        look_up(hdcpu_numbers_iq4, flip, 0, out->codes + 32 * part);
+    }
+    repeat_scale(hdcpu_f16_at(block), 0.0f, out);
+}
+
+/* The types with a code book. */
+#if defined(__AVX2__)
+HDCPU_BOOK_OF void codes_of_book(uint32_t type, const uint8_t *block, int8_column *out) {
+    enum { IQ1_MORE = 135 - INT8_BOOK_OFFSET }; /* in its numbers, as one that is one more has them */
+    const __m256i offset = _mm256_set1_epi8(INT8_BOOK_OFFSET), more = _mm256_set1_epi8(IQ1_MORE);
+    hdcpu_book_block book;
+    hdcpu_book_read(type, block, &book);
+    _mm256_storeu_si256((void *)out->scale, _mm256_cvtepi8_epi16(book.scales));
+    for (uint32_t part = 0; part < INT8_CODES / 32; part++) {
+        const __m256i numbers = hdcpu_book_32(type, block, &book, part),
+                      set = hdcpu_bytes_of_bits((uint32_t)(book.bits[part / 2] >> part % 2 * 32));
+        const __m256i turned = _mm256_sub_epi8(_mm256_xor_si256(numbers, set), set),
+                      less = _mm256_and_si256(set, _mm256_set1_epi8(2));
+        const __m256i codes = hdcpu_book_has_signs(type) ? _mm256_add_epi8(turned, offset)
+                                                         : _mm256_sub_epi8(_mm256_sub_epi8(numbers, more), less);
+        _mm256_storeu_si256((void *)(out->codes + 32 * part), codes);
     }
     repeat_scale(hdcpu_book_d(type, block), 0.0f, out);
 }
+#else
+HDCPU_BOOK_OF void codes_of_book(uint32_t type, const uint8_t *block, int8_column *out) {
+    uint64_t scales[2], bits = 0;
+    hdcpu_book_scales(type, block, scales);
+    for (uint32_t i = 0; i < INT8_CODES / 16; i++) out->scale[i] = (int16_t)(scales[i / 8] >> 8 * (i % 8) & 255);
+    for (uint32_t eighth = 0; eighth < INT8_CODES / 8; eighth++, bits >>= 8) {
+        if (eighth % 8 == 0) bits = hdcpu_book_bits(type, block, eighth / 8);
+        const uint64_t numbers = hdcpu_book_signed(type, hdcpu_book_numbers(type, block, eighth), bits & 255);
+        const uint64_t codes = (numbers ^ HDCPU_BYTES(128)) - HDCPU_BYTES(128 - INT8_BOOK_OFFSET);
+        memcpy(out->codes + 8 * eighth, &codes, sizeof codes);
+    }
+    repeat_scale(hdcpu_book_d(type, block), 0.0f, out);
+}
+#endif
 
 /* `count` weights from a block's first on, at most INT8_CODES and whole blocks; signs of 8-bit codes are flipped by
  * `flip`. */
@@ -211,6 +258,7 @@ static inline __attribute__((always_inline)) void int8_codes(uint32_t type, cons
         for (uint32_t i = 0; i < 8; i++) all_bits(block + 32 * (i >> 2), 2 * (i & 3), 3, out->codes + 32 * i);
         repeat_scale(hdcpu_f16_at(block + 64), 0.0f, out);
         break;
+    case HDI_TYPE_IQ4_XS: codes_of_iq4_xs(block, flip, out); break;
     case HDI_TYPE_IQ2_XXS: codes_of_book(HDI_TYPE_IQ2_XXS, block, out); break;
     case HDI_TYPE_IQ2_XS:  codes_of_book(HDI_TYPE_IQ2_XS, block, out); break;
     case HDI_TYPE_IQ2_S:   codes_of_book(HDI_TYPE_IQ2_S, block, out); break;

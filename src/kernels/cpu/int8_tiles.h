@@ -78,7 +78,10 @@ static inline int8_form int8_form_of(uint32_t type, const int8_tiles *tiles) {
     case HDI_TYPE_Q5_0: return (int8_form){ 5, runs, false, 16 };
     case HDI_TYPE_Q5_1:
     case HDI_TYPE_Q5_K: return (int8_form){ 5, runs, true, 0 };
+    case HDI_TYPE_IQ4_NL:
+    case HDI_TYPE_IQ4_XS:
     case HDI_TYPE_Q8_0: return (int8_form){ 8, runs, false, tiles->is_signed ? 0 : 128 };
+    case HDI_TYPE_MXFP4: return (int8_form){ 5, runs, false, 12 };
     case HDI_TYPE_Q3_K: return (int8_form){ 4, runs, false, 4 };
     case HDI_TYPE_Q6_K: return (int8_form){ 6, runs, false, 32 };
     case HDI_TYPE_TQ1_0:

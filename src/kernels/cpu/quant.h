@@ -227,28 +227,51 @@ static const int8_t hdcpu_numbers_iq4[16] = HDI_CODES_IQ4(HDCPU_NUMBERS),
 static inline void hdcpu_block_iq4_nl(const uint8_t *block, float *restrict out) {
     hdcpu_block_numbers(hdcpu_numbers_iq4, block + 2, hdcpu_f16_at(block), out);
 }
+static inline int hdcpu_iq4_xs_scale(const uint8_t *block, uint32_t part) {
+    const int low = block[4 + part / 2] >> 4 * (part & 1) & 15, high = block[2 + part / 4] >> 2 * (part & 3) & 3;
+    return (low | high << 4) - 32;
+}
 static inline void hdcpu_block_iq4_xs(const uint8_t *block, float *restrict out) {
-    for (int part = 0; part < 8; part++) {
-        const int low = block[4 + part / 2] >> 4 * (part & 1) & 15, high = block[2 + part / 4] >> 2 * (part & 3) & 3;
-        const float scale = hdcpu_f16_at(block) * (float)((low | high << 4) - 32);
+    for (uint32_t part = 0; part < 8; part++) {
+        const float scale = hdcpu_f16_at(block) * (float)hdcpu_iq4_xs_scale(block, part);
         hdcpu_block_numbers(hdcpu_numbers_iq4, block + 8 + 16 * part, scale, out + 32 * part);
     }
 }
+/* A power of two, of which exponent 128 is none. */
+static inline float hdcpu_mxfp4_scale(const uint8_t *block) {
+    const uint32_t exponent = block[0];
+    return hdcpu_float_of_bits(exponent < 2 ? 0x00200000u << exponent : (exponent - 1) << 23);
+}
 static inline void hdcpu_block_mxfp4(const uint8_t *block, float *restrict out) {
-    const uint32_t exponent = block[0]; /* of a power of two, of which 128 is none */
-    const float scale = hdcpu_float_of_bits(exponent < 2 ? 0x00200000u << exponent : (exponent - 1) << 23);
-    hdcpu_block_numbers(hdcpu_numbers_mxfp4, block + 1, scale, out);
+    hdcpu_block_numbers(hdcpu_numbers_mxfp4, block + 1, hdcpu_mxfp4_scale(block), out);
 }
 /* The types with a code book. */
 static inline float hdcpu_book_d(uint32_t type, const uint8_t *block) {
     return hdcpu_float_of_f16(hdcpu_book_half(type, block)) * hdcpu_book_unit(type);
 }
-static inline void hdcpu_block_book(uint32_t type, const uint8_t *block, float *restrict out) {
+HDCPU_BOOK_OF void hdcpu_floats_of_book(uint32_t type, const uint8_t *block, float *restrict out) {
     const float d = hdcpu_book_d(type, block);
-    for (uint32_t eighth = 0; eighth < 32; eighth++) {
-        const float scale = d * (float)hdcpu_book_scale(type, block, eighth / 2);
-        const uint64_t eight = hdcpu_book_eight(type, block, eighth);
-        for (uint32_t i = 0; i < 8; i++) *out++ = scale * (float)(int8_t)(eight >> 8 * i);
+    uint64_t scales[2], bits = 0;
+    hdcpu_book_scales(type, block, scales);
+    for (uint32_t eighth = 0; eighth < 32; eighth++, bits >>= 8, out += 8) {
+        if (eighth % 8 == 0) bits = hdcpu_book_bits(type, block, eighth / 8);
+        const float scale = d * (float)(scales[eighth / 16] >> 8 * (eighth / 2 % 8) & 255);
+        const uint64_t eight = hdcpu_book_signed(type, hdcpu_book_numbers(type, block, eighth), bits & 255);
+#if defined(__AVX2__)
+        const __m256i words = _mm256_cvtepi8_epi32(_mm_cvtsi64_si128((long long)eight));
+        _mm256_storeu_ps(out, _mm256_mul_ps(_mm256_set1_ps(scale), _mm256_cvtepi32_ps(words)));
+#else
+        for (uint32_t i = 0; i < 8; i++) out[i] = scale * (float)(int8_t)(eight >> 8 * i);
+#endif
+    }
+}
+#define HDCPU_BOOK_TYPES(X) X(IQ2_XXS) X(IQ2_XS) X(IQ2_S) X(IQ3_XXS) X(IQ3_S) X(IQ1_S) X(IQ1_M)
+static inline void hdcpu_block_book(uint32_t type, const uint8_t *block, float *restrict out) {
+    switch (type) {
+#define HDCPU_CASE(type) case HDI_TYPE_##type: hdcpu_floats_of_book(HDI_TYPE_##type, block, out); break;
+    HDCPU_BOOK_TYPES(HDCPU_CASE)
+#undef HDCPU_CASE
+    default: break;
     }
 }
 static inline void hdcpu_dequantise_block(uint32_t type, const uint8_t *block, float *restrict out) {

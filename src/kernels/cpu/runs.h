@@ -54,10 +54,14 @@ static inline void hdcpu_run_six_bits(const uint8_t *s, uint32_t part, hdcpu_run
 }
 
 static inline void hdcpu_run_of_book(uint32_t type, const uint8_t *block, uint32_t part, hdcpu_run *out) {
+    const uint64_t bits = hdcpu_book_bits(type, block, part / 2) >> 32 * (part & 1);
+    uint64_t scales[2];
+    hdcpu_book_scales(type, block, scales);
     out->d = hdcpu_book_d(type, block);
-    for (uint32_t h = 0; h < 2; h++) out->scale[h] = hdcpu_book_scale(type, block, 2 * part + h);
+    for (uint32_t h = 0; h < 2; h++) out->scale[h] = (int)(scales[part / 4] >> 8 * (2 * (part & 3) + h) & 255);
     for (uint32_t i = 0; i < 4; i++) {
-        const uint64_t eight = hdcpu_book_eight(type, block, 4 * part + i);
+        const uint64_t eight =
+            hdcpu_book_signed(type, hdcpu_book_numbers(type, block, 4 * part + i), bits >> 8 * i & 255);
         memcpy(out->codes + 8 * i, &eight, sizeof eight);
     }
 }

@@ -385,7 +385,7 @@ static uint64_t amx_cost(const product *p, const hdi_kernel_option *o) {
 /* Each weight meets as many rows as a vector has lanes. */
 static bool int8_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
-    if (!caps->integer_dot || !hdi_dtype_has_whole_codes(p->b.tensor->dtype) || is_wrong(p, HDI_MODULE_PACK_INT8))
+    if (!caps->integer_dot || !hdi_dtype_is_quantised(p->b.tensor->dtype) || is_wrong(p, HDI_MODULE_PACK_INT8))
         return false;
     if (is_exact(p) && !has_runs(p)) return false;
     if (p->m <= FEW_ROWS || p->m > UINT32_MAX - HDCPU_INT8_LINES || !has_columns(p)) return false;

@@ -39,7 +39,8 @@ hd_status hdi_lower_groups(const hdi_request *request, const hdi_tensor *x, cons
         .request = &plain, .type = x->dtype, .m = hdi_divide_up(pairs, groups), .most = pairs, .n = n, .k = k,
         .batch = groups, .lengths = { 1, x->shape.rank == 3 ? 1 : hdi_rows_dim(chosen, 1), groups },
         .a = { .tensor = x, .first = x->first, .line = k, .depth = 1, .along_k = true, .wide = true },
-        .b = { .tensor = w, .first = w->first, .line = k, .depth = 1, .batch = { 0, 0, n * k }, .along_k = true, .wide = true },
+        .b = { .tensor = w, .first = w->first, .line = k, .depth = 1, .batch = { 0, 0, n * k }, .along_k = true,
+               .wide = true },
         .chosen = chosen, .pairs = pairs };
     const hd_status status = hdi_product_lower(&p, NULL, lowering, error);
     if (status) return status;
