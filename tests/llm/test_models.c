@@ -60,7 +60,7 @@ static int close_context(void **state) {
     return validation_messages() > 0;
 }
 
-/* Activations beside quantised weights are rounded to 8 bits, but for those of experts, which alone are of mxfp4: an answer may
+/* Activations beside quantised weights are rounded to 8 bits, but for those of such short experts, which alone are of mxfp4: an answer may
  * then leave the reference's. Of one model it does not, where the bits are exact mode's. */
 static bool is_rounded(const char *name) { return !strstr(name, "_f32") && !strstr(name, "_mxfp4"); }
 static bool is_answered(const char *name, hd_math math) {

@@ -66,7 +66,8 @@ static inline void hdcpu_book_places(const uint8_t *low, __m256i high, uint16_t 
 HDCPU_BOOK_OF void hdcpu_book_read(const uint32_t type, const uint8_t *block, hdcpu_book_block *out) {
     switch (type) {
     case HDI_TYPE_IQ2_XXS: {
-        const __m256 low = _mm256_loadu_ps((const void *)(block + 2)), high = _mm256_loadu_ps((const void *)(block + 34));
+        const __m256 low = _mm256_loadu_ps((const void *)(block + 2)),
+                     high = _mm256_loadu_ps((const void *)(block + 34));
         const __m256i words = _mm256_castps_si256(_mm256_shuffle_ps(low, high, 0xDD));
         hdcpu_book_words(_mm256_permute4x64_epi64(words, 0xD8), out);
         break;
@@ -146,7 +147,8 @@ HDCPU_BOOK_OF __m256i hdcpu_book_32(const uint32_t type, const uint8_t *block, c
 /* Of the weights 64 * quarter ... */
 HDCPU_BOOK_OF __m512i hdcpu_book_64(const uint32_t type, const uint8_t *block, const hdcpu_book_block *b,
                                     uint32_t quarter) {
-    const __m256i low = hdcpu_book_32(type, block, b, 2 * quarter), high = hdcpu_book_32(type, block, b, 2 * quarter + 1);
+    const __m256i low = hdcpu_book_32(type, block, b, 2 * quarter),
+                  high = hdcpu_book_32(type, block, b, 2 * quarter + 1);
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 #endif

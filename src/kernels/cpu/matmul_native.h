@@ -50,6 +50,9 @@ static inline uint64_t hdcpu_fast_scratch_bytes(uint32_t tile_m, uint32_t tile_n
     const uint64_t b = HDI_MAX((tile_n + 31u) * depth, (k + 15u) * few + 9u * 1024u);
     return (HDCPU_MATMUL_TILE_FLOATS(tile_m, tile_n) + a + b) * sizeof(float);
 }
+/* May rows of A be rounded? Those that chose an expert only along so long a K that errors average out: one that is off
+ * tells in the whole layer, and a short K gains little. */
+static inline bool hdcpu_may_round(bool grouped, uint64_t k) { return !grouped || k >= 256; }
 /* Rows of 8-bit activations (dot_int8.h) consist of parts: elements of a part, and its bytes. */
 enum { HDCPU_INT8_PART = 256, HDCPU_INT8_PART_BYTES = 3 * HDCPU_INT8_PART + 64 };
 static inline uint64_t hdcpu_int8_row_bytes(uint64_t k) {

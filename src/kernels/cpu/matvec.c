@@ -313,7 +313,7 @@ static void fast_columns(const hdcpu_product *p, uint32_t n0, uint32_t n_count, 
     const uint32_t rows = p->m > 4 ? 8 : p->m > 2 ? 4 : p->m;
     float *room = scratch, *sums = room + 8 * HDCPU_MATMUL_TILE_FLOATS(1, p->k);
 #ifdef HDCPU_DOT_INT8
-    if (hdcpu_int8_takes(p->b_type)) {
+    if (hdcpu_int8_takes(p->b_type) && hdcpu_may_round(p->rows != NULL, p->k)) {
         int8_columns(p, n0, n_count, scratch);
         return;
     }

@@ -365,6 +365,7 @@ static bool amx_fits(const product *p, config *c) {
     const hdi_variant packs = { HDI_MODULE_PACK_BF16, false, UINT64_C(1) << p->a.tensor->dtype };
     if (is_exact(p) || !caps->matrix_bf16 || hdi_variant_is_wrong(caps, packs) || p->b.tensor->dtype == HD_F32)
         return false;
+    if (!hdcpu_may_round(p->chosen != NULL, p->k)) return false;
     if (p->m <= FEW_ROWS || p->k < 32 || p->k > UINT32_MAX - HDCPU_AMX_DEPTH || !has_columns(p)) return false;
     c->tile_m = (uint32_t)HDI_MIN(p->most, HDCPU_AMX_TILE_M);
     c->scratch_bytes = (uint32_t)hdcpu_amx_scratch_bytes(c->tile_m, c->tile_n);
@@ -387,7 +388,7 @@ static bool int8_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
     if (!caps->integer_dot || !hdi_dtype_is_quantised(p->b.tensor->dtype) || is_wrong(p, HDI_MODULE_PACK_INT8))
         return false;
-    if (is_exact(p) && !has_runs(p)) return false;
+    if (is_exact(p) ? !has_runs(p) : !hdcpu_may_round(p->chosen != NULL, p->k)) return false;
     if (p->m <= FEW_ROWS || p->m > UINT32_MAX - HDCPU_INT8_LINES || !has_columns(p)) return false;
     c->tile_m = (uint32_t)HDI_MIN(p->most, HDCPU_INT8_TILE_M);
     const uint64_t bytes =
