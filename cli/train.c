@@ -1,4 +1,4 @@
-/* train.c: `heddle train`: a GPT from scratch on a file of text or tokens. Ctrl-C writes a checkpoint and ends. */
+/* train.c: `heddle train`: a model from scratch on a file of text or tokens. Ctrl-C writes a checkpoint and ends. */
 #include "cli/llm.h"
 #include "cli/train.h"
 #include <limits.h>
@@ -45,29 +45,6 @@ static int read_data(job *j, const char *path, char **out_bytes, hd_token_data *
     return bytes % width == 0 ? CLI_OK : cli_fail(j->args->command, "%s holds no whole number of 16-bit tokens", path);
 }
 
-/* Hugging Face's config.json of a GPT-2. */
-static int read_config(const cli_command *command, const char *path, hd_gpt *model) {
-    const struct { const char *name; uint32_t *to; } fields[] = {
-        { "n_layer", &model->layers }, { "n_embd", &model->width }, { "n_head", &model->heads },
-        { "n_positions", &model->context }, { "vocab_size", &model->vocabulary } };
-    size_t bytes;
-    json_error_t why;
-    char *text = cli_read_text(command, path, 1 << 20, &bytes);
-    if (!text) return CLI_FAILED;
-    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
-    int code = json_is_object(root) ? CLI_OK : cli_fail(command, "%s is no JSON object: %s", path, why.text);
-    for (size_t i = 0; i < CLI_COUNT(fields) && !code; i++) {
-        const json_t *value = json_object_get(root, fields[i].name);
-        if (!value) continue;
-        if (!json_is_integer(value) || json_integer_value(value) < 1 || json_integer_value(value) > INT32_MAX)
-            code = cli_fail(command, "%s: %s is no whole number above 0", path, fields[i].name);
-        *fields[i].to = (uint32_t)json_integer_value(value);
-    }
-    json_decref(root);
-    free(text);
-    return code;
-}
-
 /* How many tokens there are, as far as the data tells. */
 static uint32_t vocabulary_of(const job *j) {
     hd_model_info info;
@@ -98,7 +75,7 @@ static bool read_recipe(void *user) {
     hd_gpt *model = &j->run.desc.model;
     *model = (hd_gpt){ .layers = 4, .width = 128, .heads = 4, .context = 128, .vocabulary = vocabulary_of(j) };
     const char *config = cli_get(j->args, "--config");
-    if (config && read_config(j->args->command, config, model)) return false;
+    if (config && train_config_read(j->args->command, config, model)) return false;
     return train_get_u32(j->args, "--layers", &model->layers) && train_get_u32(j->args, "--width", &model->width) &&
            train_get_u32(j->args, "--heads", &model->heads) && train_get_u32(j->args, "--context", &model->context) &&
            train_get_u32(j->args, "--vocabulary", &model->vocabulary) && train_run_recipe(&j->run, &usual) &&
@@ -219,7 +196,7 @@ static const cli_option options[] = {
     { "--tokens", NULL, "the data is 16-bit token numbers, little-endian, in place of text" },
     { "--held-out", "FILE", "data of the same kind to measure the loss on, twenty times in a run" },
     { "--config", "FILE.json",
-      "the model as a config.json of GPT-2: n_layer, n_embd, n_head, n_positions, vocab_size" },
+      "the model as a config.json of Hugging Face's: of a GPT-2, llama or qwen3; what an option says comes first" },
     { "--layers", "N", "default: 4" },
     { "--width", "N", "default: 128" },
     { "--heads", "N", "default: 4" },
@@ -232,6 +209,6 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_train = {
-    "train", "trains a GPT from scratch on a text", "train DATA [options]", "DATA", options, CLI_COUNT(options), NULL,
+    "train", "trains a model from scratch on a text", "train DATA [options]", "DATA", options, CLI_COUNT(options), NULL,
     "  heddle train shakespeare.txt --steps 2000 --sample-every 200 --save-every 500\n", run,
 };

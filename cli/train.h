@@ -26,6 +26,9 @@ int train_log_add(train_log *log, const train_row *row);
 int train_log_save(const train_log *log);
 void train_log_free(train_log *log);
 
+/* A model by a config.json of Hugging Face's (train_config.c): what it does not say stays as it is. */
+int train_config_read(const cli_command *command, const char *path, hd_gpt *model);
+
 /* ---- a run (train_run.c) ---- */
 
 typedef struct train_run {

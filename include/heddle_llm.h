@@ -115,12 +115,17 @@ HD_API void hd_model_writer_i32s(hd_model_writer *writer, const char *key, const
 HD_API void hd_model_writer_tokenizer(hd_model_writer *writer, const hd_model *model);
 /** Gives bytes from .. from + bytes - 1 of a tensor's data. False ends the writing. */
 typedef bool (*hd_tensor_fill)(void *user, uint64_t from, uint64_t bytes, void *out);
-/** A tensor, of any float or quantised type. @param fill asked for its data piece by piece, in order, while the file is written. */
+/** A tensor, of any float or quantised type. @param fill asked for its data piece by piece, in order, while the file is written;
+ *  NULL: the writer is for a sketch only. */
 HD_API void hd_model_writer_tensor(hd_model_writer *writer, const char *name, hd_dtype dtype, hd_shape shape,
                                    hd_tensor_fill fill, void *user);
 /** Writes the file, whole or not at all. Statuses: NULL_POINTER, INVALID_ARGUMENT, NAME_TAKEN, SHAPE (of what was put), LIMIT, IO,
  *  OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_model_writer_write(hd_model_writer *writer, const char *path);
+/** The model that the file would be, without its weights, which nobody is asked for: what it computes can be put into a program with
+ *  weights of the caller's (hd_model_build); what would read its own is refused. @param out_model yours; hd_model_close. Statuses:
+ *  NULL_POINTER, as hd_model_writer_write's of what was put, those of hd_model_open. */
+HD_API hd_status hd_model_writer_sketch(hd_model_writer *writer, hd_model **out_model);
 
 /* ------------------------------------------------------------------------------------------------------- 2. text */
 
@@ -467,7 +472,10 @@ typedef struct hd_model_graph_desc {
     hd_value tokens, positions; /* i32 [sequences * length]; positions 0, 1, 2, ... in each sequence */
     /** Called for each product of a layer, y f32 [rows,out] of x [rows,in] and the weight; returns what goes on in place of y. NULL: y. */
     hd_value (*adapt)(void *user, hd_program *p, const char *weight, hd_value x, hd_value y);
+    /** Gives the value of a weight, of its type and shape, in place of an input, each time that it is used. NULL: all are inputs. */
+    hd_value (*weight)(void *user, hd_program *p, const char *name);
     void    *user;
+    int      headless; /* 1: out_scores is what the head's matrix would be multiplied with, f32 [sequences * length, hidden] */
 } hd_model_graph_desc;
 /** Adds to a program what the model computes. Its weights become inputs under their names, once: later calls for the same program share
  *  them; hd_weights_bind gives them their memory. Gradients go through it (hd_gradients), through quantised weights too.

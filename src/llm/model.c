@@ -85,15 +85,18 @@ hd_status hdl_model_find(void *model_at) {
     return hdl_context_lives(model->context);
 }
 
-hd_status hd_model_open(hd_context *context, const char *path, const hd_model_desc *desc, hd_model **out_model) {
-    hd_model *model = NULL;
-    if (out_model) *out_model = NULL;
-    hd_status status = out_model ? hdl_model_open(context, path, desc, NULL, &model) : HD_STATUS_NULL_POINTER;
-    if (status) return status;
-    status = hd_handle_new(context, kind, model, &model->handle);
+hd_status hdl_model_hand_out(hd_model *model, hd_model **out_model) {
+    const hd_status status = hd_handle_new(model->context, kind, model, &model->handle);
     if (status) hd_model_close(model);
     else *out_model = model->handle;
     return status;
+}
+
+hd_status hd_model_open(hd_context *context, const char *path, const hd_model_desc *desc, hd_model **out_model) {
+    hd_model *model = NULL;
+    if (out_model) *out_model = NULL;
+    const hd_status status = out_model ? hdl_model_open(context, path, desc, NULL, &model) : HD_STATUS_NULL_POINTER;
+    return status ? status : hdl_model_hand_out(model, out_model);
 }
 
 void hd_model_close(hd_model *model) {

@@ -89,6 +89,8 @@ hd_status hdl_model_find(void *model_at);
 /* hd_model_open out of `files`, without a handle; NULL: the system's. */
 hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_desc *desc, const hdl_files *files,
                          hd_model **out_model);
+/* Gives it a handle, which is the caller's; closes it where that fails. */
+hd_status hdl_model_hand_out(hd_model *model, hd_model **out_model);
 
 /* ---- figures.c ---- */
 /* Reads architecture and figures. Statuses: those of the getters, UNSUPPORTED. */

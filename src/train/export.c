@@ -1,15 +1,14 @@
-/* export.c: a trained GPT as a GGUF file, under the names and keys that its family gpt2 has there. */
+/* export.c: a trained model as a GGUF file, under the names and keys that its family has there. */
 #include "train/trainer.h"
 #include <stdio.h>
 #include <string.h>
 
 enum { BYTES = 256, TOKEN_ROOM = 3 };
 
-/* A weight on its way into the file. Hugging Face's linear layers hold [in, out], GGUF's [out, in]. */
+/* A weight on its way into the file. */
 typedef struct tensor {
     const hdt_parameter *parameter;
     const float *values;
-    bool         turned;
 } tensor;
 
 typedef struct export {
@@ -25,39 +24,11 @@ static bool fill(void *user, uint64_t from, uint64_t bytes, void *out) {
     const tensor *t = user;
     const hd_shape shape = t->parameter->shape;
     float *to = out;
-    if (!t->turned) return memcpy(out, t->values + from / sizeof *to, bytes) != NULL;
+    if (!t->parameter->transposed) return memcpy(out, t->values + from / sizeof *to, bytes) != NULL;
     const uint64_t rows = (uint64_t)shape.dims[0], columns = (uint64_t)shape.dims[1];
     for (uint64_t i = from / sizeof *to; i < (from + bytes) / sizeof *to; i++)
         *to++ = t->values[i % rows * columns + i / rows];
     return true;
-}
-
-/* GGUF's name of a weight; false: there is none. */
-static bool name_of(const char *from, char out[HDT_NAME], bool *out_turned) {
-    static const struct { const char *from, *to; bool turned; } parts[] = {
-        { "ln_1", "attn_norm", false }, { "attn.c_attn", "attn_qkv", true }, { "attn.c_proj", "attn_output", true },
-        { "ln_2", "ffn_norm", false },  { "mlp.c_fc", "ffn_up", true },      { "mlp.c_proj", "ffn_down", true } };
-    static const struct { const char *from, *to;
-    } outside[] = { { "transformer.wte", "token_embd" },
-                    { "transformer.wpe", "position_embd" },
-                    { "transformer.ln_f", "output_norm" } };
-    const char *kind = strrchr(from, '.');
-    const size_t stem = kind ? (size_t)(kind - from) : 0;
-    unsigned layer;
-    int used = 0;
-    *out_turned = false;
-    for (size_t i = 0; i < HDT_COUNT(outside); i++)
-        if (stem == strlen(outside[i].from) && memcmp(from, outside[i].from, stem) == 0)
-            return snprintf(out, HDT_NAME, "%s%s", outside[i].to, kind) > 0;
-    if (sscanf(from, "transformer.h.%u.%n", &layer, &used) != 1 || used == 0) return false;
-    for (size_t i = 0; i < HDT_COUNT(parts); i++) {
-        if (stem - (size_t)used != strlen(parts[i].from) ||
-            memcmp(from + used, parts[i].from, stem - (size_t)used) != 0)
-            continue;
-        *out_turned = parts[i].turned && strcmp(kind, ".weight") == 0;
-        return snprintf(out, HDT_NAME, "blk.%u.%s%s", layer, parts[i].to, kind) > 0;
-    }
-    return false;
 }
 
 static hd_status put_weights(export *e) {
@@ -69,29 +40,47 @@ static hd_status put_weights(export *e) {
     for (uint32_t i = 0; i < layout->count && !status; i++) {
         const hdt_parameter *parameter = &layout->parameters[i];
         tensor *t = &e->tensors[i];
-        char name[HDT_NAME];
-        *t = (tensor){ parameter, e->groups[parameter->group] + parameter->first, false };
-        if (!name_of(parameter->name, name, &t->turned))
-            return hdt_fail(context, HD_STATUS_UNSUPPORTED, "GGUF has no name for %s", parameter->name);
         const hd_shape is = parameter->shape;
-        hd_model_writer_tensor(e->writer, name, HD_F32, t->turned ? HD_SHAPE(is.dims[1], is.dims[0]) : is, fill, t);
+        *t = (tensor){ parameter, e->groups[parameter->group] + parameter->first };
+        hd_model_writer_tensor(e->writer, parameter->file_name, HD_F32,
+                               parameter->transposed ? HD_SHAPE(is.dims[1], is.dims[0]) : is, fill, t);
     }
     return status;
 }
 
 /* ---- keys ---- */
 
-static void put_figures(const export *e, const char *name) {
-    const hd_gpt *model = &e->trainer->desc.model;
-    const struct { const char *key; uint32_t value; } figures[] = {
-        { "gpt2.block_count", model->layers }, { "gpt2.context_length", model->context },
-        { "gpt2.embedding_length", model->width },
-        { "gpt2.feed_forward_length", 4 * model->width }, { "gpt2.attention.head_count", model->heads } };
-    hd_model_writer_text(e->writer, "general.architecture", "gpt2", strlen("gpt2"));
-    hd_model_writer_text(e->writer, "general.type", "model", strlen("model"));
-    if (name) hd_model_writer_text(e->writer, "general.name", name, strlen(name));
-    for (size_t i = 0; i < HDT_COUNT(figures); i++) hd_model_writer_u32(e->writer, figures[i].key, figures[i].value);
-    hd_model_writer_f32(e->writer, "gpt2.attention.layer_norm_epsilon", HDT_EPS);
+static void put_u32(hd_model_writer *writer, const char *family, const char *rest, uint32_t value) {
+    char key[64];
+    snprintf(key, sizeof key, "%s.%s", family, rest);
+    hd_model_writer_u32(writer, key, value);
+}
+static void put_f32(hd_model_writer *writer, const char *family, const char *rest, double value) {
+    char key[64];
+    snprintf(key, sizeof key, "%s.%s", family, rest);
+    hd_model_writer_f32(writer, key, (float)value);
+}
+
+void hdt_put_figures(const hd_gpt *model, hd_model_writer *writer) {
+    const char *family = hdt_family_name(model->family);
+    const bool gpt2 = model->family == HD_FAMILY_GPT2;
+    hd_model_writer_text(writer, "general.architecture", family, strlen(family));
+    hd_model_writer_text(writer, "general.type", "model", strlen("model"));
+    put_u32(writer, family, "block_count", model->layers);
+    put_u32(writer, family, "context_length", model->context);
+    put_u32(writer, family, "embedding_length", model->width);
+    put_u32(writer, family, "feed_forward_length", gpt2 ? 4 * model->width : model->feed_forward);
+    put_u32(writer, family, "attention.head_count", model->heads);
+    if (gpt2) {
+        put_f32(writer, family, "attention.layer_norm_epsilon", (double)HDT_EPS);
+        return;
+    }
+    put_u32(writer, family, "attention.head_count_kv", model->kv_heads);
+    put_u32(writer, family, "attention.key_length", model->head_size);
+    put_u32(writer, family, "attention.value_length", model->head_size);
+    put_f32(writer, family, "attention.layer_norm_rms_epsilon", model->epsilon);
+    put_u32(writer, family, "rope.dimension_count", model->head_size);
+    put_f32(writer, family, "rope.freq_base", model->rope_theta);
 }
 
 /* A byte as GPT-2's vocabulary writes it: as the letter of Latin-1 where that can be seen, else as one from 256 on. */
@@ -159,7 +148,9 @@ hd_status hd_trainer_export(hd_trainer *trainer, const char *path, const hd_expo
         return hdt_fail(trainer->context, HD_STATUS_WRONG_STATE,
                         "adapters are no model of their own: merge them with theirs");
     hd_status status = hd_model_writer_create(trainer->context, &e.writer);
-    if (!status) put_figures(&e, desc ? desc->name : NULL);
+    if (!status) hdt_put_figures(&trainer->desc.model, e.writer);
+    if (!status && desc && desc->name)
+        hd_model_writer_text(e.writer, "general.name", desc->name, strlen(desc->name));
     if (!status) status = put_tokenizer(&e, desc);
     if (!status) status = put_weights(&e);
     if (!status) status = hd_model_writer_write(e.writer, path);

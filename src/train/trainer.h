@@ -19,7 +19,7 @@ struct hd_trainer {
     hd_trainer_desc desc;
     hdt_layout      layout;
     char            architecture[24]; /* of the base */
-    hd_weights     *base;       /* those of the model whose adapters learn; NULL: a GPT learns */
+    hd_weights     *base;       /* those of the model whose adapters learn; NULL: a model learns whole */
     hd_buffer      *states[HDT_GROUPS][HDT_KEPT];
     hd_plan        *step, *loss, *next;
     hd_stream      *stream;     /* of steps */
@@ -45,5 +45,6 @@ void hdt_key(const hd_trainer *trainer, uint64_t step, uint32_t sequence, uint32
 
 /* Fields of a desc that are outside of what can be trained, by name; fills in defaults. */
 hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc);
+hd_status hdt_check_decoder(hd_context *context, hd_gpt *model);
 
 #endif
