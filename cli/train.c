@@ -1,9 +1,11 @@
 /* train.c: `heddle train`: a model from scratch on a file of text or tokens. Ctrl-C writes a checkpoint and ends. */
+#define _POSIX_C_SOURCE 200809L
 #include "cli/llm.h"
 #include "cli/train.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { DATA_LIMIT = INT_MAX, BYTES = 256, SAMPLE_MOST = 4096 };
 
@@ -11,6 +13,7 @@ typedef struct job {
     const cli_args *args;
     train_run       run;
     hd_model       *tokenizer;     /* whose tokens the text becomes; NULL: it is bytes, or numbers */
+    bool            learns;        /* the tokenizer is yet to be learned from the text */
     hd_token_data   data, held_out;
     char           *bytes, *held_out_bytes;
     uint64_t        sample_tokens;
@@ -34,22 +37,47 @@ static int tokenize(job *j, size_t bytes, char **inout_bytes, hd_token_data *out
     return status ? cli_session_fail(&j->run.cli, NULL) : CLI_OK;
 }
 
+/* A tokenizer of as many tokens as the model is to have, from the text that it will be trained on. */
+static int learn(job *j, const char *text, size_t bytes) {
+    j->learns = false;
+    cli_progress("learning %u tokens", (unsigned)j->run.desc.model.vocabulary);
+    const hd_status status =
+        hd_tokenizer_learn(j->run.cli.context, text, bytes, j->run.desc.model.vocabulary, &j->tokenizer);
+    cli_progress_end();
+    return status ? cli_session_fail(&j->run.cli, NULL) : CLI_OK;
+}
+
 /* A file as tokens: its bytes, what a tokenizer makes of them, or 16-bit numbers with --tokens. */
 static int read_data(job *j, const char *path, char **out_bytes, hd_token_data *out) {
     size_t bytes;
     const uint32_t width = cli_get(j->args, "--tokens") ? 2 : 1;
     *out_bytes = cli_read_text(j->args->command, path, DATA_LIMIT, &bytes);
     if (!*out_bytes) return CLI_FAILED;
+    if (j->learns && learn(j, *out_bytes, bytes)) return CLI_FAILED;
     if (j->tokenizer) return tokenize(j, bytes, out_bytes, out);
     *out = (hd_token_data){ *out_bytes, width, bytes / width };
     return bytes % width == 0 ? CLI_OK : cli_fail(j->args->command, "%s holds no whole number of 16-bit tokens", path);
 }
 
-/* How many tokens there are, as far as the data tells. */
+/* How many tokens there are where nobody says it. */
 static uint32_t vocabulary_of(const job *j) {
     hd_model_info info;
     if (j->tokenizer && !hd_model_get_info(j->tokenizer, &info)) return info.vocabulary;
-    return j->data.token_bytes == 1 ? BYTES : 65536;
+    return cli_get(j->args, "--tokens") ? 65536 : BYTES;
+}
+
+/* The model of a new run. */
+static int read_model(job *j) {
+    hd_gpt *model = &j->run.desc.model;
+    *model = (hd_gpt){ .layers = 4, .width = 128, .heads = 4, .context = 128, .vocabulary = vocabulary_of(j) };
+    const char *config = cli_get(j->args, "--config");
+    if (config && train_config_read(j->args->command, config, model)) return CLI_USAGE;
+    const bool good =
+        train_get_u32(j->args, "--layers", &model->layers) && train_get_u32(j->args, "--width", &model->width) &&
+        train_get_u32(j->args, "--heads", &model->heads) && train_get_u32(j->args, "--context", &model->context) &&
+        train_get_u32(j->args, "--vocabulary", &model->vocabulary);
+    j->learns = !j->tokenizer && !cli_get(j->args, "--tokens") && model->vocabulary > BYTES;
+    return good ? CLI_OK : CLI_USAGE;
 }
 
 /* "adamw", "muon" or "muon=RATE". */
@@ -72,14 +100,7 @@ static bool read_recipe(void *user) {
         .steps = 1000, .batch = 16, .rate = 1e-3, .beta2 = 0.99, .weight_decay = 0.1
     };
     job *j = user;
-    hd_gpt *model = &j->run.desc.model;
-    *model = (hd_gpt){ .layers = 4, .width = 128, .heads = 4, .context = 128, .vocabulary = vocabulary_of(j) };
-    const char *config = cli_get(j->args, "--config");
-    if (config && train_config_read(j->args->command, config, model)) return false;
-    return train_get_u32(j->args, "--layers", &model->layers) && train_get_u32(j->args, "--width", &model->width) &&
-           train_get_u32(j->args, "--heads", &model->heads) && train_get_u32(j->args, "--context", &model->context) &&
-           train_get_u32(j->args, "--vocabulary", &model->vocabulary) && train_run_recipe(&j->run, &usual) &&
-           read_optimizer(j);
+    return train_run_recipe(&j->run, &usual) && read_optimizer(j);
 }
 
 static int make_trainer(job *j) {
@@ -145,23 +166,31 @@ static int export(job *j) {
     return CLI_OK;
 }
 
+/* The one that is named, or the one that a run began with. */
 static int open_tokenizer(job *j) {
     const char *path = cli_get(j->args, "--tokenizer");
-    if (!path) return CLI_OK;
-    if (cli_get(j->args, "--tokens"))
+    char kept[PATH_MAX];
+    if (path && cli_get(j->args, "--tokens"))
         return cli_usage(j->args->command, "--tokens are numbers already: leave --tokenizer out");
-    return hd_model_open(j->run.cli.context, path, NULL, &j->tokenizer) ? cli_session_fail(&j->run.cli, NULL) : CLI_OK;
+    train_run_file(&j->run, "tokenizer.gguf", kept, sizeof kept);
+    if (!path && cli_get(j->args, "--resume") && access(kept, F_OK) == 0) path = kept;
+    if (!path) return CLI_OK;
+    const hd_model_desc desc = { .tokenizer_only = 1 };
+    return hd_model_open(j->run.cli.context, path, &desc, &j->tokenizer) ? cli_session_fail(&j->run.cli, NULL) : CLI_OK;
 }
 
 static int train(job *j) {
     const char *held_out = cli_get(j->args, "--held-out");
     int code = cli_session_open(j->args->command, &j->run.cli);
+    if (!code) code = train_run_peek(&j->run);
     if (!code) code = open_tokenizer(j);
+    if (!code && !cli_get(j->args, "--resume")) code = read_model(j);
     if (!code) code = read_data(j, j->args->operand, &j->bytes, &j->data);
     if (!code && held_out) code = read_data(j, held_out, &j->held_out_bytes, &j->held_out);
     if (!code)
         code = train_run_begin(&j->run, train_hash(j->data.tokens, (size_t)(j->data.count * j->data.token_bytes)),
                                read_recipe, j);
+    j->run.desc.tokenizer = j->tokenizer;
     if (!code) code = make_trainer(j);
     if (!code) code = train_run_go(&j->run);
     if (!code) code = train_run_report(&j->run);
@@ -192,7 +221,8 @@ static int run(const cli_args *args) {
 
 static const cli_option options[] = {
     { "--export", "OUT.gguf", "write the model for `heddle generate` when the run ends, or has ended: --resume" },
-    { "--tokenizer", "MODEL.gguf", "a model whose tokenizer the text goes through; default: its bytes are the tokens" },
+    { "--tokenizer", "MODEL.gguf",
+      "a model, or a checkpoint's tokenizer.gguf, whose tokens the text becomes; default: its bytes are the tokens" },
     { "--tokens", NULL, "the data is 16-bit token numbers, little-endian, in place of text" },
     { "--held-out", "FILE", "data of the same kind to measure the loss on, twenty times in a run" },
     { "--config", "FILE.json",
@@ -201,7 +231,8 @@ static const cli_option options[] = {
     { "--width", "N", "default: 128" },
     { "--heads", "N", "default: 4" },
     { "--context", "N", "most tokens of a sequence; default: 128" },
-    { "--vocabulary", "N", "default: 256, one for each byte, or the tokenizer's; with --tokens 65536" },
+    { "--vocabulary", "N", "above 256 a tokenizer of so many tokens is learned from the text, unless --tokenizer "
+      "names one; default: 256, one for each byte, or the tokenizer's; with --tokens 65536" },
     { "--optimizer", "HOW", "adamw, or muon[=RATE] for layers' matrices, muon being muon=0.02; default: adamw" },
     { "--sample-every", "N", "steps between texts that the model writes; 0: none; default: 0" },
     { "-n", "N", "tokens of such a text; default: 200" },

@@ -34,6 +34,8 @@ typedef struct hd_model_desc {
     int check_weights; /* 1: all weights are read once; rows that hold NaN or infinity, or are all zero, are named: in the log, or
                           as a failure where the context is strict (which checks in any case). Such rows are what a broken
                           conversion leaves */
+    int tokenizer_only; /* 1: nothing of the file is read but its tokenizer, which is all that it needs to have: for text and tokens,
+                           and as hd_model_writer_tokenizer's */
 } hd_model_desc;
 
 /** Opens a GGUF file (version 2 or 3; the first part of a split one): its header is read and checked, its weights are mapped.
@@ -123,9 +125,9 @@ HD_API void hd_model_writer_tensor(hd_model_writer *writer, const char *name, hd
  *  OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_model_writer_write(hd_model_writer *writer, const char *path);
 /** The model that the file would be, without its weights, which nobody is asked for: what it computes can be put into a program with
- *  weights of the caller's (hd_model_build); what would read its own is refused. @param out_model yours; hd_model_close. Statuses:
- *  NULL_POINTER, as hd_model_writer_write's of what was put, those of hd_model_open. */
-HD_API hd_status hd_model_writer_sketch(hd_model_writer *writer, hd_model **out_model);
+ *  weights of the caller's (hd_model_build); what would read its own is refused. @param desc as hd_model_open's. @param out_model yours;
+ *  hd_model_close. Statuses: NULL_POINTER, as hd_model_writer_write's of what was put, those of hd_model_open. */
+HD_API hd_status hd_model_writer_sketch(hd_model_writer *writer, const hd_model_desc *desc, hd_model **out_model);
 
 /* ------------------------------------------------------------------------------------------------------- 2. text */
 
@@ -136,6 +138,13 @@ typedef enum hd_tokenize_flags {
     HD_TOKENIZE_PARSE_SPECIAL = 2 /* control tokens in the text count; leave it out for text from strangers */
 } hd_tokenize_flags;
 
+/** Learns a byte-level vocabulary from a text: tokens 0 to 255 are the bytes, and then, within words as GPT-2's tokenizer cuts them, the
+ *  pair of neighbours that stands in the text most often becomes a token, again and again, while it stands there twice or more. Of pairs
+ *  that are as frequent that one comes first whose left token was made first, then whose right one was; bytes come in the order of the
+ *  letters that GPT-2 writes them as. Tokens that are left over in the end are unused. @param vocabulary 256 to 2^20 tokens.
+ *  @param out_model yours; hd_model_close: a model of which there is only the tokenizer. Statuses: NULL_POINTER, LIMIT (more than 256 MiB
+ *  of text, or 32 MiB of words, each counted once), OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_tokenizer_learn(hd_context *context, const char *text, size_t bytes, uint32_t vocabulary, hd_model **out_model);
 /** Text (any bytes) to token ids. @param out_tokens NULL to ask the number only. @param count in: room in out_tokens; out:
  *  number of tokens. Statuses: NULL_POINTER, LIMIT (more tokens than room; the first ones are filled in), OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens,

@@ -215,6 +215,7 @@ typedef struct hd_trainer_desc {
     float         dropout;     /* of GPT-2's embedding and of what each layer adds; with a base of what goes into each A. 0: none */
     hd_math       math;
     uint64_t      data;        /* tells what it is trained on, such as a hash; only kept in checkpoints. 0: nothing is told */
+    const hd_model *tokenizer; /* that gave the tokens; only kept in checkpoints, as tokenizer.gguf; read when one is saved. NULL: none */
 } hd_trainer_desc;
 /** A model in training, with its optimizer's state, on one device. One thread at a time. */
 typedef struct hd_trainer hd_trainer;
@@ -265,9 +266,9 @@ HD_API hd_status hd_trainer_hash(hd_trainer *trainer, uint64_t *out_hash);
 
 /* CHECKPOINTS are folders: weights.safetensors under the names of Hugging Face's GPT2LMHeadModel, LlamaForCausalLM or Qwen3ForCausalLM,
  * config.json for it (of adapters under the names that they have in GGUF files, and none), optimizer.safetensors (NAME.exp_avg and
- * NAME.exp_avg_sq, of Muon NAME.momentum_buffer) and trainer.json, which is the desc and the step. A folder is written under another
- * name, down to the disk, and then renamed: it is there whole or not at all. A run that goes on from one gives the bits of a run that
- * never stopped, on another device too. */
+ * NAME.exp_avg_sq, of Muon NAME.momentum_buffer), trainer.json, which is the desc and the step, and tokenizer.gguf where there is one,
+ * for hd_model_desc.tokenizer_only. A folder is written under another name, down to the disk, and then renamed: it is there whole or not
+ * at all. A run that goes on from one gives the bits of a run that never stopped, on another device too. */
 
 /** Writes a checkpoint after the steps that were begun. Statuses: NAME_TAKEN (the folder is there), IO, those of hd_buffer_read. */
 HD_API hd_status hd_trainer_save(hd_trainer *trainer, const char *folder);

@@ -191,7 +191,7 @@ static void close_sketch(void *user, hdl_file file) {
     release(user);
 }
 
-hd_status hd_model_writer_sketch(hd_model_writer *writer, hd_model **out_model) {
+hd_status hd_model_writer_sketch(hd_model_writer *writer, const hd_model_desc *desc, hd_model **out_model) {
     if (out_model) *out_model = NULL;
     if (!writer || !out_model) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
@@ -200,11 +200,15 @@ hd_status hd_model_writer_sketch(hd_model_writer *writer, hd_model **out_model) 
     if (!status && !s) status = hdl_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a model");
     if (s) *s = (sketch){ .allocator = writer->allocator, .holders = 1 };
     if (!status) status = hdl_gguf_write_header(writer->gguf, keep, s, &s->file_bytes, &error);
+    if (status == HD_STATUS_IO) { /* it is memory that took no more */
+        error = (hd_error){ 0 };
+        status = hdl_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a model");
+    }
     if (status) hd_context_put_error(writer->context, &error);
     const hdl_files files = { s, open_sketch, size_of_sketch, read_sketch, map_sketch, unmap_sketch, close_sketch,
                               NULL };
     hd_model *model = NULL;
-    if (!status) status = hdl_model_open(writer->context, "a model without weights", NULL, &files, &model);
+    if (!status) status = hdl_model_open(writer->context, "a model without weights", desc, &files, &model);
     if (s) s->opened = true;
     if (s) release(s);
     return status ? status : hdl_model_hand_out(model, out_model);

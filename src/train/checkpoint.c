@@ -318,6 +318,18 @@ static hd_status write_text(hd_context *context, const char *folder, const char 
     return status;
 }
 
+static hd_status write_tokenizer(const hd_trainer *trainer, const char *folder) {
+    char path[PATH_MAX];
+    hd_model_writer *writer;
+    hd_status status = path_in(trainer->context, folder, ".new", "/tokenizer.gguf", path);
+    if (!status) status = hd_model_writer_create(trainer->context, &writer);
+    if (status) return status;
+    hd_model_writer_tokenizer(writer, trainer->desc.tokenizer);
+    status = hd_model_writer_write(writer, path);
+    hd_model_writer_destroy(writer);
+    return status;
+}
+
 hd_status hd_trainer_save(hd_trainer *trainer, const char *folder) {
     if (!trainer || !folder) return HD_STATUS_NULL_POINTER;
     hd_context *context = trainer->context;
@@ -333,6 +345,7 @@ hd_status hd_trainer_save(hd_trainer *trainer, const char *folder) {
     if (!status) status = write_states(trainer, optimizer, HDT_FIRST, HDT_KEPT);
     if (!status && !trainer->base)
         status = write_text(context, folder, "/config.json", config_of(&trainer->desc.model));
+    if (!status && trainer->desc.tokenizer) status = write_tokenizer(trainer, folder);
     if (!status) status = write_text(context, folder, "/trainer.json", settings_of(trainer));
     if (!status) status = hdt_rename(context, part, folder);
     if (status) hdt_remove_folder(part);

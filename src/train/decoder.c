@@ -102,7 +102,7 @@ static hd_status sketch(hdt_layout *layout) {
     for (uint32_t i = 0; i < layout->count; i++)
         hd_model_writer_tensor(writer, layout->parameters[i].file_name, HD_F32, layout->parameters[i].shape, NULL,
                                NULL);
-    status = hd_model_writer_sketch(writer, &layout->sketch);
+    status = hd_model_writer_sketch(writer, NULL, &layout->sketch);
     hd_model_writer_destroy(writer);
     return status;
 }

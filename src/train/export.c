@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BYTES = 256, TOKEN_ROOM = 3 };
-
 /* A weight on its way into the file. */
 typedef struct tensor {
     const hdt_parameter *parameter;
@@ -83,47 +81,17 @@ void hdt_put_figures(const hd_gpt *model, hd_model_writer *writer) {
     put_f32(writer, family, "rope.freq_base", model->rope_theta);
 }
 
-/* A byte as GPT-2's vocabulary writes it: as the letter of Latin-1 where that can be seen, else as one from 256 on. */
-static void spell(unsigned byte, unsigned *inout_hidden, char out[TOKEN_ROOM]) {
-    const bool seen = (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
-    const unsigned letter = seen ? byte : BYTES + (*inout_hidden)++;
-    memset(out, 0, TOKEN_ROOM);
-    if (letter < 0x80) out[0] = (char)letter;
-    else {
-        out[0] = (char)(0xC0 | letter >> 6);
-        out[1] = (char)(0x80 | (letter & 0x3F));
-    }
-}
-
-/* A vocabulary of the 256 bytes, of which nothing is merged. Further tokens of the model are unused. */
+/* A vocabulary of the 256 bytes, of which nothing is merged: what is learned from no text. */
 static hd_status put_bytes(const export *e) {
-    enum { NORMAL = 1, UNUSED = 5, NAME = 16 };
+    enum { BYTES = 256 };
     const uint32_t count = e->trainer->desc.model.vocabulary;
-    hd_context *context = e->trainer->context;
+    hd_model *bytes;
     if (count < BYTES)
-        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT,
+        return hdt_fail(e->trainer->context, HD_STATUS_INVALID_ARGUMENT,
                         "a model of %u tokens does not have the 256 bytes as its tokens", count);
-    char (*names)[NAME] = hdt_alloc(context, count, sizeof *names);
-    const char **texts = hdt_alloc(context, count, sizeof *texts);
-    int32_t *types = hdt_alloc(context, count, sizeof *types);
-    unsigned hidden = 0;
-    for (uint32_t i = 0; i < count && names && texts && types; i++) {
-        if (i < BYTES) spell(i, &hidden, names[i]);
-        else snprintf(names[i], NAME, "[PAD%u]", (unsigned)i);
-        texts[i] = names[i];
-        types[i] = i < BYTES ? NORMAL : UNUSED;
-    }
-    const hd_status status = names && texts && types ? HD_OK : hdt_no_memory(context);
-    if (!status) {
-        hd_model_writer_text(e->writer, "tokenizer.ggml.model", "gpt2", strlen("gpt2"));
-        hd_model_writer_text(e->writer, "tokenizer.ggml.pre", "gpt-2", strlen("gpt-2"));
-        hd_model_writer_texts(e->writer, "tokenizer.ggml.tokens", texts, count);
-        hd_model_writer_i32s(e->writer, "tokenizer.ggml.token_type", types, count);
-        hd_model_writer_texts(e->writer, "tokenizer.ggml.merges", texts, 0);
-    }
-    hdt_free(context, names, count, sizeof *names);
-    hdt_free(context, texts, count, sizeof *texts);
-    hdt_free(context, types, count, sizeof *types);
+    const hd_status status = hd_tokenizer_learn(e->trainer->context, "", 0, count, &bytes);
+    if (!status) hd_model_writer_tokenizer(e->writer, bytes);
+    hd_model_close(bytes);
     return status;
 }
 

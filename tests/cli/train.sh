@@ -72,6 +72,18 @@ expect 0 - - "$heddle" train text --out configured --steps 1 --config config.jso
 printf '{"n_layer": 0}' >config.json
 refuse 2 'n_layer is out of range' "$heddle" train text --out new --config config.json
 
+# A tokenizer learned from the text: kept with the checkpoint, which goes on with it, and in the file.
+worded="--layers 1 --width 16 --heads 2 --context 16 --batch 2 --math exact --seed 3 --steps 12 --vocabulary 300"
+expect 0 - - "$heddle" train text --out worded $worded --held-out text --save-every 6 --sample-every 12 -n 4 --export worded.gguf
+learned=$(hash_of)
+[ -s worded/checkpoint-00000012/tokenizer.gguf ] || fail "the checkpoint has no tokenizer"
+expect 0 '^vocabulary    300 tokens, tokenizer gpt2$' - "$heddle" info worded.gguf
+expect 0 '^The .* dog' - "$heddle" generate worded.gguf -p 'The quick brown foxes jump over the lazy dog' -n 5 --temp 0
+rm -r worded/checkpoint-00000012
+expect 0 "^hash        $learned\$" - "$heddle" train text --out worded --resume
+expect 0 "^hash        $learned\$" - "$heddle" train text --out named $worded --tokenizer worded/checkpoint-00000012/tokenizer.gguf
+refuse 1 'general.architecture' "$heddle" generate worded/checkpoint-00000012/tokenizer.gguf -p a
+
 # A decoder by its config.json, with its checkpoints, its file and its text; and what is refused of one.
 llama='"model_type": "llama", "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
     "intermediate_size": 24, "max_position_embeddings": 16, "vocab_size": 256, "rope_theta": 5000'
