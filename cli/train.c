@@ -100,6 +100,7 @@ static bool read_recipe(void *user) {
         .steps = 1000, .batch = 16, .rate = 1e-3, .beta2 = 0.99, .weight_decay = 0.1
     };
     job *j = user;
+    j->run.desc.ternary = cli_get(j->args, "--ternary") != NULL;
     return train_run_recipe(&j->run, &usual) && read_optimizer(j);
 }
 
@@ -234,6 +235,7 @@ static const cli_option options[] = {
     { "--vocabulary", "N", "above 256 a tokenizer of so many tokens is learned from the text, unless --tokenizer "
       "names one; default: 256, one for each byte, or the tokenizer's; with --tokens 65536" },
     { "--optimizer", "HOW", "adamw, or muon[=RATE] for layers' matrices, muon being muon=0.02; default: adamw" },
+    { "--ternary", NULL, "layers compute with weights of -1, 0 and 1 times a scale, as BitNet's; exported as tq2_0" },
     { "--sample-every", "N", "steps between texts that the model writes; 0: none; default: 0" },
     { "-n", "N", "tokens of such a text; default: 200" },
     TRAIN_RUN_OPTIONS("heddle-train", "16", "the context", "1000", "0.001", "0.1"),

@@ -213,6 +213,9 @@ typedef struct hd_trainer_desc {
     double        weight_decay; /* of matrices and embeddings, not of biases and norms */
     float         clip;        /* the most that the gradients' norm may be; 0: any */
     float         dropout;     /* of GPT-2's embedding and of what each layer adds; with a base of what goes into each A. 0: none */
+    uint32_t      ternary;     /* 1: a model that learns whole computes with its layers' matrices rounded to -1, 0 and 1 times the mean of
+                                  their sizes, as BitNet b1.58's; gradients go to the weights as if they were not rounded. Rows are whole
+                                  blocks of HD_TQ2_0, as which they are exported */
     hd_math       math;
     uint64_t      data;        /* tells what it is trained on, such as a hash; only kept in checkpoints. 0: nothing is told */
     const hd_model *tokenizer; /* that gave the tokens; only kept in checkpoints, as tokenizer.gguf; read when one is saved. NULL: none */
@@ -289,10 +292,10 @@ typedef struct hd_export_desc {
     const hd_model *tokenizer; /* whose vocabulary its tokens are, all of which the trained model knows; NULL: those below, or none */
     int             bytes;     /* 1: its tokens 0 to 255 are the bytes of a text */
 } hd_export_desc;
-/** Writes the model as a GGUF file of f32 weights, whole or not at all, after the steps that were begun: hd_model_open takes it,
- *  hd_model_quantize makes it smaller. @param desc NULL: a model without a tokenizer. Statuses: NULL_POINTER, INVALID_ARGUMENT (a
- *  tokenizer of another number of tokens), WRONG_STATE (adapters learn: hd_trainer_adapter), IO, OUT_OF_HOST_MEMORY,
- *  those of hd_buffer_read. */
+/** Writes the model as a GGUF file of f32 weights, ternary ones as tq2_0, whole or not at all, after the steps that were begun:
+ *  hd_model_open takes it, hd_model_quantize makes it smaller. @param desc NULL: a model without a tokenizer. Statuses: NULL_POINTER,
+ *  INVALID_ARGUMENT (a tokenizer of another number of tokens), WRONG_STATE (adapters learn: hd_trainer_adapter), IO, OUT_OF_HOST_MEMORY,
+ *  those of hd_plan_create and hd_buffer_read. */
 HD_API hd_status hd_trainer_export(hd_trainer *trainer, const char *path, const hd_export_desc *desc);
 
 /* ------------------------------------------------------------------------------------ 6. samples, and adapters of PEFT */

@@ -126,6 +126,7 @@ static char *settings_of(const hd_trainer *trainer) {
     if (trainer->base)
         good = good && put_fields(lora, lora_fields, HDT_COUNT(lora_fields), &trainer->desc) &&
                json_object_set(root, "lora", lora) == 0;
+    if (trainer->desc.ternary) good = good && json_object_set_new(root, "ternary", json_true()) == 0;
     if (trainer->layout.sketch)
         good = good && put_fields(decoder, decoder_fields, HDT_COUNT(decoder_fields), &trainer->desc) &&
                json_object_set(root, "decoder", decoder) == 0;
@@ -192,6 +193,7 @@ hd_status hd_trainer_read(hd_context *context, const char *folder, hd_trainer_de
                  *decoder = json_object_get(root, "decoder");
     if (!status) status = take_fields(context, path, root, fields, HDT_COUNT(fields), out_desc);
     if (!status && lora) status = take_fields(context, path, lora, lora_fields, HDT_COUNT(lora_fields), out_desc);
+    out_desc->ternary = json_is_true(json_object_get(root, "ternary"));
     if (!status && decoder)
         status = take_fields(context, path, decoder, decoder_fields, HDT_COUNT(decoder_fields), out_desc);
     if (!status && muon) {

@@ -112,7 +112,7 @@ hd_status hdt_layout_make_decoder(hd_context *context, const hd_trainer_desc *de
     const hd_gpt *model = &desc->model;
     const int of_layers = desc->optimizer == HD_OPTIMIZER_MUON ? HDT_HIDDEN : HDT_MATRICES;
     const hd_shape table = HD_SHAPE(model->vocabulary, model->width);
-    *out_layout = (hdt_layout){ .context = context, .model = *model };
+    *out_layout = (hdt_layout){ .context = context, .model = *model, .ternary = desc->ternary };
     out_layout->room = OUTSIDE + model->layers * (uint32_t)HDT_COUNT(of_layer);
     out_layout->parameters = hdt_alloc(context, out_layout->room, sizeof *out_layout->parameters);
     if (!out_layout->parameters) return hdt_no_memory(context);

@@ -7,43 +7,79 @@
 typedef struct tensor {
     const hdt_parameter *parameter;
     const float *values;
+    uint8_t     *packed;       /* of a ternary one: its rows in tq2_0; else NULL */
+    uint64_t     packed_bytes;
 } tensor;
 
 typedef struct export {
     hd_trainer      *trainer;
     hd_model_writer *writer;
-    float           *groups[HDT_GROUPS];
+    float           *groups[HDT_GROUPS], *rounded[HDT_GROUPS];
     tensor          *tensors;
 } export;
 
 /* ---- weights ---- */
 
+/* Elements from .. from + count - 1 in the file's order. */
+static void take(const tensor *t, uint64_t from, uint64_t count, float *to) {
+    const hd_shape shape = t->parameter->shape;
+    const uint64_t rows = (uint64_t)shape.dims[0], columns = shape.rank > 1 ? (uint64_t)shape.dims[1] : 1;
+    if (!t->parameter->transposed) memcpy(to, t->values + from, count * sizeof *to);
+    else
+        for (uint64_t i = from; i < from + count; i++) *to++ = t->values[i % rows * columns + i / rows];
+}
+
 static bool fill(void *user, uint64_t from, uint64_t bytes, void *out) {
     const tensor *t = user;
-    const hd_shape shape = t->parameter->shape;
-    float *to = out;
-    if (!t->parameter->transposed) return memcpy(out, t->values + from / sizeof *to, bytes) != NULL;
-    const uint64_t rows = (uint64_t)shape.dims[0], columns = (uint64_t)shape.dims[1];
-    for (uint64_t i = from / sizeof *to; i < (from + bytes) / sizeof *to; i++)
-        *to++ = t->values[i % rows * columns + i / rows];
+    if (t->packed) memcpy(out, t->packed + from, bytes);
+    else take(t, from / sizeof(float), bytes / sizeof(float), out);
     return true;
 }
 
+/* Rows of -1, 0 and 1 times one scale are rows of tq2_0 as they are. */
+static hd_status pack(hd_context *context, tensor *t) {
+    const uint64_t count = hd_shape_elements(t->parameter->shape);
+    t->packed_bytes = hd_dtype_bytes(HD_TQ2_0, count);
+    t->packed = hdt_alloc(context, t->packed_bytes, 1);
+    float *values = hdt_alloc(context, count, sizeof *values);
+    hd_status status = t->packed && values ? HD_OK : hdt_no_memory(context);
+    if (!status) take(t, 0, count, values);
+    if (!status) status = hd_quantize(HD_TQ2_0, values, count, t->packed);
+    hdt_free(context, values, count, sizeof *values);
+    return status;
+}
+
+static hd_status put_weight(export *e, uint32_t i) {
+    const hdt_parameter *parameter = &e->trainer->layout.parameters[i];
+    const hd_shape is = parameter->shape;
+    float *const *groups = parameter->ternary ? e->rounded : e->groups;
+    tensor *t = &e->tensors[i];
+    *t = (tensor){ .parameter = parameter, .values = groups[parameter->group] + parameter->first };
+    const hd_status status = parameter->ternary ? pack(e->trainer->context, t) : HD_OK;
+    if (status) return status;
+    hd_model_writer_tensor(e->writer, parameter->file_name, parameter->ternary ? HD_TQ2_0 : HD_F32,
+                           parameter->transposed ? HD_SHAPE(is.dims[1], is.dims[0]) : is, fill, t);
+    return HD_OK;
+}
+
 static hd_status put_weights(export *e) {
-    const hdt_layout *layout = &e->trainer->layout;
+    const uint32_t count = e->trainer->layout.count;
     hd_context *context = e->trainer->context;
     hd_status status = hdt_read_groups(e->trainer, HDT_WEIGHTS, e->groups);
-    e->tensors = status ? NULL : hdt_alloc(context, layout->count, sizeof *e->tensors);
+    if (!status && e->trainer->layout.ternary) status = hdt_read_rounded(e->trainer, e->rounded);
+    e->tensors = status ? NULL : hdt_alloc(context, count, sizeof *e->tensors);
     if (!status && !e->tensors) status = hdt_no_memory(context);
-    for (uint32_t i = 0; i < layout->count && !status; i++) {
-        const hdt_parameter *parameter = &layout->parameters[i];
-        tensor *t = &e->tensors[i];
-        const hd_shape is = parameter->shape;
-        *t = (tensor){ parameter, e->groups[parameter->group] + parameter->first };
-        hd_model_writer_tensor(e->writer, parameter->file_name, HD_F32,
-                               parameter->transposed ? HD_SHAPE(is.dims[1], is.dims[0]) : is, fill, t);
-    }
+    for (uint32_t i = 0; i < count && !status; i++) status = put_weight(e, i);
     return status;
+}
+
+static void free_weights(export *e) {
+    hd_context *context = e->trainer->context;
+    for (uint32_t i = 0; e->tensors && i < e->trainer->layout.count; i++)
+        hdt_free(context, e->tensors[i].packed, e->tensors[i].packed_bytes, 1);
+    hdt_free(context, e->tensors, e->trainer->layout.count, sizeof *e->tensors);
+    hdt_free_groups(e->trainer, e->groups);
+    hdt_free_groups(e->trainer, e->rounded);
 }
 
 /* ---- keys ---- */
@@ -123,7 +159,6 @@ hd_status hd_trainer_export(hd_trainer *trainer, const char *path, const hd_expo
     if (!status) status = put_weights(&e);
     if (!status) status = hd_model_writer_write(e.writer, path);
     hd_model_writer_destroy(e.writer);
-    hdt_free_groups(trainer, e.groups);
-    hdt_free(trainer->context, e.tensors, trainer->layout.count, sizeof *e.tensors);
+    free_weights(&e);
     return status;
 }

@@ -19,6 +19,8 @@ void hdt_layout_add(hdt_layout *layout, const hdt_parameter *parameter) {
     layout->parameters[layout->count] = *parameter;
     layout->parameters[layout->count++].first = *end;
     *end = aligned(*end + hd_shape_elements(parameter->shape));
+    layout->parameters[layout->count - 1].ternary =
+        layout->ternary && parameter->shape.rank > 1 && strncmp(parameter->file_name, "blk.", 4) == 0;
     layout->elements += hd_shape_elements(parameter->shape);
 }
 
@@ -65,7 +67,7 @@ hd_status hdt_layout_make(hd_context *context, const hd_trainer_desc *desc, hdt_
     const hd_gpt *model = &desc->model;
     const int64_t C = model->width;
     const int of_layers = desc->optimizer == HD_OPTIMIZER_MUON ? HDT_HIDDEN : HDT_MATRICES;
-    *out_layout = (hdt_layout){ .context = context, .model = *model };
+    *out_layout = (hdt_layout){ .context = context, .model = *model, .ternary = desc->ternary };
     out_layout->room = BEFORE + model->layers * OF_LAYER + OF_HEAD;
     out_layout->parameters = hdt_alloc(context, out_layout->room, sizeof *out_layout->parameters);
     if (!out_layout->parameters) return hdt_no_memory(context);
@@ -93,6 +95,15 @@ static hd_value view(const hdt_graph *graph, uint32_t index) {
                       shape);
 }
 
+/* Rounded to -1, 0 and 1 times the mean size (Ma and others, 2024), which is a number of f16, as files have it.
+ * Gradients are taken of what comes out, and given to the weights: they pass the rounding as if it were not there. */
+static hd_value ternary(hd_program *p, hd_value w) {
+    const float least = 0x1p-14f, most = 65504; /* normal numbers of f16 */
+    const hd_value size = hd_clip(p, hd_mean(p, hd_abs(p, w), HD_ALL_AXES), least, most);
+    const hd_value scale = hd_cast(p, hd_cast(p, size, HD_F16), HD_F32);
+    return hd_mul(p, hd_round(p, hd_clip(p, hd_div(p, w, scale), -1, 1)), scale);
+}
+
 void hdt_graph_weights(hdt_graph *graph, hd_value *weights) {
     hd_program *p = graph->program;
     char name[24];
@@ -102,7 +113,10 @@ void hdt_graph_weights(hdt_graph *graph, hd_value *weights) {
         graph->states[group] = hd_state(p, name, HD_F32, HD_SHAPE((int64_t)graph->layout->group_elements[group]));
     }
     graph->weights = weights;
-    for (uint32_t i = 0; i < graph->layout->count; i++) weights[i] = view(graph, i);
+    for (uint32_t i = 0; i < graph->layout->count; i++) {
+        weights[i] = view(graph, i);
+        if (graph->layout->parameters[i].ternary) weights[i] = ternary(p, weights[i]);
+    }
     if (!graph->layout->base) graph->head = view(graph, graph->layout->head);
 }
 

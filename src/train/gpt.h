@@ -15,6 +15,7 @@ typedef struct hdt_parameter {
     char     file_name[HDT_NAME]; /* in GGUF files; none of adapters */
     hd_shape shape;
     bool     transposed; /* GGUF files hold [out, in], and the state [in, out] */
+    bool     ternary;    /* what computes is -1, 0 or 1 times a scale */
     uint32_t heads;      /* whose rows lie as in GGUF files, and in another order in checkpoints; 0: in the same */
     int      group;
     uint64_t first;     /* its first element in the group's state, a multiple of HDT_ALIGN */
@@ -27,6 +28,7 @@ typedef struct hdt_layout {
     hd_context    *context;
     hd_gpt         model;
     const hd_model *base;      /* whose adapters learn; NULL: a model learns whole */
+    bool           ternary;    /* the matrices of layers are */
     hd_model      *sketch;     /* of a llama or qwen3: whose graph it is; NULL: GPT-2's is in gpt.c */
     uint32_t       head;       /* the parameter that is the head's matrix; 0: the embedding, which is the first */
     float          scale;      /* of adapters */
@@ -58,7 +60,8 @@ typedef struct hdt_graph {
     hd_value    keys;
     uint32_t    first;
     hd_value    states[HDT_GROUPS];
-    hd_value   *weights;  /* of each parameter: a view of its state; of positions, those that a sequence has */
+    /* of each parameter: a view of its state, or what that is rounded to; of positions, those that a sequence has */
+    hd_value   *weights;
     hd_value    head;     /* the head's matrix, once more: its gradient is added up by itself */
     hd_value   *room;     /* for a value of each sequence */
     uint32_t    drawn;    /* streams of random numbers that a sequence took */

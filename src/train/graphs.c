@@ -295,6 +295,29 @@ hd_status hdt_plan_next(hd_trainer *trainer) {
     return finish(&d, status, &trainer->next);
 }
 
+/* The weights as they compute: what learns is not rounded. */
+hd_status hdt_read_rounded(hd_trainer *trainer, float *out_groups[HDT_GROUPS]) {
+    static const char *const names[HDT_GROUPS] = { "matrices", "vectors", "hidden" };
+    hd_value joined[HDT_GROUPS] = { 0 };
+    hd_plan *plan = NULL;
+    draft d;
+    hd_status status = begin(trainer, 1, &d);
+    if (!status) status = hdt_graph_join(&d.graph, d.weights, joined);
+    for (int group = 0; group < HDT_GROUPS && !status; group++)
+        if (joined[group]) hd_output(d.graph.program, names[group], joined[group]);
+    status = finish(&d, status, &plan);
+    if (!status) status = hd_plan_run(plan, NULL);
+    for (int group = 0; group < HDT_GROUPS && !status; group++) {
+        const uint64_t count = trainer->layout.group_elements[group];
+        if (count == 0) continue;
+        out_groups[group] = hdt_alloc(trainer->context, count, sizeof(float));
+        status = out_groups[group] ? hd_plan_read(plan, names[group], out_groups[group], count * sizeof(float))
+                                   : hdt_no_memory(trainer->context);
+    }
+    hd_plan_destroy(plan);
+    return status;
+}
+
 static hd_status build_draw(hd_trainer *trainer, draft *d) {
     const hd_status status = begin(trainer, 1, d);
     if (status) return status;

@@ -51,6 +51,23 @@ static hd_status check_family(hd_context *context, hd_trainer_desc *desc) {
     return HD_OK;
 }
 
+/* The matrices of layers have inputs of the width, of all heads and of the feed-forward layer. */
+static hd_status check_ternary(hd_context *context, const hd_trainer_desc *desc) {
+    const hd_gpt *model = &desc->model;
+    const bool gpt2 = model->family == HD_FAMILY_GPT2;
+    const uint64_t inputs[] = { model->width, gpt2 ? model->width : (uint64_t)model->heads * model->head_size,
+                                gpt2 ? 4 * (uint64_t)model->width : model->feed_forward };
+    if (!desc->ternary) return HD_OK;
+    if (desc->base || desc->lora.rank)
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "adapters are not ternary: whole models are");
+    for (size_t i = 0; i < HDT_COUNT(inputs); i++)
+        if (hd_dtype_bytes(HD_TQ2_0, inputs[i]) == 0)
+            return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT,
+                            "ternary matrices of %llu inputs: multiples of 256 are possible, as tq2_0 has them",
+                            (unsigned long long)inputs[i]);
+    return HD_OK;
+}
+
 static hd_status check_optimizer(hd_context *context, hd_trainer_desc *desc) {
     if ((unsigned)desc->optimizer > HD_OPTIMIZER_MUON)
         return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "optimizer %d does not exist", (int)desc->optimizer);
@@ -70,6 +87,7 @@ hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc) {
     hd_status status = desc->base || desc->lora.rank ? check_lora(context, desc) : HD_OK;
     if (!status) status = check_model(context, &desc->model);
     if (!status) status = check_family(context, desc);
+    if (!status) status = check_ternary(context, desc);
     if (!status) status = check_optimizer(context, desc);
     if (status) return status;
     if (desc->length == 0) desc->length = desc->model.context;

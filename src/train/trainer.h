@@ -39,6 +39,8 @@ hd_status hdt_draw_weights(hd_trainer *trainer);
 hd_status hdt_estimate(hd_trainer *trainer, hd_plan_memory *out_memory);
 /* What all groups keep of one kind, on the host. Freed in any case. */
 hd_status hdt_read_groups(const hd_trainer *trainer, int kept, float *out_groups[HDT_GROUPS]);
+/* The same of the weights as they compute, with ternary ones rounded; positions are those that a sequence has. */
+hd_status hdt_read_rounded(hd_trainer *trainer, float *out_groups[HDT_GROUPS]);
 void hdt_free_groups(const hd_trainer *trainer, float *groups[HDT_GROUPS]);
 /* The key of hd_random for a sequence of a step's batch. */
 void hdt_key(const hd_trainer *trainer, uint64_t step, uint32_t sequence, uint32_t out_key[4]);

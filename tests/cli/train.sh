@@ -84,6 +84,13 @@ expect 0 "^hash        $learned\$" - "$heddle" train text --out worded --resume
 expect 0 "^hash        $learned\$" - "$heddle" train text --out named $worded --tokenizer worded/checkpoint-00000012/tokenizer.gguf
 refuse 1 'general.architecture' "$heddle" generate worded/checkpoint-00000012/tokenizer.gguf -p a
 
+# Ternary weights, as which they are exported.
+ternary="--layers 1 --width 256 --heads 4 --context 16 --batch 2 --steps 4 --ternary"
+expect 0 - - "$heddle" train text --out ternary $ternary --export ternary.gguf
+expect 0 '^weights .*tq2_0 4' - "$heddle" info ternary.gguf
+expect 0 '^The' - "$heddle" generate ternary.gguf -p The -n 5 --temp 0
+refuse 1 'ternary matrices of 16 inputs' "$heddle" train text --out new --ternary $small
+
 # A decoder by its config.json, with its checkpoints, its file and its text; and what is refused of one.
 llama='"model_type": "llama", "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
     "intermediate_size": 24, "max_position_embeddings": 16, "vocab_size": 256, "rope_theta": 5000'

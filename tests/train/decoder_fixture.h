@@ -1,6 +1,8 @@
 /* Made by tools/fixtures/decoder_fixture.py with PyTorch 2.15.0+cu132, transformers 5.24.0. Do not edit. */
-enum { DECODER_BATCH = 4, DECODER_STEPS = 20, DECODER_CONTEXT = 24, DECODER_VOCABULARY = 64 };
-static const struct { const char *name; hd_gpt model; float losses[DECODER_STEPS], norms[DECODER_STEPS]; } decoder_runs[] = {
+enum { DECODER_BATCH = 4, DECODER_STEPS = 20, DECODER_CONTEXT = 24, DECODER_VOCABULARY = 64,
+       TERNARY_STEPS = 8 };
+typedef struct decoder_run { const char *name; hd_gpt model; float losses[DECODER_STEPS], norms[DECODER_STEPS]; } decoder_run;
+static const decoder_run decoder_runs[] = {
     { "llama",
       { .layers = 2, .width = 16, .heads = 4, .context = 24, .vocabulary = 64, .family = HD_FAMILY_LLAMA,
         .kv_heads = 2, .head_size = 4, .feed_forward = 24, .tied = 0, .epsilon = 1e-05, .rope_theta = 10000 },
@@ -20,5 +22,13 @@ static const struct { const char *name; hd_gpt model; float losses[DECODER_STEPS
       { 2.54473495f, 1.35508525f, 1.60952473f, 2.27650905f, 1.93214726f, 1.51767659f, 1.4704535f, 1.69776475f,
         1.23933482f, 2.0534513f, 1.71645331f, 1.30141616f, 1.73034739f, 1.4682548f, 1.20542467f, 1.26558149f,
         1.27693343f, 1.27602661f, 1.20516956f, 1.24277329f, },
+    },
+};
+static const decoder_run ternary_runs[] = {
+    { "llama",
+      { .layers = 1, .width = 256, .heads = 4, .context = 24, .vocabulary = 64, .family = HD_FAMILY_LLAMA,
+        .kv_heads = 2, .head_size = 64, .feed_forward = 256, .tied = 1, .epsilon = 1e-05, .rope_theta = 10000 },
+      { 4.24347782f, 4.92699766f, 4.40915918f, 4.31955671f, 4.33049154f, 4.32038927f, 4.2399106f, 4.20841837f, },
+      { 11.0478506f, 13.9730253f, 11.5461931f, 7.69736147f, 4.88181353f, 3.73542953f, 3.03206801f, 2.49450421f, },
     },
 };
