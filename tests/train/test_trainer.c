@@ -442,14 +442,15 @@ static void *resize(void *user, void *old, size_t old_bytes, size_t new_bytes) {
 }
 
 /* Whichever allocation fails, a trainer is made or it is not, and of one that is not nothing is left. */
-static void without_memory(void **state) {
-    (void)state;
+static void without_memory_of(hd_family family) {
     hd_context *context;
     hd_device *device;
     hd_trainer *trainer;
     hd_trainer_desc desc = tiny();
     desc.model.layers = 1;
     desc.dropout = 0;
+    desc.model.family = family;
+    desc.model.feed_forward = family == HD_FAMILY_GPT2 ? 0 : 48;
     assert_int_equal(hd_context_create(&(hd_context_desc){ .backend = "cpu", .cpu_threads = 1, .allocator = { resize, NULL } }, &context), HD_OK);
     assert_int_equal(hd_device_open(context, NULL, &device), HD_OK);
     const uint64_t alive = hd_context_live_objects(context);
@@ -471,6 +472,11 @@ static void without_memory(void **state) {
     assert_true(failed > 50);
     hd_device_close(device);
     hd_context_destroy(context);
+}
+static void without_memory(void **state) {
+    (void)state;
+    without_memory_of(HD_FAMILY_GPT2);
+    without_memory_of(HD_FAMILY_QWEN3);
 }
 
 static int begin(void **state) {
