@@ -230,7 +230,7 @@ static void print_option(const cli_option *option, size_t width) {
 
 void cli_help(const cli_command *command) {
     size_t width = 0;
-    cli_print("heddle %s: %s\nusage: heddle %s\n\noptions:\n", command->name, command->summary, command->usage);
+    cli_print("heddle %s: %s\nusage: heddle %s\noptions:\n", command->name, command->summary, command->usage);
     for (size_t i = 0; i < command->option_count; i++) {
         const cli_option *option = &command->options[i];
         size_t length = strlen(option->name) + (option->value ? 1 + strlen(option->value) : 0);

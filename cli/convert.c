@@ -27,7 +27,7 @@ json_t *cli_convert_json(const cli_conversion *c, const char *name, bool needed,
 static void end(cli_conversion *c) {
     hd_model_writer_destroy(c->writer);
     for (size_t i = 0; i < c->shard_count; i++) hd_safetensors_close(c->shards[i]);
-    json_decref(c->config);
+    json_decref(c->config.root);
     json_decref(c->tokenizer);
     json_decref(c->tokenizer_config);
     free(c->tensors);
@@ -37,7 +37,10 @@ int cli_convert_folder(cli_session *session, const char *folder, const char *out
     cli_conversion c = { .session = session, .command = session->command, .folder = folder };
     int code = CLI_OK;
     if (hd_model_writer_create(session->context, &c.writer)) code = cli_session_fail(session, NULL);
-    if (!code) c.config = cli_convert_json(&c, "config.json", true, &code);
+    c.config = (cli_config){ .command = session->command, .path = c.config_path };
+    if (!code && snprintf(c.config_path, sizeof c.config_path, "%s/config.json", folder) >= (int)sizeof c.config_path)
+        code = cli_fail(c.command, "%.200s: the path is too long", folder);
+    if (!code) code = cli_config_read(c.command, c.config_path, &c.config);
     if (!code) c.tokenizer = cli_convert_json(&c, "tokenizer.json", true, &code);
     if (!code) c.tokenizer_config = cli_convert_json(&c, "tokenizer_config.json", false, &code);
     if (!code) code = cli_convert_config(&c);

@@ -3,7 +3,7 @@
 #ifndef CLI_CONVERT_H
 #define CLI_CONVERT_H
 
-#include "cli/cli.h"
+#include "cli/config.h"
 #include <heddle_llm.h>
 #include <heddle_train.h>
 
@@ -28,7 +28,9 @@ typedef struct cli_conversion {
     cli_session       *session;
     const cli_command *command;
     const char        *folder;
-    json_t            *config, *tokenizer, *tokenizer_config; /* the last one may be NULL */
+    cli_config         config;
+    char               config_path[4096];
+    json_t            *tokenizer, *tokenizer_config; /* the last one may be NULL */
     const cli_family  *family;
     uint32_t           layers, heads, kv_heads, head_size, hidden, vocabulary;
     bool               tied;

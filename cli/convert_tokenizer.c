@@ -146,7 +146,7 @@ static int put_merges(const cli_conversion *c) {
 
 /* A token that config.json names, the first one of a list; none is fine. */
 static int put_id(const cli_conversion *c, const char *from, const char *to) {
-    const json_t *value = json_object_get(c->config, from);
+    const json_t *value = json_object_get(c->config.root, from);
     if (json_is_array(value)) value = json_array_get(value, 0);
     if (!value || json_is_null(value)) return CLI_OK;
     if (!json_is_integer(value) || json_integer_value(value) < 0 ||
@@ -159,7 +159,7 @@ static int put_id(const cli_conversion *c, const char *from, const char *to) {
 /* The chat template of tokenizer_config.json, and whether texts begin with BOS. */
 static int put_chat(const cli_conversion *c) {
     const json_t *chat = json_object_get(c->tokenizer_config, "chat_template"),
-                 *bos = json_object_get(c->config, "bos_token_id");
+                 *bos = json_object_get(c->config.root, "bos_token_id");
     const json_t *begins = json_object_get(c->tokenizer_config, "add_bos_token");
     if (json_is_string(chat))
         hd_model_writer_text(c->writer, "tokenizer.chat_template", json_string_value(chat), json_string_length(chat));

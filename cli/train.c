@@ -1,9 +1,11 @@
-/* train.c: `heddle train`: a GPT from scratch on a file of text or tokens. Ctrl-C writes a checkpoint and ends. */
+/* train.c: `heddle train`: a model from scratch on a file of text or tokens. Ctrl-C writes a checkpoint and ends. */
+#define _POSIX_C_SOURCE 200809L
 #include "cli/llm.h"
 #include "cli/train.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { DATA_LIMIT = INT_MAX, BYTES = 256, SAMPLE_MOST = 4096 };
 
@@ -11,6 +13,7 @@ typedef struct job {
     const cli_args *args;
     train_run       run;
     hd_model       *tokenizer;     /* whose tokens the text becomes; NULL: it is bytes, or numbers */
+    bool            learns;        /* the tokenizer is yet to be learned from the text */
     hd_token_data   data, held_out;
     char           *bytes, *held_out_bytes;
     uint64_t        sample_tokens;
@@ -34,45 +37,47 @@ static int tokenize(job *j, size_t bytes, char **inout_bytes, hd_token_data *out
     return status ? cli_session_fail(&j->run.cli, NULL) : CLI_OK;
 }
 
+/* A tokenizer of as many tokens as the model is to have, from the text that it will be trained on. */
+static int learn(job *j, const char *text, size_t bytes) {
+    j->learns = false;
+    cli_progress("learning %u tokens", (unsigned)j->run.desc.model.vocabulary);
+    const hd_status status =
+        hd_tokenizer_learn(j->run.cli.context, text, bytes, j->run.desc.model.vocabulary, &j->tokenizer);
+    cli_progress_end();
+    return status ? cli_session_fail(&j->run.cli, NULL) : CLI_OK;
+}
+
 /* A file as tokens: its bytes, what a tokenizer makes of them, or 16-bit numbers with --tokens. */
 static int read_data(job *j, const char *path, char **out_bytes, hd_token_data *out) {
     size_t bytes;
     const uint32_t width = cli_get(j->args, "--tokens") ? 2 : 1;
     *out_bytes = cli_read_text(j->args->command, path, DATA_LIMIT, &bytes);
     if (!*out_bytes) return CLI_FAILED;
+    if (j->learns && learn(j, *out_bytes, bytes)) return CLI_FAILED;
     if (j->tokenizer) return tokenize(j, bytes, out_bytes, out);
     *out = (hd_token_data){ *out_bytes, width, bytes / width };
     return bytes % width == 0 ? CLI_OK : cli_fail(j->args->command, "%s holds no whole number of 16-bit tokens", path);
 }
 
-/* Hugging Face's config.json of a GPT-2. */
-static int read_config(const cli_command *command, const char *path, hd_gpt *model) {
-    const struct { const char *name; uint32_t *to; } fields[] = {
-        { "n_layer", &model->layers }, { "n_embd", &model->width }, { "n_head", &model->heads },
-        { "n_positions", &model->context }, { "vocab_size", &model->vocabulary } };
-    size_t bytes;
-    json_error_t why;
-    char *text = cli_read_text(command, path, 1 << 20, &bytes);
-    if (!text) return CLI_FAILED;
-    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
-    int code = json_is_object(root) ? CLI_OK : cli_fail(command, "%s is no JSON object: %s", path, why.text);
-    for (size_t i = 0; i < CLI_COUNT(fields) && !code; i++) {
-        const json_t *value = json_object_get(root, fields[i].name);
-        if (!value) continue;
-        if (!json_is_integer(value) || json_integer_value(value) < 1 || json_integer_value(value) > INT32_MAX)
-            code = cli_fail(command, "%s: %s is no whole number above 0", path, fields[i].name);
-        *fields[i].to = (uint32_t)json_integer_value(value);
-    }
-    json_decref(root);
-    free(text);
-    return code;
-}
-
-/* How many tokens there are, as far as the data tells. */
+/* How many tokens there are where nobody says it. */
 static uint32_t vocabulary_of(const job *j) {
     hd_model_info info;
     if (j->tokenizer && !hd_model_get_info(j->tokenizer, &info)) return info.vocabulary;
-    return j->data.token_bytes == 1 ? BYTES : 65536;
+    return cli_get(j->args, "--tokens") ? 65536 : BYTES;
+}
+
+/* The model of a new run. */
+static int read_model(job *j) {
+    hd_gpt *model = &j->run.desc.model;
+    *model = (hd_gpt){ .layers = 4, .width = 128, .heads = 4, .context = 128, .vocabulary = vocabulary_of(j) };
+    const char *config = cli_get(j->args, "--config");
+    if (config && train_config_read(j->args->command, config, model)) return CLI_USAGE;
+    const bool good =
+        train_get_u32(j->args, "--layers", &model->layers) && train_get_u32(j->args, "--width", &model->width) &&
+        train_get_u32(j->args, "--heads", &model->heads) && train_get_u32(j->args, "--context", &model->context) &&
+        train_get_u32(j->args, "--vocabulary", &model->vocabulary);
+    j->learns = !j->tokenizer && !cli_get(j->args, "--tokens") && model->vocabulary > BYTES;
+    return good ? CLI_OK : CLI_USAGE;
 }
 
 /* "adamw", "muon" or "muon=RATE". */
@@ -95,14 +100,8 @@ static bool read_recipe(void *user) {
         .steps = 1000, .batch = 16, .rate = 1e-3, .beta2 = 0.99, .weight_decay = 0.1
     };
     job *j = user;
-    hd_gpt *model = &j->run.desc.model;
-    *model = (hd_gpt){ .layers = 4, .width = 128, .heads = 4, .context = 128, .vocabulary = vocabulary_of(j) };
-    const char *config = cli_get(j->args, "--config");
-    if (config && read_config(j->args->command, config, model)) return false;
-    return train_get_u32(j->args, "--layers", &model->layers) && train_get_u32(j->args, "--width", &model->width) &&
-           train_get_u32(j->args, "--heads", &model->heads) && train_get_u32(j->args, "--context", &model->context) &&
-           train_get_u32(j->args, "--vocabulary", &model->vocabulary) && train_run_recipe(&j->run, &usual) &&
-           read_optimizer(j);
+    j->run.desc.ternary = cli_get(j->args, "--ternary") != NULL;
+    return train_run_recipe(&j->run, &usual) && read_optimizer(j);
 }
 
 static int make_trainer(job *j) {
@@ -168,23 +167,31 @@ static int export(job *j) {
     return CLI_OK;
 }
 
+/* The one that is named, or the one that a run began with. */
 static int open_tokenizer(job *j) {
     const char *path = cli_get(j->args, "--tokenizer");
-    if (!path) return CLI_OK;
-    if (cli_get(j->args, "--tokens"))
+    char kept[PATH_MAX];
+    if (path && cli_get(j->args, "--tokens"))
         return cli_usage(j->args->command, "--tokens are numbers already: leave --tokenizer out");
-    return hd_model_open(j->run.cli.context, path, NULL, &j->tokenizer) ? cli_session_fail(&j->run.cli, NULL) : CLI_OK;
+    train_run_file(&j->run, "tokenizer.gguf", kept, sizeof kept);
+    if (!path && cli_get(j->args, "--resume") && access(kept, F_OK) == 0) path = kept;
+    if (!path) return CLI_OK;
+    const hd_model_desc desc = { .tokenizer_only = 1 };
+    return hd_model_open(j->run.cli.context, path, &desc, &j->tokenizer) ? cli_session_fail(&j->run.cli, NULL) : CLI_OK;
 }
 
 static int train(job *j) {
     const char *held_out = cli_get(j->args, "--held-out");
     int code = cli_session_open(j->args->command, &j->run.cli);
+    if (!code) code = train_run_peek(&j->run);
     if (!code) code = open_tokenizer(j);
+    if (!code && !cli_get(j->args, "--resume")) code = read_model(j);
     if (!code) code = read_data(j, j->args->operand, &j->bytes, &j->data);
     if (!code && held_out) code = read_data(j, held_out, &j->held_out_bytes, &j->held_out);
     if (!code)
         code = train_run_begin(&j->run, train_hash(j->data.tokens, (size_t)(j->data.count * j->data.token_bytes)),
                                read_recipe, j);
+    j->run.desc.tokenizer = j->tokenizer;
     if (!code) code = make_trainer(j);
     if (!code) code = train_run_go(&j->run);
     if (!code) code = train_run_report(&j->run);
@@ -215,23 +222,26 @@ static int run(const cli_args *args) {
 
 static const cli_option options[] = {
     { "--export", "OUT.gguf", "write the model for `heddle generate` when the run ends, or has ended: --resume" },
-    { "--tokenizer", "MODEL.gguf", "a model whose tokenizer the text goes through; default: its bytes are the tokens" },
+    { "--tokenizer", "MODEL.gguf",
+      "whose tokens the text becomes, or a checkpoint's tokenizer.gguf; default: its bytes are tokens" },
     { "--tokens", NULL, "the data is 16-bit token numbers, little-endian, in place of text" },
     { "--held-out", "FILE", "data of the same kind to measure the loss on, twenty times in a run" },
     { "--config", "FILE.json",
-      "the model as a config.json of GPT-2: n_layer, n_embd, n_head, n_positions, vocab_size" },
+      "the model: Hugging Face's config.json of a GPT-2, llama or qwen3; options come first" },
     { "--layers", "N", "default: 4" },
     { "--width", "N", "default: 128" },
     { "--heads", "N", "default: 4" },
     { "--context", "N", "most tokens of a sequence; default: 128" },
-    { "--vocabulary", "N", "default: 256, one for each byte, or the tokenizer's; with --tokens 65536" },
+    { "--vocabulary", "N",
+      "above 256 a tokenizer is learned; default: 256 bytes, or the tokenizer's; --tokens: 65536" },
     { "--optimizer", "HOW", "adamw, or muon[=RATE] for layers' matrices, muon being muon=0.02; default: adamw" },
+    { "--ternary", NULL, "layers compute with weights of -1, 0 and 1 times a scale, as BitNet's; exported as tq2_0" },
     { "--sample-every", "N", "steps between texts that the model writes; 0: none; default: 0" },
     { "-n", "N", "tokens of such a text; default: 200" },
     TRAIN_RUN_OPTIONS("heddle-train", "16", "the context", "1000", "0.001", "0.1"),
 };
 
 const cli_command cli_train = {
-    "train", "trains a GPT from scratch on a text", "train DATA [options]", "DATA", options, CLI_COUNT(options), NULL,
+    "train", "trains a model from scratch on a text", "train DATA [options]", "DATA", options, CLI_COUNT(options), NULL,
     "  heddle train shakespeare.txt --steps 2000 --sample-every 200 --save-every 500\n", run,
 };

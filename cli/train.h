@@ -26,6 +26,9 @@ int train_log_add(train_log *log, const train_row *row);
 int train_log_save(const train_log *log);
 void train_log_free(train_log *log);
 
+/* A model by a config.json of Hugging Face's (train_config.c): what it does not say stays as it is. */
+int train_config_read(const cli_command *command, const char *path, hd_gpt *model);
+
 /* ---- a run (train_run.c) ---- */
 
 typedef struct train_run {
@@ -84,6 +87,8 @@ bool train_run_recipe(train_run *run, const train_defaults *usual);
 bool train_get_u32(const cli_args *args, const char *name, uint32_t *inout);
 /* With --resume: puts the desc of the newest checkpoint into the run, for what depends on it. */
 int train_run_peek(train_run *run);
+/* The path of a file of the checkpoint that the run goes on from, which may not be there. */
+void train_run_file(const train_run *run, const char *name, char *out, size_t room);
 /* Takes the desc of the newest checkpoint with --resume, else what `recipe` makes of the options, and makes the folder.
  * @param data a hash. */
 int train_run_begin(train_run *run, uint64_t data, bool (*recipe)(void *user), void *user);

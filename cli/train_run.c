@@ -79,6 +79,7 @@ static bool find_checkpoint(const train_run *j, uint64_t below, uint64_t *out) {
 /* Removes a checkpoint's folder, and of its files those that heddle wrote. */
 static void remove_checkpoint(const char *folder) {
     static const char *const files[] = { "weights.safetensors", "optimizer.safetensors", "config.json", "trainer.json",
+                                         "tokenizer.gguf",
                                          "weights.safetensors.new", "optimizer.safetensors.new" };
     char path[PATH_MAX + 32];
     for (size_t i = 0; i < CLI_COUNT(files); i++) {
@@ -134,6 +135,12 @@ bool train_run_options(const cli_args *args, const char *usual_out, train_run *o
     if (strlen(out->out) > PATH_MAX - 64) return cli_usage(args->command, "--out is too long"), false;
     return cli_get_number(args, "--save-every", 0, INT64_MAX, 0, &out->save_every) &&
            cli_get_number(args, "--keep", 1, INT64_MAX, 2, &out->keep);
+}
+
+void train_run_file(const train_run *j, const char *name, char *out, size_t room) {
+    char folder[PATH_MAX];
+    folder_of(j, j->first, folder);
+    snprintf(out, room, "%s/%s", folder, name);
 }
 
 int train_run_peek(train_run *j) {

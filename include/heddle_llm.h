@@ -34,6 +34,8 @@ typedef struct hd_model_desc {
     int check_weights; /* 1: all weights are read once; rows that hold NaN or infinity, or are all zero, are named: in the log, or
                           as a failure where the context is strict (which checks in any case). Such rows are what a broken
                           conversion leaves */
+    int tokenizer_only; /* 1: nothing of the file is read but its tokenizer, which is all that it needs to have: for text and tokens,
+                           and as hd_model_writer_tokenizer's */
 } hd_model_desc;
 
 /** Opens a GGUF file (version 2 or 3; the first part of a split one): its header is read and checked, its weights are mapped.
@@ -115,12 +117,17 @@ HD_API void hd_model_writer_i32s(hd_model_writer *writer, const char *key, const
 HD_API void hd_model_writer_tokenizer(hd_model_writer *writer, const hd_model *model);
 /** Gives bytes from .. from + bytes - 1 of a tensor's data. False ends the writing. */
 typedef bool (*hd_tensor_fill)(void *user, uint64_t from, uint64_t bytes, void *out);
-/** A tensor, of any float or quantised type. @param fill asked for its data piece by piece, in order, while the file is written. */
+/** A tensor, of any float or quantised type. @param fill asked for its data piece by piece, in order, while the file is written;
+ *  NULL: the writer is for a sketch only. */
 HD_API void hd_model_writer_tensor(hd_model_writer *writer, const char *name, hd_dtype dtype, hd_shape shape,
                                    hd_tensor_fill fill, void *user);
 /** Writes the file, whole or not at all. Statuses: NULL_POINTER, INVALID_ARGUMENT, NAME_TAKEN, SHAPE (of what was put), LIMIT, IO,
  *  OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_model_writer_write(hd_model_writer *writer, const char *path);
+/** The model that the file would be, without its weights, which nobody is asked for: what it computes can be put into a program with
+ *  weights of the caller's (hd_model_build); what would read its own is refused. @param desc as hd_model_open's. @param out_model yours;
+ *  hd_model_close. Statuses: NULL_POINTER, as hd_model_writer_write's of what was put, those of hd_model_open. */
+HD_API hd_status hd_model_writer_sketch(hd_model_writer *writer, const hd_model_desc *desc, hd_model **out_model);
 
 /* ------------------------------------------------------------------------------------------------------- 2. text */
 
@@ -131,6 +138,13 @@ typedef enum hd_tokenize_flags {
     HD_TOKENIZE_PARSE_SPECIAL = 2 /* control tokens in the text count; leave it out for text from strangers */
 } hd_tokenize_flags;
 
+/** Learns a byte-level vocabulary from a text: tokens 0 to 255 are the bytes, and then, within words as GPT-2's tokenizer cuts them, the
+ *  pair of neighbours that stands in the text most often becomes a token, again and again, while it stands there twice or more. Of pairs
+ *  that are as frequent that one comes first whose left token was made first, then whose right one was; bytes come in the order of the
+ *  letters that GPT-2 writes them as. Tokens that are left over in the end are unused. @param vocabulary 256 to 2^20 tokens.
+ *  @param out_model yours; hd_model_close: a model of which there is only the tokenizer. Statuses: NULL_POINTER, LIMIT (more than 256 MiB
+ *  of text, or 32 MiB of words, each counted once), OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_tokenizer_learn(hd_context *context, const char *text, size_t bytes, uint32_t vocabulary, hd_model **out_model);
 /** Text (any bytes) to token ids. @param out_tokens NULL to ask the number only. @param count in: room in out_tokens; out:
  *  number of tokens. Statuses: NULL_POINTER, LIMIT (more tokens than room; the first ones are filled in), OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens,
@@ -467,7 +481,10 @@ typedef struct hd_model_graph_desc {
     hd_value tokens, positions; /* i32 [sequences * length]; positions 0, 1, 2, ... in each sequence */
     /** Called for each product of a layer, y f32 [rows,out] of x [rows,in] and the weight; returns what goes on in place of y. NULL: y. */
     hd_value (*adapt)(void *user, hd_program *p, const char *weight, hd_value x, hd_value y);
+    /** Gives the value of a weight, of its type and shape, in place of an input, each time that it is used. NULL: all are inputs. */
+    hd_value (*weight)(void *user, hd_program *p, const char *name);
     void    *user;
+    int      headless; /* 1: out_scores is what the head's matrix would be multiplied with, f32 [sequences * length, hidden] */
 } hd_model_graph_desc;
 /** Adds to a program what the model computes. Its weights become inputs under their names, once: later calls for the same program share
  *  them; hd_weights_bind gives them their memory. Gradients go through it (hd_gradients), through quantised weights too.

@@ -148,12 +148,25 @@ HD_API hd_status hd_safetensors_write(hd_context *context, const char *path, con
 
 /* ------------------------------------------------------------------------------------------------ 5. training a GPT */
 
-/** A GPT of GPT-2's architecture: learned positions, layer norm before attention and before the feed-forward layer, gelu (tanh), a
- *  head that shares the embedding's weights. */
+/** What a model that learns from scratch is like. */
+typedef enum hd_family {
+    HD_FAMILY_GPT2 = 0, /* learned positions, layer norm before attention and before the feed-forward layer, gelu (tanh), a head that
+                           shares the embedding's weights */
+    HD_FAMILY_LLAMA,    /* rotary positions, RMS norms, gates (silu), no biases, fewer heads of keys and values where wanted */
+    HD_FAMILY_QWEN3     /* Llama with a norm of each head of queries and keys */
+} hd_family;
+/** A model that learns from scratch. */
 typedef struct hd_gpt {
-    uint32_t layers, width, heads; /* width is a multiple of heads */
-    uint32_t context;              /* the most tokens of a sequence */
-    uint32_t vocabulary;
+    uint32_t  layers, width, heads; /* of GPT-2: width is a multiple of heads */
+    uint32_t  context;              /* the most tokens of a sequence */
+    uint32_t  vocabulary;
+    hd_family family;
+    /* of llama and qwen3 */
+    uint32_t  kv_heads;             /* heads is a multiple of them; 0: heads */
+    uint32_t  head_size;            /* an even number; 0: width / heads */
+    uint32_t  feed_forward;
+    uint32_t  tied;                 /* 1: the head shares the embedding's weights */
+    double    epsilon, rope_theta;  /* 0: 1e-6, 10000 */
 } hd_gpt;
 
 /** Tokens to train on: numbers of 1, 2 or 4 bytes each, little-endian; a text's bytes are such numbers. Borrowed. */
@@ -199,9 +212,13 @@ typedef struct hd_trainer_desc {
     double        muon_momentum; /* 0: 0.95 */
     double        weight_decay; /* of matrices and embeddings, not of biases and norms */
     float         clip;        /* the most that the gradients' norm may be; 0: any */
-    float         dropout;     /* of the embedding and of what each layer adds; with a base of what goes into each A. 0: none */
+    float         dropout;     /* of GPT-2's embedding and of what each layer adds; with a base of what goes into each A. 0: none */
+    uint32_t      ternary;     /* 1: a model that learns whole computes with its layers' matrices rounded to -1, 0 and 1 times the mean of
+                                  their sizes, as BitNet b1.58's; gradients go to the weights as if they were not rounded. Rows are whole
+                                  blocks of HD_TQ2_0, as which they are exported */
     hd_math       math;
     uint64_t      data;        /* tells what it is trained on, such as a hash; only kept in checkpoints. 0: nothing is told */
+    const hd_model *tokenizer; /* that gave the tokens; only kept in checkpoints, as tokenizer.gguf; read when one is saved. NULL: none */
 } hd_trainer_desc;
 /** A model in training, with its optimizer's state, on one device. One thread at a time. */
 typedef struct hd_trainer hd_trainer;
@@ -250,11 +267,11 @@ HD_API hd_status hd_trainer_next(hd_trainer *trainer, const int32_t *tokens, siz
 /** A hash of all weights and of all that the optimizer keeps (FNV-1a of their bytes): runs that are equal to the bit have equal ones. */
 HD_API hd_status hd_trainer_hash(hd_trainer *trainer, uint64_t *out_hash);
 
-/* CHECKPOINTS are folders: weights.safetensors under the names of Hugging Face's GPT2LMHeadModel, config.json for it (of adapters under
- * the names that they have in GGUF files, and none),
- * optimizer.safetensors (NAME.exp_avg and NAME.exp_avg_sq, of Muon NAME.momentum_buffer) and trainer.json, which is the desc and the
- * step. A folder is written under another name, down to the disk, and then renamed: it is there whole or not at all. A run that goes on
- * from one gives the bits of a run that never stopped, on another device too. */
+/* CHECKPOINTS are folders: weights.safetensors under the names of Hugging Face's GPT2LMHeadModel, LlamaForCausalLM or Qwen3ForCausalLM,
+ * config.json for it (of adapters under the names that they have in GGUF files, and none), optimizer.safetensors (NAME.exp_avg and
+ * NAME.exp_avg_sq, of Muon NAME.momentum_buffer), trainer.json, which is the desc and the step, and tokenizer.gguf where there is one,
+ * for hd_model_desc.tokenizer_only. A folder is written under another name, down to the disk, and then renamed: it is there whole or not
+ * at all. A run that goes on from one gives the bits of a run that never stopped, on another device too. */
 
 /** Writes a checkpoint after the steps that were begun. Statuses: NAME_TAKEN (the folder is there), IO, those of hd_buffer_read. */
 HD_API hd_status hd_trainer_save(hd_trainer *trainer, const char *folder);
@@ -275,10 +292,10 @@ typedef struct hd_export_desc {
     const hd_model *tokenizer; /* whose vocabulary its tokens are, all of which the trained model knows; NULL: those below, or none */
     int             bytes;     /* 1: its tokens 0 to 255 are the bytes of a text */
 } hd_export_desc;
-/** Writes the model as a GGUF file of f32 weights, whole or not at all, after the steps that were begun: hd_model_open takes it,
- *  hd_model_quantize makes it smaller. @param desc NULL: a model without a tokenizer. Statuses: NULL_POINTER, INVALID_ARGUMENT (a
- *  tokenizer of another number of tokens), WRONG_STATE (adapters learn: hd_trainer_adapter), IO, OUT_OF_HOST_MEMORY,
- *  those of hd_buffer_read. */
+/** Writes the model as a GGUF file of f32 weights, ternary ones as tq2_0, whole or not at all, after the steps that were begun:
+ *  hd_model_open takes it, hd_model_quantize makes it smaller. @param desc NULL: a model without a tokenizer. Statuses: NULL_POINTER,
+ *  INVALID_ARGUMENT (a tokenizer of another number of tokens), WRONG_STATE (adapters learn: hd_trainer_adapter), IO, OUT_OF_HOST_MEMORY,
+ *  those of hd_plan_create and hd_buffer_read. */
 HD_API hd_status hd_trainer_export(hd_trainer *trainer, const char *path, const hd_export_desc *desc);
 
 /* ------------------------------------------------------------------------------------ 6. samples, and adapters of PEFT */

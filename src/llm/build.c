@@ -44,7 +44,7 @@ hd_status hd_model_build(const hd_model *model, hd_program *p, const hd_model_gr
         x = hdl_layer(&g, x);
         if (out_layers) out_layers[g.layer + 1] = x;
     }
-    *out_scores = hdl_logits(&g, x);
+    *out_scores = desc->headless ? hdl_hidden(&g, x) : hdl_logits(&g, x);
     return *out_scores ? HD_OK : hd_program_check(p); /* which also asks for outputs, that the caller may yet name */
 }
 

@@ -60,6 +60,7 @@ hd_status hd_embedder_create(hd_model *model, const hd_embedder_desc *desc, hd_e
     if (out_embedder) *out_embedder = NULL;
     hd_status status = hdl_model_find(&model);
     if (status || !out_embedder) return status ? status : HD_STATUS_NULL_POINTER;
+    if (hdl_need_whole(model)) return HD_STATUS_UNSUPPORTED;
     hd_embedder *e = hdl_alloc(&model->allocator, sizeof *e);
     if (!e) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for an embedder");
     hdl_loading loading = { 0 };

@@ -257,9 +257,10 @@ static hd_status send_tensor(const hdl_gguf_writer *w, uint32_t i, hdl_gguf_sink
     return hdl_fail(error, HD_STATUS_IO, "the model could not be written");
 }
 
+enum { HEAD_BYTES = 24 };
 static bool send_header(const hdl_gguf_writer *w, hdl_gguf_sink sink, void *user) {
     const uint64_t counts[2] = { w->tensors.index.count, w->keys.index.count };
-    uint8_t head[24] = { 'G', 'G', 'U', 'F', 3 };
+    uint8_t head[HEAD_BYTES] = { 'G', 'G', 'U', 'F', 3 };
     memcpy(head + 8, counts, sizeof counts);
     const bytes *keys = &w->keys.text, *infos = &w->tensors.text;
     if (!sink(user, head, sizeof head) || (keys->count && !sink(user, keys->at, keys->count)) ||
@@ -268,12 +269,22 @@ static bool send_header(const hdl_gguf_writer *w, hdl_gguf_sink sink, void *user
     return pad_to(sizeof head + keys->count + infos->count, w->alignment, sink, user);
 }
 
-hd_status hdl_gguf_write(hdl_gguf_writer *writer, hdl_gguf_sink sink, void *user, hd_error *error) {
+hd_status hdl_gguf_write_header(hdl_gguf_writer *writer, hdl_gguf_sink sink, void *user, uint64_t *out_file_bytes,
+                                hd_error *error) {
+    const uint64_t header = HEAD_BYTES + writer->keys.text.count + writer->tensors.text.count;
     if (writer->error.status) return hdl_fail(error, writer->error.status, "%s", writer->error.text);
-    if (writer->keys.text.count + writer->tensors.text.count + 24 > HDL_GGUF_MAX_HEADER_BYTES)
+    if (header > HDL_GGUF_MAX_HEADER_BYTES)
         return hdl_fail(error, HD_STATUS_LIMIT, "the header has more than %d bytes", HDL_GGUF_MAX_HEADER_BYTES);
-    if (!send_header(writer, sink, user)) return hdl_fail(error, HD_STATUS_IO, "the model could not be written");
-    hd_status status = HD_OK;
+    if (!hdl_pad(header, writer->alignment, out_file_bytes) ||
+        !hdl_add(*out_file_bytes, writer->next, out_file_bytes) || *out_file_bytes > INT64_MAX)
+        return hdl_fail(error, HD_STATUS_LIMIT, "the file's bytes do not fit into 63 bits");
+    if (send_header(writer, sink, user)) return HD_OK;
+    return hdl_fail(error, HD_STATUS_IO, "the model could not be written");
+}
+
+hd_status hdl_gguf_write(hdl_gguf_writer *writer, hdl_gguf_sink sink, void *user, hd_error *error) {
+    uint64_t file_bytes;
+    hd_status status = hdl_gguf_write_header(writer, sink, user, &file_bytes, error);
     for (uint32_t i = 0; i < writer->tensors.index.count && !status; i++)
         status = send_tensor(writer, i, sink, user, error);
     return status;

@@ -30,6 +30,10 @@ typedef hd_status (*hdl_gguf_fill)(void *user, uint32_t tensor, hdl_gguf_sink si
 void hdl_gguf_fill_by(hdl_gguf_writer *writer, hdl_gguf_fill fill, void *user);
 /* A tensor; `data` is borrowed until the write; NULL: it is asked for. */
 void hdl_gguf_put_tensor(hdl_gguf_writer *writer, hdl_span name, uint32_t type, hd_shape shape, const void *data);
+/* Writes what stands before the data of the tensors, and tells the bytes of the whole file. Statuses: as
+ * hdl_gguf_write. */
+hd_status hdl_gguf_write_header(hdl_gguf_writer *writer, hdl_gguf_sink sink, void *user, uint64_t *out_file_bytes,
+                                hd_error *error);
 /* Writes all through `sink`. Statuses: the first failure of a put (INVALID_ARGUMENT, NAME_TAKEN, SHAPE, LIMIT,
  * OUT_OF_HOST_MEMORY), those of a fill, IO. */
 hd_status hdl_gguf_write(hdl_gguf_writer *writer, hdl_gguf_sink sink, void *user, hd_error *error);

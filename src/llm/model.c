@@ -43,6 +43,7 @@ static hd_status open_model(hd_model *model, const char *path, const hd_model_de
                             hd_error *error) {
     hd_status status =
         hdl_gguf_open(path, &(hdl_gguf_desc){ .allocator = &model->allocator, .files = files }, &model->gguf, error);
+    if (!status && desc && desc->tokenizer_only) return hdl_vocabulary_read_alone(model, error);
     if (!status) status = hdl_figures_read(model, error);
     if (!status) status = hdl_weights_find(model, error);
     if (!status) status = hdl_vocabulary_read(model, error);
@@ -85,15 +86,18 @@ hd_status hdl_model_find(void *model_at) {
     return hdl_context_lives(model->context);
 }
 
-hd_status hd_model_open(hd_context *context, const char *path, const hd_model_desc *desc, hd_model **out_model) {
-    hd_model *model = NULL;
-    if (out_model) *out_model = NULL;
-    hd_status status = out_model ? hdl_model_open(context, path, desc, NULL, &model) : HD_STATUS_NULL_POINTER;
-    if (status) return status;
-    status = hd_handle_new(context, kind, model, &model->handle);
+hd_status hdl_model_hand_out(hd_model *model, hd_model **out_model) {
+    const hd_status status = hd_handle_new(model->context, kind, model, &model->handle);
     if (status) hd_model_close(model);
     else *out_model = model->handle;
     return status;
+}
+
+hd_status hd_model_open(hd_context *context, const char *path, const hd_model_desc *desc, hd_model **out_model) {
+    hd_model *model = NULL;
+    if (out_model) *out_model = NULL;
+    const hd_status status = out_model ? hdl_model_open(context, path, desc, NULL, &model) : HD_STATUS_NULL_POINTER;
+    return status ? status : hdl_model_hand_out(model, out_model);
 }
 
 void hd_model_close(hd_model *model) {
@@ -203,7 +207,13 @@ bool hdl_model_speaks(const hd_model *model) {
     return model->figures.causal && hdl_weight_of(model, 0, "output_norm.weight")->present;
 }
 
+hd_status hdl_need_whole(const hd_model *model) {
+    if (model->arch) return HD_OK;
+    return hdl_model_fail(model, HD_STATUS_UNSUPPORTED, "nothing was read of this model but its tokenizer");
+}
+
 hd_status hdl_need_speech(const hd_model *model) {
+    if (hdl_need_whole(model)) return HD_STATUS_UNSUPPORTED;
     if (hdl_model_speaks(model)) return HD_OK;
     return hdl_model_fail(model, HD_STATUS_UNSUPPORTED,
                           "this %s answers with a vector, not with text: use heddle embed, or hd_embedder in C",

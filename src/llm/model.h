@@ -89,6 +89,8 @@ hd_status hdl_model_find(void *model_at);
 /* hd_model_open out of `files`, without a handle; NULL: the system's. */
 hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_desc *desc, const hdl_files *files,
                          hd_model **out_model);
+/* Gives it a handle, which is the caller's; closes it where that fails. */
+hd_status hdl_model_hand_out(hd_model *model, hd_model **out_model);
 
 /* ---- figures.c ---- */
 /* Reads architecture and figures. Statuses: those of the getters, UNSUPPORTED. */
@@ -132,11 +134,15 @@ hd_status hdl_need_tokenizer(const hd_model *model);
 hd_pooling hdl_pooling_of(const hd_model *model);
 /* Does the model answer with text, token by token? Others answer with a vector. */
 bool hdl_model_speaks(const hd_model *model);
+/* HD_OK, or UNSUPPORTED kept on the context: of the file only the tokenizer was read. */
+hd_status hdl_need_whole(const hd_model *model);
 /* HD_OK, or UNSUPPORTED kept on the context: it does not. */
 hd_status hdl_need_speech(const hd_model *model);
 /* ---- vocabulary.c ---- */
 /* Makes the tokenizer, and finds the tokens that end an answer. */
 hd_status hdl_vocabulary_read(hd_model *model, hd_error *error);
+/* The same where nothing else of the file is read: it has as many tokens as it lists. NAME_NOT_FOUND: none. */
+hd_status hdl_vocabulary_read_alone(hd_model *model, hd_error *error);
 
 /* "q4_0 253, f32 145": types and how many tensors have each, the one with the most bytes first. Uses `bytes` up. */
 void hdl_describe_types(uint64_t bytes[HDL_GGUF_TYPE_COUNT], const uint32_t counts[HDL_GGUF_TYPE_COUNT], char *out,

@@ -227,3 +227,14 @@ hd_status hdl_vocabulary_read(hd_model *model, hd_error *error) {
     if (!status) find_marks(model);
     return status;
 }
+
+hd_status hdl_vocabulary_read_alone(hd_model *model, hd_error *error) {
+    hdl_gguf_value value;
+    hd_status status = hdl_gguf_get_array(model->gguf, "tokenizer.ggml.tokens", HDL_GGUF_STRING, 0, HDL_MAX_TOKENS,
+                                          &value, error);
+    if (status) return status;
+    model->arch_name = "tokenizer";
+    model->figures.vocabulary = (uint32_t)value.count;
+    status = hdl_vocabulary_read(model, error);
+    return status || model->tokenizer ? status : hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "the file has no tokenizer");
+}

@@ -16,7 +16,7 @@ struct hd_model_writer {
     hdl_gguf_writer *gguf;
     source          *sources; /* one for each tensor */
     size_t           count, room;
-    bool             no_memory, lacks;
+    bool             no_memory, lacks, unfilled;
     uint8_t         *piece;
 };
 
@@ -91,7 +91,8 @@ void hd_model_writer_tokenizer(hd_model_writer *writer, const hd_model *model) {
 void hd_model_writer_tensor(hd_model_writer *writer, const char *name, hd_dtype dtype, hd_shape shape,
                             hd_tensor_fill fill, void *user) {
     uint32_t type = HDL_GGUF_TYPE_COUNT; /* no type: put refuses it */
-    if (!takes(writer, name, NULL, fill ? 0 : 1)) return;
+    if (!takes(writer, name, NULL, 0)) return;
+    writer->unfilled = writer->unfilled || !fill;
     for (uint32_t i = 0; i < HDL_GGUF_TYPE_COUNT && dtype != HD_DTYPE_NONE; i++)
         if (hdl_gguf_dtype(i) == dtype) type = i;
     if (!hdl_grow(&writer->allocator, &writer->sources, &writer->room, writer->count + 1, sizeof *writer->sources)) {
@@ -114,15 +115,101 @@ static hd_status give(void *user, uint32_t tensor, hdl_gguf_sink sink, void *to,
     return HD_OK;
 }
 
+static hd_status check(const hd_model_writer *writer, hd_error *error) {
+    if (writer->lacks)
+        return hdl_fail(error, HD_STATUS_NULL_POINTER, "a key or tensor was put without its name or its value");
+    if (writer->no_memory) return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to write a model");
+    return HD_OK;
+}
+
 hd_status hd_model_writer_write(hd_model_writer *writer, const char *path) {
     if (!writer || !path) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
-    hd_status status = HD_OK;
     hdl_gguf_fill_by(writer->gguf, give, writer);
-    if (writer->lacks)
-        status = hdl_fail(&error, HD_STATUS_NULL_POINTER, "a key or tensor was put without its name or its value");
-    else if (writer->no_memory)
-        status = hdl_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to write %.160s", path);
-    else status = hdl_gguf_write_file(writer->gguf, path, &error);
+    hd_status status = check(writer, &error);
+    if (!status && writer->unfilled)
+        status = hdl_fail(&error, HD_STATUS_NULL_POINTER, "a tensor was put that nobody gives");
+    if (!status) status = hdl_gguf_write_file(writer->gguf, path, &error);
     return status ? hd_context_put_error(writer->context, &error) : HD_OK;
+}
+
+/* ---- a model of which only the header is there ---- */
+
+/* The file of such a model, as long as the whole one. What follows the header is zeros while it is read, in pieces that
+ * know no end of it, and can no more be read then. */
+typedef struct sketch {
+    hd_allocator allocator;
+    uint8_t     *header;
+    size_t       count, room;
+    uint64_t     file_bytes;
+    unsigned     holders;
+    bool         opened;
+} sketch;
+
+static void release(sketch *s) {
+    if (--s->holders > 0) return;
+    const hd_allocator allocator = s->allocator;
+    hdl_free(&allocator, s->header, s->room);
+    hdl_free(&allocator, s, sizeof *s);
+}
+
+static bool keep(void *user, const void *bytes, uint64_t count) {
+    sketch *s = user;
+    if (!hdl_grow(&s->allocator, &s->header, &s->room, s->count + (size_t)count, 1)) return false;
+    memcpy(s->header + s->count, bytes, (size_t)count);
+    s->count += (size_t)count;
+    return true;
+}
+
+static hd_status open_sketch(void *user, const char *path, hdl_file *out_file, hd_error *error) {
+    (void)path, (void)error;
+    ((sketch *)user)->holders++;
+    *out_file = 0;
+    return HD_OK;
+}
+static bool size_of_sketch(void *user, hdl_file file, uint64_t *out_bytes) {
+    (void)file;
+    *out_bytes = ((const sketch *)user)->file_bytes;
+    return true;
+}
+static int64_t read_sketch(void *user, hdl_file file, uint64_t offset, void *out, size_t bytes) {
+    const sketch *s = user;
+    (void)file;
+    if (s->opened) return -1;
+    const size_t left = offset < s->count ? s->count - (size_t)offset : 0, known = bytes < left ? bytes : left;
+    memset(out, 0, bytes);
+    if (known) memcpy(out, s->header + offset, known);
+    return (int64_t)bytes;
+}
+static const uint8_t *map_sketch(void *user, hdl_file file, uint64_t bytes) {
+    (void)user, (void)file, (void)bytes;
+    return NULL;
+}
+static void unmap_sketch(void *user, const uint8_t *map, uint64_t bytes) { (void)user, (void)map, (void)bytes; }
+static void close_sketch(void *user, hdl_file file) {
+    (void)file;
+    release(user);
+}
+
+hd_status hd_model_writer_sketch(hd_model_writer *writer, const hd_model_desc *desc, hd_model **out_model) {
+    if (out_model) *out_model = NULL;
+    if (!writer || !out_model) return HD_STATUS_NULL_POINTER;
+    hd_error error = { 0 };
+    hd_status status = check(writer, &error);
+    sketch *s = hdl_alloc(&writer->allocator, sizeof *s);
+    if (!status && !s) status = hdl_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a model");
+    if (s) *s = (sketch){ .allocator = writer->allocator, .holders = 1 };
+    if (!status) status = hdl_gguf_write_header(writer->gguf, keep, s, &s->file_bytes, &error);
+    if (status == HD_STATUS_IO) { /* it is memory that took no more */
+        error = (hd_error){ 0 };
+        status = hdl_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a model");
+    }
+    if (status) hd_context_put_error(writer->context, &error);
+    const hdl_files files = { s, open_sketch, size_of_sketch, read_sketch, map_sketch, unmap_sketch, close_sketch,
+                              NULL };
+    hd_model *model = NULL;
+    if (!status) status = hdl_model_open(writer->context, "a model without weights", desc, &files, &model);
+    if (s) s->opened = true;
+    if (s) release(s);
+    return status ? status : hdl_model_hand_out(model, out_model);
 }

@@ -12,7 +12,7 @@ enum { SETTINGS_MOST = 1 << 20 };
 
 /* ---- trainer.json: every field of a desc, by name ---- */
 
-typedef enum kind { U32, U64, F32, F64, DECAY, MATH, TARGETS } kind;
+typedef enum kind { U32, U64, F32, F64, DECAY, MATH, FAMILY, TARGETS } kind;
 typedef struct field {
     const char *name;
     kind        is;
@@ -32,10 +32,19 @@ static const field lora_fields[] = {
     FIELD("rank", U32, lora.rank), FIELD("alpha", F32, lora.alpha), FIELD("targets", TARGETS, lora.targets),
 };
 static const field muon_fields[] = { FIELD("rate", F64, muon_rate), FIELD("momentum", F64, muon_momentum) };
+static const field decoder_fields[] = {
+    FIELD("family", FAMILY, model.family), FIELD("kv_heads", U32, model.kv_heads),
+    FIELD("head_size", U32, model.head_size), FIELD("feed_forward", U32, model.feed_forward),
+    FIELD("tied", U32, model.tied), FIELD("epsilon", F64, model.epsilon),
+    FIELD("rope_theta", F64, model.rope_theta),
+};
 static const char *const decays[] = { "none", "linear", "cosine" };
 static const char *const maths[] = { "default", "fast", "exact" };
-_Static_assert(HD_DECAY_COSINE == 2 && HD_MATH_DEFAULT == 0 && HD_MATH_FAST == 1 && HD_MATH_EXACT == 2,
-               "names stand in the enums' order");
+static const char *const families[] = { "gpt2", "llama", "qwen3" };
+_Static_assert(HD_DECAY_COSINE == 2 && HD_FAMILY_LLAMA == 1 && HD_FAMILY_QWEN3 == 2 && HD_MATH_DEFAULT == 0 &&
+               HD_MATH_FAST == 1 && HD_MATH_EXACT == 2, "names stand in the enums' order");
+
+const char *hdt_family_name(hd_family family) { return families[family]; }
 
 /* A 64-bit number as text: JSON's numbers are doubles to many readers. */
 static json_t *whole(uint64_t value) {
@@ -58,6 +67,7 @@ static json_t *value_of(const field *f, const void *at) {
     case F32: return json_real((double)*(const float *)at);
     case F64: return json_real(*(const double *)at);
     case DECAY: return json_string(decays[*(const hd_decay *)at]);
+    case FAMILY: return json_string(hdt_family_name(*(const hd_family *)at));
     case TARGETS: return json_string(at);
     default: return json_string(maths[*(const hd_math *)at]);
     }
@@ -85,6 +95,9 @@ static bool take_value(const field *f, const json_t *value, void *at) {
         return true;
     case DECAY: name = name_of(value, decays, HDT_COUNT(decays)); *(hd_decay *)at = (hd_decay)(name > 0 ? name : 0);
     return name >= 0;
+    case FAMILY: name = name_of(value, families, HDT_COUNT(families));
+    *(hd_family *)at = (hd_family)(name > 0 ? name : 0);
+    return name >= 0;
     default: name = name_of(value, maths, HDT_COUNT(maths)); *(hd_math *)at = (hd_math)(name > 0 ? name : 0);
     return name >= 0;
     }
@@ -106,30 +119,52 @@ static hd_status take_fields(hd_context *context, const char *path, const json_t
 }
 
 static char *settings_of(const hd_trainer *trainer) {
-    json_t *root = json_object(), *lora = json_object(), *muon = json_object();
+    json_t *root = json_object(), *lora = json_object(), *muon = json_object(), *decoder = json_object();
     bool good = json_object_set_new(root, "format", json_string(FORMAT)) == 0;
     good = good && json_object_set_new(root, "step", whole(trainer->steps)) == 0;
     good = good && put_fields(root, fields, HDT_COUNT(fields), &trainer->desc);
     if (trainer->base)
         good = good && put_fields(lora, lora_fields, HDT_COUNT(lora_fields), &trainer->desc) &&
                json_object_set(root, "lora", lora) == 0;
+    if (trainer->desc.ternary) good = good && json_object_set_new(root, "ternary", json_true()) == 0;
+    if (trainer->layout.sketch)
+        good = good && put_fields(decoder, decoder_fields, HDT_COUNT(decoder_fields), &trainer->desc) &&
+               json_object_set(root, "decoder", decoder) == 0;
     if (trainer->desc.optimizer == HD_OPTIMIZER_MUON)
         good = good && put_fields(muon, muon_fields, HDT_COUNT(muon_fields), &trainer->desc) &&
                json_object_set(root, "muon", muon) == 0;
     json_decref(lora);
     json_decref(muon);
+    json_decref(decoder);
     char *text = good ? json_dumps(root, JSON_INDENT(2)) : NULL;
     json_decref(root);
     return text;
 }
 
 /* For Hugging Face's transformers. */
+static json_t *gpt2_config(const hd_gpt *model) {
+    return json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b}", "architectures", "GPT2LMHeadModel",
+                     "model_type", "gpt2", "n_layer", (int)model->layers, "n_head", (int)model->heads, "n_embd",
+                     (int)model->width, "n_positions", (int)model->context, "vocab_size", (int)model->vocabulary,
+                     "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5, "tie_word_embeddings", 1);
+}
+
+/* No token begins or ends a text: the numbers that a class takes for such tokens where none are named are bytes
+ * here. */
+static json_t *decoder_config(const hd_gpt *model) {
+    return json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:b, s:b, s:s, s:n, s:n}",
+                     "architectures", model->family == HD_FAMILY_LLAMA ? "LlamaForCausalLM" : "Qwen3ForCausalLM",
+                     "model_type", hdt_family_name(model->family), "hidden_size", (int)model->width,
+                     "num_hidden_layers", (int)model->layers, "num_attention_heads", (int)model->heads,
+                     "num_key_value_heads", (int)model->kv_heads, "head_dim", (int)model->head_size,
+                     "intermediate_size", (int)model->feed_forward, "max_position_embeddings", (int)model->context,
+                     "vocab_size", (int)model->vocabulary, "hidden_act", "silu", "rms_norm_eps", model->epsilon,
+                     "rope_theta", model->rope_theta, "tie_word_embeddings", model->tied != 0, "attention_bias", 0,
+                     "torch_dtype", "float32", "bos_token_id", "eos_token_id");
+}
+
 static char *config_of(const hd_gpt *model) {
-    json_t *root =
-        json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b}", "architectures", "GPT2LMHeadModel",
-                  "model_type", "gpt2", "n_layer", (int)model->layers, "n_head", (int)model->heads, "n_embd",
-                  (int)model->width, "n_positions", (int)model->context, "vocab_size", (int)model->vocabulary,
-                  "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5, "tie_word_embeddings", 1);
+    json_t *root = model->family == HD_FAMILY_GPT2 ? gpt2_config(model) : decoder_config(model);
     char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
     json_decref(root);
     return text;
@@ -154,9 +189,13 @@ hd_status hd_trainer_read(hd_context *context, const char *folder, hd_trainer_de
         status = hdt_fail(context, HD_STATUS_PARSE, "%s does not say \"format\": \"" FORMAT "\"", path);
     if (!status && !whole_of(json_object_get(root, "step"), out_step))
         status = hdt_fail(context, HD_STATUS_PARSE, "%s: step is no whole number in quotes", path);
-    const json_t *lora = json_object_get(root, "lora"), *muon = json_object_get(root, "muon");
+    const json_t *lora = json_object_get(root, "lora"), *muon = json_object_get(root, "muon"),
+                 *decoder = json_object_get(root, "decoder");
     if (!status) status = take_fields(context, path, root, fields, HDT_COUNT(fields), out_desc);
     if (!status && lora) status = take_fields(context, path, lora, lora_fields, HDT_COUNT(lora_fields), out_desc);
+    out_desc->ternary = json_is_true(json_object_get(root, "ternary"));
+    if (!status && decoder)
+        status = take_fields(context, path, decoder, decoder_fields, HDT_COUNT(decoder_fields), out_desc);
     if (!status && muon) {
         out_desc->optimizer = HD_OPTIMIZER_MUON;
         status = take_fields(context, path, muon, muon_fields, HDT_COUNT(muon_fields), out_desc);
@@ -178,6 +217,22 @@ static bool name_tensor(const hdt_parameter *parameter, int kept, tensor_name ou
     return !muon || kept < HDT_SECOND;
 }
 
+/* Puts the rows of a weight into the other order: as checkpoints have them, or as the state has. */
+static hd_status reorder(const hd_trainer *trainer, const hdt_parameter *parameter, bool to_state, float *values) {
+    const uint64_t rows = (uint64_t)parameter->shape.dims[0], elements = hd_shape_elements(parameter->shape),
+                   row_bytes = elements / rows * sizeof *values;
+    char *old = parameter->heads ? hdt_alloc(trainer->context, elements, sizeof *values) : NULL;
+    if (parameter->heads && !old) return hdt_no_memory(trainer->context);
+    if (old) memcpy(old, values, elements * sizeof *values);
+    for (uint64_t row = 0; old && row < rows; row++) {
+        const uint64_t other = hdt_row_in_transformers(row, rows, parameter->heads);
+        memcpy((char *)values + (to_state ? row : other) * row_bytes, old + (to_state ? other : row) * row_bytes,
+               row_bytes);
+    }
+    hdt_free(trainer->context, old, elements, sizeof *values);
+    return HD_OK;
+}
+
 /* Writes states `from` .. `to` as one file. */
 static hd_status write_states(const hd_trainer *trainer, const char *path, int from, int to) {
     const hdt_layout *layout = &trainer->layout;
@@ -192,9 +247,11 @@ static hd_status write_states(const hd_trainer *trainer, const char *path, int f
         for (uint32_t i = 0; i < layout->count && !status; i++) {
             const hdt_parameter *parameter = &layout->parameters[i];
             if (!name_tensor(parameter, kept, names[count])) continue;
+            float *values = held[kept][parameter->group] + parameter->first;
             tensors[count] = (hd_safetensor){ .name = names[count], .dtype = HD_F32, .shape = parameter->shape,
-                                              .data = held[kept][parameter->group] + parameter->first };
+                                              .data = values };
             count++;
+            status = reorder(trainer, parameter, false, values);
         }
     }
     if (!status)
@@ -203,6 +260,21 @@ static hd_status write_states(const hd_trainer *trainer, const char *path, int f
     for (int kept = from; kept < to; kept++) hdt_free_groups(trainer, held[kept]);
     hdt_free(trainer->context, tensors, most, sizeof *tensors);
     hdt_free(trainer->context, names, most, sizeof *names);
+    return status;
+}
+
+/* A checkpoint's tensor into its place. */
+static hd_status take_tensor(hd_trainer *trainer, const hdt_parameter *parameter, int kept,
+                             const hd_safetensor *tensor) {
+    hd_buffer *state = trainer->states[parameter->group][kept];
+    const uint64_t at = parameter->first * sizeof(float), count = hd_shape_elements(parameter->shape);
+    if (parameter->heads == 0) return hd_buffer_write(state, at, tensor->data, tensor->bytes);
+    float *values = hdt_alloc(trainer->context, count, sizeof *values);
+    if (!values) return hdt_no_memory(trainer->context);
+    memcpy(values, tensor->data, tensor->bytes);
+    hd_status status = reorder(trainer, parameter, true, values);
+    if (!status) status = hd_buffer_write(state, at, values, tensor->bytes);
+    hdt_free(trainer->context, values, count, sizeof *values);
     return status;
 }
 
@@ -224,8 +296,7 @@ static hd_status read_states(hd_trainer *trainer, const char *path, int from, in
             else if (memcmp(&tensor->shape, &parameter->shape, sizeof tensor->shape) != 0)
                 status = hdt_fail(trainer->context, HD_STATUS_SHAPE, "%s: '%s' has another shape than this model's",
                                   path, name);
-            else status = hd_buffer_write(trainer->states[parameter->group][kept], parameter->first * sizeof(float),
-                                          tensor->data, tensor->bytes);
+            else status = take_tensor(trainer, parameter, kept, tensor);
         }
     hd_safetensors_close(file);
     return status;
@@ -249,6 +320,18 @@ static hd_status write_text(hd_context *context, const char *folder, const char 
     return status;
 }
 
+static hd_status write_tokenizer(const hd_trainer *trainer, const char *folder) {
+    char path[PATH_MAX];
+    hd_model_writer *writer;
+    hd_status status = path_in(trainer->context, folder, ".new", "/tokenizer.gguf", path);
+    if (!status) status = hd_model_writer_create(trainer->context, &writer);
+    if (status) return status;
+    hd_model_writer_tokenizer(writer, trainer->desc.tokenizer);
+    status = hd_model_writer_write(writer, path);
+    hd_model_writer_destroy(writer);
+    return status;
+}
+
 hd_status hd_trainer_save(hd_trainer *trainer, const char *folder) {
     if (!trainer || !folder) return HD_STATUS_NULL_POINTER;
     hd_context *context = trainer->context;
@@ -264,6 +347,7 @@ hd_status hd_trainer_save(hd_trainer *trainer, const char *folder) {
     if (!status) status = write_states(trainer, optimizer, HDT_FIRST, HDT_KEPT);
     if (!status && !trainer->base)
         status = write_text(context, folder, "/config.json", config_of(&trainer->desc.model));
+    if (!status && trainer->desc.tokenizer) status = write_tokenizer(trainer, folder);
     if (!status) status = write_text(context, folder, "/trainer.json", settings_of(trainer));
     if (!status) status = hdt_rename(context, part, folder);
     if (status) hdt_remove_folder(part);

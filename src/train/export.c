@@ -1,140 +1,133 @@
-/* export.c: a trained GPT as a GGUF file, under the names and keys that its family gpt2 has there. */
+/* export.c: a trained model as a GGUF file, under the names and keys that its family has there. */
 #include "train/trainer.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { BYTES = 256, TOKEN_ROOM = 3 };
-
-/* A weight on its way into the file. Hugging Face's linear layers hold [in, out], GGUF's [out, in]. */
+/* A weight on its way into the file. */
 typedef struct tensor {
     const hdt_parameter *parameter;
     const float *values;
-    bool         turned;
+    uint8_t     *packed;       /* of a ternary one: its rows in tq2_0; else NULL */
+    uint64_t     packed_bytes;
 } tensor;
 
 typedef struct export {
     hd_trainer      *trainer;
     hd_model_writer *writer;
-    float           *groups[HDT_GROUPS];
+    float           *groups[HDT_GROUPS], *rounded[HDT_GROUPS];
     tensor          *tensors;
 } export;
 
 /* ---- weights ---- */
 
+/* Elements from .. from + count - 1 in the file's order. */
+static void take(const tensor *t, uint64_t from, uint64_t count, float *to) {
+    const hd_shape shape = t->parameter->shape;
+    const uint64_t rows = (uint64_t)shape.dims[0], columns = shape.rank > 1 ? (uint64_t)shape.dims[1] : 1;
+    if (!t->parameter->transposed) memcpy(to, t->values + from, count * sizeof *to);
+    else
+        for (uint64_t i = from; i < from + count; i++) *to++ = t->values[i % rows * columns + i / rows];
+}
+
 static bool fill(void *user, uint64_t from, uint64_t bytes, void *out) {
     const tensor *t = user;
-    const hd_shape shape = t->parameter->shape;
-    float *to = out;
-    if (!t->turned) return memcpy(out, t->values + from / sizeof *to, bytes) != NULL;
-    const uint64_t rows = (uint64_t)shape.dims[0], columns = (uint64_t)shape.dims[1];
-    for (uint64_t i = from / sizeof *to; i < (from + bytes) / sizeof *to; i++)
-        *to++ = t->values[i % rows * columns + i / rows];
+    if (t->packed) memcpy(out, t->packed + from, bytes);
+    else take(t, from / sizeof(float), bytes / sizeof(float), out);
     return true;
 }
 
-/* GGUF's name of a weight; false: there is none. */
-static bool name_of(const char *from, char out[HDT_NAME], bool *out_turned) {
-    static const struct { const char *from, *to; bool turned; } parts[] = {
-        { "ln_1", "attn_norm", false }, { "attn.c_attn", "attn_qkv", true }, { "attn.c_proj", "attn_output", true },
-        { "ln_2", "ffn_norm", false },  { "mlp.c_fc", "ffn_up", true },      { "mlp.c_proj", "ffn_down", true } };
-    static const struct { const char *from, *to;
-    } outside[] = { { "transformer.wte", "token_embd" },
-                    { "transformer.wpe", "position_embd" },
-                    { "transformer.ln_f", "output_norm" } };
-    const char *kind = strrchr(from, '.');
-    const size_t stem = kind ? (size_t)(kind - from) : 0;
-    unsigned layer;
-    int used = 0;
-    *out_turned = false;
-    for (size_t i = 0; i < HDT_COUNT(outside); i++)
-        if (stem == strlen(outside[i].from) && memcmp(from, outside[i].from, stem) == 0)
-            return snprintf(out, HDT_NAME, "%s%s", outside[i].to, kind) > 0;
-    if (sscanf(from, "transformer.h.%u.%n", &layer, &used) != 1 || used == 0) return false;
-    for (size_t i = 0; i < HDT_COUNT(parts); i++) {
-        if (stem - (size_t)used != strlen(parts[i].from) ||
-            memcmp(from + used, parts[i].from, stem - (size_t)used) != 0)
-            continue;
-        *out_turned = parts[i].turned && strcmp(kind, ".weight") == 0;
-        return snprintf(out, HDT_NAME, "blk.%u.%s%s", layer, parts[i].to, kind) > 0;
-    }
-    return false;
+/* Rows of -1, 0 and 1 times one scale are rows of tq2_0 as they are. */
+static hd_status pack(hd_context *context, tensor *t) {
+    const uint64_t count = hd_shape_elements(t->parameter->shape);
+    t->packed_bytes = hd_dtype_bytes(HD_TQ2_0, count);
+    t->packed = hdt_alloc(context, t->packed_bytes, 1);
+    float *values = hdt_alloc(context, count, sizeof *values);
+    hd_status status = t->packed && values ? HD_OK : hdt_no_memory(context);
+    if (!status) take(t, 0, count, values);
+    if (!status) status = hd_quantize(HD_TQ2_0, values, count, t->packed);
+    hdt_free(context, values, count, sizeof *values);
+    return status;
+}
+
+static hd_status put_weight(export *e, uint32_t i) {
+    const hdt_parameter *parameter = &e->trainer->layout.parameters[i];
+    const hd_shape is = parameter->shape;
+    float *const *groups = parameter->ternary ? e->rounded : e->groups;
+    tensor *t = &e->tensors[i];
+    *t = (tensor){ .parameter = parameter, .values = groups[parameter->group] + parameter->first };
+    const hd_status status = parameter->ternary ? pack(e->trainer->context, t) : HD_OK;
+    if (status) return status;
+    hd_model_writer_tensor(e->writer, parameter->file_name, parameter->ternary ? HD_TQ2_0 : HD_F32,
+                           parameter->transposed ? HD_SHAPE(is.dims[1], is.dims[0]) : is, fill, t);
+    return HD_OK;
 }
 
 static hd_status put_weights(export *e) {
-    const hdt_layout *layout = &e->trainer->layout;
+    const uint32_t count = e->trainer->layout.count;
     hd_context *context = e->trainer->context;
     hd_status status = hdt_read_groups(e->trainer, HDT_WEIGHTS, e->groups);
-    e->tensors = status ? NULL : hdt_alloc(context, layout->count, sizeof *e->tensors);
+    if (!status && e->trainer->layout.ternary) status = hdt_read_rounded(e->trainer, e->rounded);
+    e->tensors = status ? NULL : hdt_alloc(context, count, sizeof *e->tensors);
     if (!status && !e->tensors) status = hdt_no_memory(context);
-    for (uint32_t i = 0; i < layout->count && !status; i++) {
-        const hdt_parameter *parameter = &layout->parameters[i];
-        tensor *t = &e->tensors[i];
-        char name[HDT_NAME];
-        *t = (tensor){ parameter, e->groups[parameter->group] + parameter->first, false };
-        if (!name_of(parameter->name, name, &t->turned))
-            return hdt_fail(context, HD_STATUS_UNSUPPORTED, "GGUF has no name for %s", parameter->name);
-        const hd_shape is = parameter->shape;
-        hd_model_writer_tensor(e->writer, name, HD_F32, t->turned ? HD_SHAPE(is.dims[1], is.dims[0]) : is, fill, t);
-    }
+    for (uint32_t i = 0; i < count && !status; i++) status = put_weight(e, i);
     return status;
+}
+
+static void free_weights(export *e) {
+    hd_context *context = e->trainer->context;
+    for (uint32_t i = 0; e->tensors && i < e->trainer->layout.count; i++)
+        hdt_free(context, e->tensors[i].packed, e->tensors[i].packed_bytes, 1);
+    hdt_free(context, e->tensors, e->trainer->layout.count, sizeof *e->tensors);
+    hdt_free_groups(e->trainer, e->groups);
+    hdt_free_groups(e->trainer, e->rounded);
 }
 
 /* ---- keys ---- */
 
-static void put_figures(const export *e, const char *name) {
-    const hd_gpt *model = &e->trainer->desc.model;
-    const struct { const char *key; uint32_t value; } figures[] = {
-        { "gpt2.block_count", model->layers }, { "gpt2.context_length", model->context },
-        { "gpt2.embedding_length", model->width },
-        { "gpt2.feed_forward_length", 4 * model->width }, { "gpt2.attention.head_count", model->heads } };
-    hd_model_writer_text(e->writer, "general.architecture", "gpt2", strlen("gpt2"));
-    hd_model_writer_text(e->writer, "general.type", "model", strlen("model"));
-    if (name) hd_model_writer_text(e->writer, "general.name", name, strlen(name));
-    for (size_t i = 0; i < HDT_COUNT(figures); i++) hd_model_writer_u32(e->writer, figures[i].key, figures[i].value);
-    hd_model_writer_f32(e->writer, "gpt2.attention.layer_norm_epsilon", HDT_EPS);
+static void put_u32(hd_model_writer *writer, const char *family, const char *rest, uint32_t value) {
+    char key[64];
+    snprintf(key, sizeof key, "%s.%s", family, rest);
+    hd_model_writer_u32(writer, key, value);
+}
+static void put_f32(hd_model_writer *writer, const char *family, const char *rest, double value) {
+    char key[64];
+    snprintf(key, sizeof key, "%s.%s", family, rest);
+    hd_model_writer_f32(writer, key, (float)value);
 }
 
-/* A byte as GPT-2's vocabulary writes it: as the letter of Latin-1 where that can be seen, else as one from 256 on. */
-static void spell(unsigned byte, unsigned *inout_hidden, char out[TOKEN_ROOM]) {
-    const bool seen = (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
-    const unsigned letter = seen ? byte : BYTES + (*inout_hidden)++;
-    memset(out, 0, TOKEN_ROOM);
-    if (letter < 0x80) out[0] = (char)letter;
-    else {
-        out[0] = (char)(0xC0 | letter >> 6);
-        out[1] = (char)(0x80 | (letter & 0x3F));
+void hdt_put_figures(const hd_gpt *model, hd_model_writer *writer) {
+    const char *family = hdt_family_name(model->family);
+    const bool gpt2 = model->family == HD_FAMILY_GPT2;
+    hd_model_writer_text(writer, "general.architecture", family, strlen(family));
+    hd_model_writer_text(writer, "general.type", "model", strlen("model"));
+    put_u32(writer, family, "block_count", model->layers);
+    put_u32(writer, family, "context_length", model->context);
+    put_u32(writer, family, "embedding_length", model->width);
+    put_u32(writer, family, "feed_forward_length", gpt2 ? 4 * model->width : model->feed_forward);
+    put_u32(writer, family, "attention.head_count", model->heads);
+    if (gpt2) {
+        put_f32(writer, family, "attention.layer_norm_epsilon", (double)HDT_EPS);
+        return;
     }
+    put_u32(writer, family, "attention.head_count_kv", model->kv_heads);
+    put_u32(writer, family, "attention.key_length", model->head_size);
+    put_u32(writer, family, "attention.value_length", model->head_size);
+    put_f32(writer, family, "attention.layer_norm_rms_epsilon", model->epsilon);
+    put_u32(writer, family, "rope.dimension_count", model->head_size);
+    put_f32(writer, family, "rope.freq_base", model->rope_theta);
 }
 
-/* A vocabulary of the 256 bytes, of which nothing is merged. Further tokens of the model are unused. */
+/* A vocabulary of the 256 bytes, of which nothing is merged: what is learned from no text. */
 static hd_status put_bytes(const export *e) {
-    enum { NORMAL = 1, UNUSED = 5, NAME = 16 };
+    enum { BYTES = 256 };
     const uint32_t count = e->trainer->desc.model.vocabulary;
-    hd_context *context = e->trainer->context;
+    hd_model *bytes;
     if (count < BYTES)
-        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT,
+        return hdt_fail(e->trainer->context, HD_STATUS_INVALID_ARGUMENT,
                         "a model of %u tokens does not have the 256 bytes as its tokens", count);
-    char (*names)[NAME] = hdt_alloc(context, count, sizeof *names);
-    const char **texts = hdt_alloc(context, count, sizeof *texts);
-    int32_t *types = hdt_alloc(context, count, sizeof *types);
-    unsigned hidden = 0;
-    for (uint32_t i = 0; i < count && names && texts && types; i++) {
-        if (i < BYTES) spell(i, &hidden, names[i]);
-        else snprintf(names[i], NAME, "[PAD%u]", (unsigned)i);
-        texts[i] = names[i];
-        types[i] = i < BYTES ? NORMAL : UNUSED;
-    }
-    const hd_status status = names && texts && types ? HD_OK : hdt_no_memory(context);
-    if (!status) {
-        hd_model_writer_text(e->writer, "tokenizer.ggml.model", "gpt2", strlen("gpt2"));
-        hd_model_writer_text(e->writer, "tokenizer.ggml.pre", "gpt-2", strlen("gpt-2"));
-        hd_model_writer_texts(e->writer, "tokenizer.ggml.tokens", texts, count);
-        hd_model_writer_i32s(e->writer, "tokenizer.ggml.token_type", types, count);
-        hd_model_writer_texts(e->writer, "tokenizer.ggml.merges", texts, 0);
-    }
-    hdt_free(context, names, count, sizeof *names);
-    hdt_free(context, texts, count, sizeof *texts);
-    hdt_free(context, types, count, sizeof *types);
+    const hd_status status = hd_tokenizer_learn(e->trainer->context, "", 0, count, &bytes);
+    if (!status) hd_model_writer_tokenizer(e->writer, bytes);
+    hd_model_close(bytes);
     return status;
 }
 
@@ -159,12 +152,13 @@ hd_status hd_trainer_export(hd_trainer *trainer, const char *path, const hd_expo
         return hdt_fail(trainer->context, HD_STATUS_WRONG_STATE,
                         "adapters are no model of their own: merge them with theirs");
     hd_status status = hd_model_writer_create(trainer->context, &e.writer);
-    if (!status) put_figures(&e, desc ? desc->name : NULL);
+    if (!status) hdt_put_figures(&trainer->desc.model, e.writer);
+    if (!status && desc && desc->name)
+        hd_model_writer_text(e.writer, "general.name", desc->name, strlen(desc->name));
     if (!status) status = put_tokenizer(&e, desc);
     if (!status) status = put_weights(&e);
     if (!status) status = hd_model_writer_write(e.writer, path);
     hd_model_writer_destroy(e.writer);
-    hdt_free_groups(trainer, e.groups);
-    hdt_free(trainer->context, e.tensors, trainer->layout.count, sizeof *e.tensors);
+    free_weights(&e);
     return status;
 }

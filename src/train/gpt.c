@@ -19,36 +19,47 @@ void hdt_layout_add(hdt_layout *layout, const hdt_parameter *parameter) {
     layout->parameters[layout->count] = *parameter;
     layout->parameters[layout->count++].first = *end;
     *end = aligned(*end + hd_shape_elements(parameter->shape));
+    layout->parameters[layout->count - 1].ternary =
+        layout->ternary && parameter->shape.rank > 1 && strncmp(parameter->file_name, "blk.", 4) == 0;
     layout->elements += hd_shape_elements(parameter->shape);
 }
 
+/* Both names of a weight. */
+typedef struct both { const char *name, *file_name; } both;
+
 /* @param matrices the group of those with two axes */
-static void add(hdt_layout *layout, const char *name, hd_shape shape, int matrices, double deviation, float begin) {
+static void add(hdt_layout *layout, both names, hd_shape shape, int matrices, double deviation, float begin) {
+    const char *kind = strrchr(names.name, '.');
     hdt_parameter parameter = { .shape = shape, .group = shape.rank > 1 ? matrices : HDT_VECTORS,
                                 .deviation = (float)deviation, .begin = begin };
-    snprintf(parameter.name, sizeof parameter.name, "transformer.%s", name);
+    parameter.transposed = shape.rank > 1 && strncmp(names.file_name, "blk.", 4) == 0;
+    snprintf(parameter.name, sizeof parameter.name, "transformer.%s", names.name);
+    snprintf(parameter.file_name, sizeof parameter.file_name, "%s%s", names.file_name, kind);
     hdt_layout_add(layout, &parameter);
 }
 
 static void add_layer(hdt_layout *layout, uint32_t layer, int matrices) {
     const int64_t C = layout->model.width;
     const double residual = DEVIATION / sqrt(2.0 * layout->model.layers);
-    const struct { const char *name; hd_shape shape; double deviation; float begin; } of_layer[OF_LAYER] = {
-        [LN1_W] = { "ln_1.weight", HD_SHAPE(C), 0, 1 }, [LN1_B] = { "ln_1.bias", HD_SHAPE(C), 0, 0 },
-        [ATTN_W] = { "attn.c_attn.weight", HD_SHAPE(C, 3 * C), DEVIATION, 0 },
-        [ATTN_B] = { "attn.c_attn.bias", HD_SHAPE(3 * C), 0, 0 },
-        [PROJ_W] = { "attn.c_proj.weight", HD_SHAPE(C, C), residual, 0 },
-        [PROJ_B] = { "attn.c_proj.bias", HD_SHAPE(C), 0, 0 },
-        [LN2_W] = { "ln_2.weight", HD_SHAPE(C), 0, 1 }, [LN2_B] = { "ln_2.bias", HD_SHAPE(C), 0, 0 },
-        [FC_W] = { "mlp.c_fc.weight", HD_SHAPE(C, 4 * C), DEVIATION, 0 },
-        [FC_B] = { "mlp.c_fc.bias", HD_SHAPE(4 * C), 0, 0 },
-        [OUT_W] = { "mlp.c_proj.weight", HD_SHAPE(4 * C, C), residual, 0 },
-        [OUT_B] = { "mlp.c_proj.bias", HD_SHAPE(C), 0, 0 },
+    const struct { both names; hd_shape shape; double deviation; float begin; } of_layer[OF_LAYER] = {
+        [LN1_W] = { { "ln_1.weight", "attn_norm" }, HD_SHAPE(C), 0, 1 },
+        [LN1_B] = { { "ln_1.bias", "attn_norm" }, HD_SHAPE(C), 0, 0 },
+        [ATTN_W] = { { "attn.c_attn.weight", "attn_qkv" }, HD_SHAPE(C, 3 * C), DEVIATION, 0 },
+        [ATTN_B] = { { "attn.c_attn.bias", "attn_qkv" }, HD_SHAPE(3 * C), 0, 0 },
+        [PROJ_W] = { { "attn.c_proj.weight", "attn_output" }, HD_SHAPE(C, C), residual, 0 },
+        [PROJ_B] = { { "attn.c_proj.bias", "attn_output" }, HD_SHAPE(C), 0, 0 },
+        [LN2_W] = { { "ln_2.weight", "ffn_norm" }, HD_SHAPE(C), 0, 1 },
+        [LN2_B] = { { "ln_2.bias", "ffn_norm" }, HD_SHAPE(C), 0, 0 },
+        [FC_W] = { { "mlp.c_fc.weight", "ffn_up" }, HD_SHAPE(C, 4 * C), DEVIATION, 0 },
+        [FC_B] = { { "mlp.c_fc.bias", "ffn_up" }, HD_SHAPE(4 * C), 0, 0 },
+        [OUT_W] = { { "mlp.c_proj.weight", "ffn_down" }, HD_SHAPE(4 * C, C), residual, 0 },
+        [OUT_B] = { { "mlp.c_proj.bias", "ffn_down" }, HD_SHAPE(C), 0, 0 },
     };
     for (int i = 0; i < OF_LAYER; i++) {
-        char name[HDT_NAME - sizeof "transformer."];
-        snprintf(name, sizeof name, "h.%u.%s", layer, of_layer[i].name);
-        add(layout, name, of_layer[i].shape, matrices, of_layer[i].deviation, of_layer[i].begin);
+        char name[HDT_NAME - sizeof "transformer."], file_name[HDT_NAME - sizeof ".weight"];
+        snprintf(name, sizeof name, "h.%u.%s", layer, of_layer[i].names.name);
+        snprintf(file_name, sizeof file_name, "blk.%u.%s", layer, of_layer[i].names.file_name);
+        add(layout, (both){ name, file_name }, of_layer[i].shape, matrices, of_layer[i].deviation, of_layer[i].begin);
     }
 }
 
@@ -56,19 +67,20 @@ hd_status hdt_layout_make(hd_context *context, const hd_trainer_desc *desc, hdt_
     const hd_gpt *model = &desc->model;
     const int64_t C = model->width;
     const int of_layers = desc->optimizer == HD_OPTIMIZER_MUON ? HDT_HIDDEN : HDT_MATRICES;
-    *out_layout = (hdt_layout){ .context = context, .model = *model };
+    *out_layout = (hdt_layout){ .context = context, .model = *model, .ternary = desc->ternary };
     out_layout->room = BEFORE + model->layers * OF_LAYER + OF_HEAD;
     out_layout->parameters = hdt_alloc(context, out_layout->room, sizeof *out_layout->parameters);
     if (!out_layout->parameters) return hdt_no_memory(context);
-    add(out_layout, "wte.weight", HD_SHAPE(model->vocabulary, C), HDT_MATRICES, DEVIATION, 0);
-    add(out_layout, "wpe.weight", HD_SHAPE(model->context, C), HDT_MATRICES, DEVIATION, 0);
+    add(out_layout, (both){ "wte.weight", "token_embd" }, HD_SHAPE(model->vocabulary, C), HDT_MATRICES, DEVIATION, 0);
+    add(out_layout, (both){ "wpe.weight", "position_embd" }, HD_SHAPE(model->context, C), HDT_MATRICES, DEVIATION, 0);
     for (uint32_t layer = 0; layer < model->layers; layer++) add_layer(out_layout, layer, of_layers);
-    add(out_layout, "ln_f.weight", HD_SHAPE(C), HDT_VECTORS, 0, 1);
-    add(out_layout, "ln_f.bias", HD_SHAPE(C), HDT_VECTORS, 0, 0);
+    add(out_layout, (both){ "ln_f.weight", "output_norm" }, HD_SHAPE(C), HDT_VECTORS, 0, 1);
+    add(out_layout, (both){ "ln_f.bias", "output_norm" }, HD_SHAPE(C), HDT_VECTORS, 0, 0);
     return HD_OK;
 }
 
 void hdt_layout_free(hdt_layout *layout) {
+    hd_model_close(layout->sketch);
     hdt_free(layout->context, layout->parameters, layout->room, sizeof *layout->parameters);
 }
 
@@ -77,10 +89,19 @@ void hdt_layout_free(hdt_layout *layout) {
 static hd_value view(const hdt_graph *graph, uint32_t index) {
     const hdt_parameter *parameter = &graph->layout->parameters[index];
     hd_shape shape = parameter->shape;
-    if (index == POSITIONS && !graph->layout->base) shape.dims[0] = graph->length;
+    if (index == POSITIONS && !graph->layout->base && !graph->layout->sketch) shape.dims[0] = graph->length;
     const int64_t begin = (int64_t)parameter->first, end = begin + (int64_t)hd_shape_elements(shape);
     return hd_reshape(graph->program, hd_slice(graph->program, graph->states[parameter->group], &begin, &end, 1),
                       shape);
+}
+
+/* Rounded to -1, 0 and 1 times the mean size (Ma and others, 2024), which is a number of f16, as files have it.
+ * Gradients are taken of what comes out, and given to the weights: they pass the rounding as if it were not there. */
+static hd_value ternary(hd_program *p, hd_value w) {
+    const float least = 0x1p-14f, most = 65504; /* normal numbers of f16 */
+    const hd_value size = hd_clip(p, hd_mean(p, hd_abs(p, w), HD_ALL_AXES), least, most);
+    const hd_value scale = hd_cast(p, hd_cast(p, size, HD_F16), HD_F32);
+    return hd_mul(p, hd_round(p, hd_clip(p, hd_div(p, w, scale), -1, 1)), scale);
 }
 
 void hdt_graph_weights(hdt_graph *graph, hd_value *weights) {
@@ -92,8 +113,11 @@ void hdt_graph_weights(hdt_graph *graph, hd_value *weights) {
         graph->states[group] = hd_state(p, name, HD_F32, HD_SHAPE((int64_t)graph->layout->group_elements[group]));
     }
     graph->weights = weights;
-    for (uint32_t i = 0; i < graph->layout->count; i++) weights[i] = view(graph, i);
-    if (!graph->layout->base) graph->head = view(graph, EMBEDDING);
+    for (uint32_t i = 0; i < graph->layout->count; i++) {
+        weights[i] = view(graph, i);
+        if (graph->layout->parameters[i].ternary) weights[i] = ternary(p, weights[i]);
+    }
+    if (!graph->layout->base) graph->head = view(graph, graph->layout->head);
 }
 
 /* Whatever their number: an operation joins 64. */
@@ -164,6 +188,10 @@ hd_value hdt_graph_input(hdt_graph *graph, const char *name, hd_dtype dtype, hd_
     return hd_input(graph->program, name, dtype, shape);
 }
 
+hd_value hdt_graph_positions(hdt_graph *graph) {
+    return hdt_graph_input(graph, "positions", HD_I32, HD_SHAPE((int64_t)graph->batch * graph->length));
+}
+
 /* Sequences have a key each, so that one loses the same elements in a batch of any size. */
 hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x) {
     hd_program *p = graph->program;
@@ -203,6 +231,7 @@ static hd_value layer(hdt_graph *graph, hd_value x, const hd_value *w) {
 }
 
 hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens) {
+    if (graph->layout->sketch) return hdt_graph_decoder(graph, tokens);
     hd_program *p = graph->program;
     const hd_value *w = graph->weights;
     const int64_t B = graph->batch, T = graph->length, C = graph->layout->model.width;

@@ -1,5 +1,6 @@
-/* gpt.h: a model as a program of heddle.h. Its weights lie in flat states: of a GPT matrices and embeddings, which
- * decay, and vectors; of adapters all A, and all B. With Muon the matrices of layers have a third one. */
+/* gpt.h: a model as a program of heddle.h. Its weights lie in flat states: of a model that learns whole matrices and
+ * embeddings, which decay, and vectors; of adapters all A, and all B. With Muon the matrices of layers have a third
+ * one. */
 #ifndef HDT_GPT_H
 #define HDT_GPT_H
 
@@ -10,8 +11,12 @@ enum { HDT_MATRICES, HDT_VECTORS, HDT_HIDDEN, HDT_GROUPS, HDT_ALL_A = HDT_MATRIC
        HDT_NAME = 80, HDT_ALIGN = 64 /* elements: where any device can bind a weight */ };
 
 typedef struct hdt_parameter {
-    char     name[HDT_NAME]; /* Hugging Face's */
+    char     name[HDT_NAME];      /* in checkpoints: Hugging Face's; of adapters GGUF's */
+    char     file_name[HDT_NAME]; /* in GGUF files; none of adapters */
     hd_shape shape;
+    bool     transposed; /* GGUF files hold [out, in], and the state [in, out] */
+    bool     ternary;    /* what computes is -1, 0 or 1 times a scale */
+    uint32_t heads;      /* whose rows lie as in GGUF files, and in another order in checkpoints; 0: in the same */
     int      group;
     uint64_t first;     /* its first element in the group's state, a multiple of HDT_ALIGN */
     float    deviation; /* of the normal distribution it is drawn from; 0: it is `begin` everywhere */
@@ -22,7 +27,10 @@ typedef struct hdt_parameter {
 typedef struct hdt_layout {
     hd_context    *context;
     hd_gpt         model;
-    const hd_model *base;      /* NULL: a GPT */
+    const hd_model *base;      /* whose adapters learn; NULL: a model learns whole */
+    bool           ternary;    /* the matrices of layers are */
+    hd_model      *sketch;     /* of a llama or qwen3: whose graph it is; NULL: GPT-2's is in gpt.c */
+    uint32_t       head;       /* the parameter that is the head's matrix; 0: the embedding, which is the first */
     float          scale;      /* of adapters */
     hdt_parameter *parameters; /* in their order in the model, which is their order in the states */
     uint32_t       count, room;
@@ -34,8 +42,13 @@ hd_status hdt_layout_make(hd_context *context, const hd_trainer_desc *desc, hdt_
 void hdt_layout_free(hdt_layout *layout);
 /* Puts another parameter behind those that are there, for which there is room. */
 void hdt_layout_add(hdt_layout *layout, const hdt_parameter *parameter);
-/* The same of adapters (lora.c). Statuses: NAME_NOT_FOUND (a target). */
+/* The same of adapters (lora.c), and of a llama or qwen3 (decoder.c). Statuses: NAME_NOT_FOUND (a target). */
 hd_status hdt_layout_make_lora(hd_context *context, const hd_trainer_desc *desc, hdt_layout *out_layout);
+hd_status hdt_layout_make_decoder(hd_context *context, const hd_trainer_desc *desc, hdt_layout *out_layout);
+/* "gpt2", "llama" or "qwen3". */
+const char *hdt_family_name(hd_family family);
+/* What a GGUF file says of a model, but for its tokenizer (export.c). */
+void hdt_put_figures(const hd_gpt *model, hd_model_writer *writer);
 
 /* A graph under way. */
 typedef struct hdt_graph {
@@ -47,8 +60,9 @@ typedef struct hdt_graph {
     hd_value    keys;
     uint32_t    first;
     hd_value    states[HDT_GROUPS];
-    hd_value   *weights;  /* of each parameter: a view of its state; of positions, those that a sequence has */
-    hd_value    head;     /* the embedding once more, as the head's matrix: its gradient is added up by itself */
+    /* of each parameter: a view of its state, or what that is rounded to; of positions, those that a sequence has */
+    hd_value   *weights;
+    hd_value    head;     /* the head's matrix, once more: its gradient is added up by itself */
     hd_value   *room;     /* for a value of each sequence */
     uint32_t    drawn;    /* streams of random numbers that a sequence took */
 } hdt_graph;
@@ -58,8 +72,11 @@ void hdt_graph_weights(hdt_graph *graph, hd_value *weights);
  * input. */
 hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens);
 hd_value hdt_graph_scores(hdt_graph *graph, hd_value hidden);
-/* The same scores of a base with its adapters (lora.c). Adds an input "positions" i32 [batch * length]: 0, 1, 2, ... of
- * each sequence. */
+/* What hdt_graph_hidden is of a llama or qwen3 (decoder.c). */
+hd_value hdt_graph_decoder(hdt_graph *graph, hd_value tokens);
+/* An input "positions" i32 [batch * length]: 0, 1, 2, ... of each sequence. */
+hd_value hdt_graph_positions(hdt_graph *graph);
+/* The same scores of a base with its adapters (lora.c). */
 hd_value hdt_graph_lora_scores(hdt_graph *graph, hd_value tokens);
 /* x, or what dropout leaves of it. */
 hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x);

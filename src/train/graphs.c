@@ -52,8 +52,8 @@ static void end(draft *d) {
         free_values(d->trainer, of_sequences[i], d->trainer->desc.batch);
 }
 
-/* Gives a plan that a base is a part of its weights and its positions. */
-static hd_status bind_base(const draft *d, hd_plan *plan) {
+/* Gives a plan that a model's own graph is a part of its positions, and a base's its weights. */
+static hd_status bind_model(const draft *d, hd_plan *plan) {
     const hd_trainer *trainer = d->trainer;
     hd_port port = { 0 };
     for (size_t i = 0;
@@ -65,7 +65,7 @@ static hd_status bind_base(const draft *d, hd_plan *plan) {
     if (!positions) return hdt_no_memory(trainer->context);
     for (uint64_t i = 0; i < count; i++) positions[i] = (int32_t)(i % trainer->desc.length);
     hd_status status = hd_plan_write(plan, port.name, positions, count * sizeof *positions);
-    if (!status) status = hd_weights_bind(trainer->base, plan);
+    if (!status && trainer->base) status = hd_weights_bind(trainer->base, plan);
     hdt_free(trainer->context, positions, count, sizeof *positions);
     return status;
 }
@@ -86,7 +86,7 @@ static hd_status finish(draft *d, hd_status status, hd_plan **out_plan) {
             }
             if (there) status = hd_plan_bind(*out_plan, name, trainer->states[group][kept], 0);
         }
-    if (!status && trainer->base) status = bind_base(d, *out_plan);
+    if (!status) status = bind_model(d, *out_plan);
     end(d);
     return status;
 }
@@ -183,7 +183,8 @@ static hd_status add_up(draft *d, hd_value *out_loss, hd_value out_gradients[HDT
     if (status) return status;
     const hd_value losses = hdt_concat(p, d->losses, parts);
     *out_loss = adapters ? mean_of_targets(d, losses) : hd_mean(p, losses, HD_ALL_AXES);
-    if (!adapters) d->sums[0] = hd_add(p, of_head, d->sums[0]); /* the embedding's, which is the head's matrix too */
+    const uint32_t at = d->trainer->layout.head; /* 0: the embedding is the head's matrix too */
+    if (!adapters) d->sums[at] = at ? of_head : hd_add(p, of_head, d->sums[at]);
     return hdt_graph_join(&d->graph, d->sums, out_gradients);
 }
 
@@ -193,7 +194,7 @@ static hd_value state_of(const draft *d, int kept, int group) {
     return hd_state(d->graph.program, name, HD_F32, HD_SHAPE((int64_t)d->trainer->layout.group_elements[group]));
 }
 
-/* Muon's step: of the layers' matrices, which have their inputs first; those of q, k and v lie side by side. */
+/* Muon's step: of the layers' matrices. GPT-2's have their inputs first, and those of q, k and v lie side by side. */
 static void turn_hidden(const draft *d, hd_value gradient, const hd_clipping *clip, hd_value rates) {
     enum { MOST = 8 };
     const hdt_layout *layout = &d->trainer->layout;
@@ -205,8 +206,8 @@ static void turn_hidden(const draft *d, hd_value gradient, const hd_clipping *cl
         const hdt_parameter *one = &layout->parameters[i];
         const uint32_t rows = (uint32_t)one->shape.dims[0], columns = (uint32_t)one->shape.dims[1];
         if (one->group != HDT_HIDDEN || one->first >= of_layer) continue;
-        matrices[desc.count++] =
-            (hd_muon_matrix){ one->first, rows, columns, columns == 3 * rows ? 3 : 1, .inputs_first = 1 };
+        matrices[desc.count++] = (hd_muon_matrix){ one->first, rows, columns,
+                                                   one->transposed && columns == 3 * rows ? 3 : 1, one->transposed };
     }
     const hd_value states[] = { d->graph.states[HDT_HIDDEN], state_of(d, HDT_FIRST, HDT_HIDDEN) };
     hd_muon(d->graph.program, states, gradient, clip, rates, &desc);
@@ -292,6 +293,29 @@ hd_status hdt_plan_next(hd_trainer *trainer) {
         hd_output(p, "next", hd_argmax(p, drawn, -1));
     }
     return finish(&d, status, &trainer->next);
+}
+
+/* The weights as they compute: what learns is not rounded. */
+hd_status hdt_read_rounded(hd_trainer *trainer, float *out_groups[HDT_GROUPS]) {
+    static const char *const names[HDT_GROUPS] = { "matrices", "vectors", "hidden" };
+    hd_value joined[HDT_GROUPS] = { 0 };
+    hd_plan *plan = NULL;
+    draft d;
+    hd_status status = begin(trainer, 1, &d);
+    if (!status) status = hdt_graph_join(&d.graph, d.weights, joined);
+    for (int group = 0; group < HDT_GROUPS && !status; group++)
+        if (joined[group]) hd_output(d.graph.program, names[group], joined[group]);
+    status = finish(&d, status, &plan);
+    if (!status) status = hd_plan_run(plan, NULL);
+    for (int group = 0; group < HDT_GROUPS && !status; group++) {
+        const uint64_t count = trainer->layout.group_elements[group];
+        if (count == 0) continue;
+        out_groups[group] = hdt_alloc(trainer->context, count, sizeof(float));
+        status = out_groups[group] ? hd_plan_read(plan, names[group], out_groups[group], count * sizeof(float))
+                                   : hdt_no_memory(trainer->context);
+    }
+    hd_plan_destroy(plan);
+    return status;
 }
 
 static hd_status build_draw(hd_trainer *trainer, draft *d) {

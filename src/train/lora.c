@@ -100,10 +100,9 @@ static hd_value adapt(void *user, hd_program *p, const char *weight, hd_value x,
 }
 
 hd_value hdt_graph_lora_scores(hdt_graph *graph, hd_value tokens) {
-    const int64_t rows = (int64_t)graph->batch * graph->length;
     hd_value scores = 0;
     const hd_model_graph_desc desc = { .sequences = graph->batch, .length = graph->length, .tokens = tokens,
-                                       .positions = hdt_graph_input(graph, "positions", HD_I32, HD_SHAPE(rows)),
+                                       .positions = hdt_graph_positions(graph),
                                        .adapt = adapt, .user = graph };
     graph->drawn = 0;
     /* what fails sticks to the program, or leaves no scores */
@@ -130,7 +129,7 @@ hd_status hd_trainer_adapter(hd_trainer *trainer, hd_adapter **out_adapter) {
     if (!trainer || !out_adapter) return HD_STATUS_NULL_POINTER;
     hd_context *context = trainer->context;
     const hdt_layout *layout = &trainer->layout;
-    if (!trainer->base) return hdt_fail(context, HD_STATUS_WRONG_STATE, "a GPT learns, and has no adapters");
+    if (!trainer->base) return hdt_fail(context, HD_STATUS_WRONG_STATE, "a whole model learns, and has no adapters");
     const uint32_t count = layout->count / 2;
     float *groups[HDT_GROUPS] = { NULL };
     char (*names)[HDT_NAME] = hdt_alloc(context, count, sizeof *names);

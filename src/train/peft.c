@@ -75,13 +75,6 @@ static uint32_t turned_heads(const family *f, const hd_model_info *info, const c
     return strstr(weight, ".attn_q.") ? info->heads : strstr(weight, ".attn_k.") ? info->kv_heads : 0;
 }
 
-/* Where row `row` of GGUF's B lies in PEFT's: within a head GGUF has the two halves in turn. */
-static uint64_t row_in_peft(uint64_t row, uint64_t rows, uint32_t heads) {
-    if (heads == 0) return row;
-    const uint64_t size = rows / heads, i = row % size;
-    return row - i + i % 2 * (size / 2) + i / 2;
-}
-
 /* ---- reading ---- */
 
 typedef struct reading {
@@ -167,8 +160,8 @@ static hd_status take_floats(const reading *r, const hd_safetensor *tensor, uint
         return hdt_fail(r->context, HD_STATUS_SHAPE, "%s: its %llu rows are no %u heads of an even size", tensor->name,
                         (unsigned long long)rows, heads);
     for (uint64_t row = 0; row < rows; row++) {
-        const char *from =
-            (const char *)tensor->data + hd_dtype_bytes(tensor->dtype, row_in_peft(row, rows, heads) * columns);
+        const uint64_t at = hdt_row_in_transformers(row, rows, heads) * columns;
+        const char *from = (const char *)tensor->data + hd_dtype_bytes(tensor->dtype, at);
         if (hd_dequantize(tensor->dtype, from, columns, out + row * columns))
             return hdt_fail(r->context, HD_STATUS_TYPE, "%s cannot be read", tensor->name);
     }
@@ -303,7 +296,7 @@ static hd_status put_pair(writing *w, size_t i) {
         w->turned[i] = hdt_alloc(w->context, (uint64_t)pair->rows * pair->rank, sizeof(float));
         if (!w->turned[i]) return hdt_no_memory(w->context);
         for (uint64_t row = 0; row < pair->rows; row++)
-            memcpy(w->turned[i] + row_in_peft(row, pair->rows, heads) * pair->rank, b + row * pair->rank,
+            memcpy(w->turned[i] + hdt_row_in_transformers(row, pair->rows, heads) * pair->rank, b + row * pair->rank,
                    pair->rank * sizeof(float));
         b = w->turned[i];
     }

@@ -133,6 +133,14 @@ void hdt_remove_folder(const char *path) {
     rmdir(path);
 }
 
+/* ---- orders of rows ---- */
+
+uint64_t hdt_row_in_transformers(uint64_t row, uint64_t rows, uint32_t heads) {
+    if (heads == 0) return row;
+    const uint64_t size = rows / heads, i = row % size;
+    return row - i + i % 2 * (size / 2) + i / 2;
+}
+
 /* ---- random words ---- */
 
 void hdt_random(const uint32_t counter[4], uint64_t seed, uint32_t out_words[4]) {

@@ -45,6 +45,10 @@ bool hdt_is_there(const char *path);
 /* Removes a folder and the files in it; best effort. */
 void hdt_remove_folder(const char *path);
 
+/* Where row `row` of a GGUF file's weight lies in transformers', of heads whose neighbours turn: within a head GGUF has
+ * the two halves in turn. `heads` 0: in its place. */
+uint64_t hdt_row_in_transformers(uint64_t row, uint64_t rows, uint32_t heads);
+
 /* Random words on the host: Philox4x32-10, as hd_random draws them on devices. */
 void hdt_random(const uint32_t counter[4], uint64_t seed, uint32_t out_words[4]);
 

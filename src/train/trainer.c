@@ -1,5 +1,5 @@
-/* trainer.c: a GPT in training: its buffers and plans, its steps, of which the next one is handed over before the last
- * one is read. */
+/* trainer.c: a model in training: its buffers and plans, its steps, of which the next one is handed over before the
+ * last one is read. */
 #include "train/trainer.h"
 #include <math.h>
 #include <string.h>
@@ -33,16 +33,38 @@ static hd_status check_lora(hd_context *context, hd_trainer_desc *desc) {
     if (!desc->base) return HD_OK;
     const hd_status status = hd_model_get_info(desc->base, &info);
     if (status) return status;
-    desc->model = (hd_gpt){ info.layers, info.hidden, info.heads, info.context, info.vocabulary };
+    desc->model = (hd_gpt){ .layers = info.layers, .width = info.hidden, .heads = info.heads, .context = info.context,
+                            .vocabulary = info.vocabulary };
     if (desc->length == 0) desc->length = info.context < DEFAULT_LENGTH ? info.context : DEFAULT_LENGTH;
     return HD_OK;
 }
 
-static hd_status check_width(hd_context *context, const hd_trainer_desc *desc) {
-    const hd_gpt *model = &desc->model;
-    if (desc->lora.rank == 0 && model->width % model->heads != 0)
+static hd_status check_family(hd_context *context, hd_trainer_desc *desc) {
+    hd_gpt *model = &desc->model;
+    if (desc->base || desc->lora.rank) return HD_OK;
+    if ((unsigned)model->family > HD_FAMILY_QWEN3)
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "family %d does not exist", (int)model->family);
+    if (model->family != HD_FAMILY_GPT2) return hdt_check_decoder(context, model);
+    if (model->width % model->heads != 0)
         return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "a width of %u is no multiple of %u heads", model->width,
                         model->heads);
+    return HD_OK;
+}
+
+/* The matrices of layers have inputs of the width, of all heads and of the feed-forward layer. */
+static hd_status check_ternary(hd_context *context, const hd_trainer_desc *desc) {
+    const hd_gpt *model = &desc->model;
+    const bool gpt2 = model->family == HD_FAMILY_GPT2;
+    const uint64_t inputs[] = { model->width, gpt2 ? model->width : (uint64_t)model->heads * model->head_size,
+                                gpt2 ? 4 * (uint64_t)model->width : model->feed_forward };
+    if (!desc->ternary) return HD_OK;
+    if (desc->base || desc->lora.rank)
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "adapters are not ternary: whole models are");
+    for (size_t i = 0; i < HDT_COUNT(inputs); i++)
+        if (hd_dtype_bytes(HD_TQ2_0, inputs[i]) == 0)
+            return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT,
+                            "ternary matrices of %llu inputs: multiples of 256 are possible, as tq2_0 has them",
+                            (unsigned long long)inputs[i]);
     return HD_OK;
 }
 
@@ -64,7 +86,8 @@ hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc) {
     enum { MOST_BATCH = 1 << 20 };
     hd_status status = desc->base || desc->lora.rank ? check_lora(context, desc) : HD_OK;
     if (!status) status = check_model(context, &desc->model);
-    if (!status) status = check_width(context, desc);
+    if (!status) status = check_family(context, desc);
+    if (!status) status = check_ternary(context, desc);
     if (!status) status = check_optimizer(context, desc);
     if (status) return status;
     if (desc->length == 0) desc->length = desc->model.context;
@@ -98,7 +121,8 @@ static hd_status make_layout(hd_trainer *trainer) {
     if (desc->lora.rank)
         return hdt_fail(trainer->context, HD_STATUS_INVALID_ARGUMENT,
                         "adapters learn beside a base, and there is none");
-    return hdt_layout_make(trainer->context, desc, &trainer->layout);
+    return desc->model.family == HD_FAMILY_GPT2 ? hdt_layout_make(trainer->context, desc, &trainer->layout)
+                                                : hdt_layout_make_decoder(trainer->context, desc, &trainer->layout);
 }
 
 static hd_status take_base(hd_trainer *trainer) {

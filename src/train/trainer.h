@@ -19,7 +19,7 @@ struct hd_trainer {
     hd_trainer_desc desc;
     hdt_layout      layout;
     char            architecture[24]; /* of the base */
-    hd_weights     *base;       /* those of the model whose adapters learn; NULL: a GPT learns */
+    hd_weights     *base;       /* those of the model whose adapters learn; NULL: a model learns whole */
     hd_buffer      *states[HDT_GROUPS][HDT_KEPT];
     hd_plan        *step, *loss, *next;
     hd_stream      *stream;     /* of steps */
@@ -39,11 +39,14 @@ hd_status hdt_draw_weights(hd_trainer *trainer);
 hd_status hdt_estimate(hd_trainer *trainer, hd_plan_memory *out_memory);
 /* What all groups keep of one kind, on the host. Freed in any case. */
 hd_status hdt_read_groups(const hd_trainer *trainer, int kept, float *out_groups[HDT_GROUPS]);
+/* The same of the weights as they compute, with ternary ones rounded; positions are those that a sequence has. */
+hd_status hdt_read_rounded(hd_trainer *trainer, float *out_groups[HDT_GROUPS]);
 void hdt_free_groups(const hd_trainer *trainer, float *groups[HDT_GROUPS]);
 /* The key of hd_random for a sequence of a step's batch. */
 void hdt_key(const hd_trainer *trainer, uint64_t step, uint32_t sequence, uint32_t out_key[4]);
 
 /* Fields of a desc that are outside of what can be trained, by name; fills in defaults. */
 hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc);
+hd_status hdt_check_decoder(hd_context *context, hd_gpt *model);
 
 #endif

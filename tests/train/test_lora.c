@@ -271,7 +271,7 @@ static void exported(void **state) {
     float last[VOCABULARY];
     for (size_t i = 0; i < sizeof text; i++) text[i] = (uint8_t)"the loom is warped; "[i % 20];
     assert_true(open_place("cpu", 2, &at));
-    const hd_trainer_desc desc = { .model = { 2, 32, 2, LORA_LENGTH, VOCABULARY }, .batch = LORA_BATCH, .seed = 3, .schedule = { .rate = 1e-2 }, .optimizer = HD_OPTIMIZER_MUON, .math = HD_MATH_FAST };
+    const hd_trainer_desc desc = { .model = { .layers = 2, .width = 32, .heads = 2, .context = LORA_LENGTH, .vocabulary = VOCABULARY }, .batch = LORA_BATCH, .seed = 3, .schedule = { .rate = 1e-2 }, .optimizer = HD_OPTIMIZER_MUON, .math = HD_MATH_FAST };
     hd_trainer *trainer = make(&at, &desc);
     for (uint64_t s = 0; s < STEPS; s++) {
         assert_true(hd_draw_batch(&(hd_token_data){ text, 1, sizeof text }, 3, s, LORA_BATCH, LORA_LENGTH, tokens, targets));

@@ -95,7 +95,7 @@ static void as_transformers(void **state) {
     int32_t tokens[GPT2_BATCH * GPT2_CONTEXT], targets[GPT2_BATCH * GPT2_CONTEXT];
     assert_true(open_place("cpu", 2, &at));
     for (int math = HD_MATH_FAST; math <= HD_MATH_EXACT; math++) {
-        const hd_trainer_desc desc = { .model = { GPT2_LAYERS, GPT2_WIDTH, GPT2_HEADS, GPT2_CONTEXT, GPT2_VOCABULARY }, .batch = GPT2_BATCH,
+        const hd_trainer_desc desc = { .model = { .layers = GPT2_LAYERS, .width = GPT2_WIDTH, .heads = GPT2_HEADS, .context = GPT2_CONTEXT, .vocabulary = GPT2_VOCABULARY }, .batch = GPT2_BATCH,
                                        .schedule = { .rate = 1e-3 }, .adamw = { .beta2 = 0.99 }, .weight_decay = 0.1, .clip = 1, .math = (hd_math)math };
         hd_trainer *trainer = make(&at, &desc);
         snprintf(path, sizeof path, "%s/fixture-%d", folder, math);
@@ -312,7 +312,7 @@ static void fits(void **state) {
     place at;
     assert_true(open_place("cpu", 1, &at));
     hd_trainer_desc desc = tiny();
-    desc.model = (hd_gpt){ 2, 64, 2, 128, 256 };
+    desc.model = (hd_gpt){ .layers = 2, .width = 64, .heads = 2, .context = 128, .vocabulary = 256 };
     desc.length = 0;
     hd_plan_memory takes;
     hd_train_report report;
@@ -442,14 +442,15 @@ static void *resize(void *user, void *old, size_t old_bytes, size_t new_bytes) {
 }
 
 /* Whichever allocation fails, a trainer is made or it is not, and of one that is not nothing is left. */
-static void without_memory(void **state) {
-    (void)state;
+static void without_memory_of(hd_family family) {
     hd_context *context;
     hd_device *device;
     hd_trainer *trainer;
     hd_trainer_desc desc = tiny();
     desc.model.layers = 1;
     desc.dropout = 0;
+    desc.model.family = family;
+    desc.model.feed_forward = family == HD_FAMILY_GPT2 ? 0 : 48;
     assert_int_equal(hd_context_create(&(hd_context_desc){ .backend = "cpu", .cpu_threads = 1, .allocator = { resize, NULL } }, &context), HD_OK);
     assert_int_equal(hd_device_open(context, NULL, &device), HD_OK);
     const uint64_t alive = hd_context_live_objects(context);
@@ -471,6 +472,11 @@ static void without_memory(void **state) {
     assert_true(failed > 50);
     hd_device_close(device);
     hd_context_destroy(context);
+}
+static void without_memory(void **state) {
+    (void)state;
+    without_memory_of(HD_FAMILY_GPT2);
+    without_memory_of(HD_FAMILY_QWEN3);
 }
 
 static int begin(void **state) {

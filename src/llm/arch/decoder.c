@@ -15,6 +15,7 @@ static hd_value input(const hdl_graph *g, const char *name) {
     char full[HDL_WEIGHT_NAME];
     const hdl_weight *w = weight(g, name);
     hdl_weight_name(g->layer, w->row, full);
+    if (g->desc && g->desc->weight) return g->desc->weight(g->desc->user, g->program, full);
     for (size_t i = 0; i < g->ports; i++) {
         const hd_port port = hd_program_port(g->program, i);
         if (port.kind == HD_PORT_INPUT && strcmp(port.name, full) == 0) return port.value;
