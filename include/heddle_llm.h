@@ -467,7 +467,10 @@ typedef struct hd_model_graph_desc {
     hd_value tokens, positions; /* i32 [sequences * length]; positions 0, 1, 2, ... in each sequence */
     /** Called for each product of a layer, y f32 [rows,out] of x [rows,in] and the weight; returns what goes on in place of y. NULL: y. */
     hd_value (*adapt)(void *user, hd_program *p, const char *weight, hd_value x, hd_value y);
-    void    *user;
+    /** Told of each product of a layer, the choice of experts among them: x f32 [rows,in]; where `chosen` i32 [rows,used] is not 0,
+     *  the weight has experts, and x is [rows,in], or [rows,used,in]. NULL: nobody is told. */
+    void   (*on_product)(void *user, hd_program *p, const char *weight, hd_value x, hd_value chosen);
+    void    *user;              /* of the two */
 } hd_model_graph_desc;
 /** Adds to a program what the model computes. Its weights become inputs under their names, once: later calls for the same program share
  *  them; hd_weights_bind gives them their memory. Gradients go through it (hd_gradients), through quantised weights too.
@@ -486,6 +489,24 @@ HD_API hd_status hd_weights_load(hd_model *model, hd_device *device, hd_weights 
 HD_API hd_status hd_weights_bind(hd_weights *weights, hd_plan *plan);
 /** Ends them. NULL is fine. */
 HD_API void hd_weights_destroy(hd_weights *weights);
+
+/** Wishes for an importance file. */
+typedef struct hd_importance_desc {
+    hd_device     *device;         /* needed */
+    const int32_t *tokens;         /* of a text: whole chunks, each read alone; what is left over is not used */
+    size_t         count;
+    uint32_t       chunk;          /* tokens of a chunk, at most the model's context */
+    const char    *text;           /* what the text is called, for the file; NULL: "" */
+    hd_math        math;
+    hd_progress_fn progress;       /* told of chunks; NULL: nobody is told */
+    void          *progress_user;
+} hd_importance_desc;
+/** Runs a text through a model and writes an importance file, whole or not at all: for each matrix of its layers and each of that
+ *  matrix's columns the sum of squares of what came in, and how many rows came (of experts: those that chose each). It is llama.cpp's
+ *  importance matrix as GGUF, for hd_model_quantize. All weights must fit on the device. Statuses: NULL_POINTER, INVALID_ARGUMENT (no
+ *  whole chunk, no such token), LIMIT (a chunk longer than the model's context), UNSUPPORTED (an encoder), PARSE (the model gives no
+ *  numbers), IO, those of hd_plan_create, hd_weights_load and hd_plan_run. */
+HD_API hd_status hd_model_importance(hd_model *model, const char *out_path, const hd_importance_desc *desc);
 
 /* ------------------------------------------------------------------------------------------------- 7. embeddings */
 
