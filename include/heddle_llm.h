@@ -79,6 +79,7 @@ HD_API hd_status hd_model_describe(hd_context *context, const char *path, hd_mod
 typedef struct hd_quantized_tensor {
     char     name[68], from[16], to[16]; /* types by name: "f16", "q4_k" */
     uint64_t elements, from_bytes, to_bytes;
+    int      weighted;                   /* 1: by what the importance file says of it */
     double   error;                      /* root of the sum of squares of what elements are off, over that of the values; 0: the same */
 } hd_quantized_tensor;
 
@@ -89,11 +90,15 @@ typedef struct hd_quantize_desc {
     size_t             keep_count;
     void             (*report)(void *user, const hd_quantized_tensor *tensor); /* told about each tensor when it is done, or NULL */
     void              *report_user;
+    const char        *importance; /* an importance file, of hd_model_importance or llama.cpp's llama-imatrix as GGUF; NULL: all columns
+                                      count alike */
 } hd_quantize_desc;
-/** Writes a GGUF file with the weights of another one in another type: the same bytes as llama.cpp's llama-quantize without an
- *  importance file. Tensors that the type is not for keep theirs. Weights are read in pieces; `out_path` is written whole or
- *  not at all. Statuses: NULL_POINTER, NAME_NOT_FOUND (the type), UNSUPPORTED (weights that are not f32, f16, bf16 or q8_0),
- *  PARSE (NaN or infinity among them), IO, OUT_OF_HOST_MEMORY, those of hd_model_open for a file that is no GGUF file. */
+/** Writes a GGUF file with the weights of another one in another type: without an importance file the same bytes as llama.cpp's
+ *  llama-quantize. With one, errors of a matrix that it tells of count by what their columns are multiplied with; other tensors
+ *  are written as without. Tensors that the type is not for keep theirs. Weights are read in pieces; `out_path` is written whole or
+ *  not at all. Statuses: NULL_POINTER, NAME_NOT_FOUND (the type), UNSUPPORTED (weights that are not f32, f16, bf16 or q8_0;
+ *  no importance file), PARSE (NaN or infinity among them; in an importance file negative numbers too), SHAPE and TYPE (of tensors of
+ *  the importance file), IO, OUT_OF_HOST_MEMORY, those of hd_model_open for a file that is no GGUF file. */
 HD_API hd_status hd_model_quantize(hd_context *context, const char *path, const char *out_path, const hd_quantize_desc *desc);
 
 /** A GGUF file that is being written. The first failure stays and is told by hd_model_writer_write; what follows it does nothing.

@@ -1,4 +1,5 @@
-/* mix.c: the rules of llama.cpp's llama-quantize without an importance file, so that files come out the same. */
+/* mix.c: the rules of llama.cpp's llama-quantize without an importance file, so that files come out the same; and the few that hang
+ * on one. */
 #include "llm/mix.h"
 #include <stdio.h>
 
@@ -42,12 +43,13 @@ static bool is_values(hdl_span name) {
     return holds(name, "attn_v.weight") || holds(name, "attn_qkv.weight") || holds(name, "attn_kv_b.weight");
 }
 
-hd_status hdl_mix_begin(const hdl_gguf *gguf, const hdl_mix_row *row, hdl_mix *out_mix, hd_error *error) {
+hd_status hdl_mix_begin(const hdl_gguf *gguf, const hdl_mix_row *row, bool has_importance, hdl_mix *out_mix,
+                        hd_error *error) {
     char key[96];
     char architecture[64] = "";
     hdl_span text;
     uint32_t heads = 1, kv_heads = 1;
-    *out_mix = (hdl_mix){ .row = row, .tied = true };
+    *out_mix = (hdl_mix){ .row = row, .has_importance = has_importance, .tied = true };
     hd_status status = hdl_gguf_get_text(gguf, "general.architecture", hdl_text("none"), &text, error);
     if (status) return status;
     snprintf(architecture, sizeof architecture, "%.*s", (int)(text.count < 63 ? text.count : 63),
@@ -130,7 +132,10 @@ static hdl_gguf_type of_down(hdl_mix *m, mix_id id, hdl_span name, hdl_gguf_type
     if (id == Q3_K_L) return m->falcon ? HDL_GGUF_TYPE_Q4_K : HDL_GGUF_TYPE_Q5_K;
     if (id == Q4_K_M && m->falcon) return i < n / 16 ? HDL_GGUF_TYPE_Q6_K : gets_more(i, n) ? HDL_GGUF_TYPE_Q5_K : type;
     if ((id == Q4_K_M || id == Q5_K_M) && gets_more(i, n)) return HDL_GGUF_TYPE_Q6_K;
-    if (i < n / 8 && (iq4 || (id == Q4_K_S && !m->falcon))) return HDL_GGUF_TYPE_Q5_K;
+    if (i >= n / 8) return type;
+    if ((iq4 && !m->has_importance) || (id == Q4_K_S && !m->falcon)) return HDL_GGUF_TYPE_Q5_K;
+    if (m->has_importance && type == HDL_GGUF_TYPE_Q4_0) return HDL_GGUF_TYPE_Q4_1;
+    if (m->has_importance && type == HDL_GGUF_TYPE_Q5_0) return HDL_GGUF_TYPE_Q5_1;
     return type;
 }
 

@@ -3,6 +3,9 @@
 #include "kernels/reference/quantise.h"
 #include "base/base.h"
 #include "kernels/cpu/quant.h"
+#include <float.h>
+
+enum { MOST_BLOCK = 256 };
 
 static const hdi_block_writer writers[HD_DTYPE_COUNT] = {
     [HD_Q4_0] = hdi_quantise_q4_0,     [HD_Q4_1] = hdi_quantise_q4_1,     [HD_Q5_0] = hdi_quantise_q5_0,
@@ -19,18 +22,37 @@ static hd_status check(hd_dtype dtype, const void *from, uint64_t elements, cons
     return elements > 0 && (!from || !to) ? HD_STATUS_NULL_POINTER : HD_OK;
 }
 
-hd_status hd_quantize(hd_dtype dtype, const float *values, uint64_t elements, void *out_data) {
+/* Weights of a block, as shares of the largest one; all 1 where all are 0. False where one is no weight. */
+static bool take_weights(const float *weights, uint32_t count, float *out) {
+    float largest = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!(weights[i] >= 0 && weights[i] <= FLT_MAX)) return false;
+        if (weights[i] > largest) largest = weights[i];
+    }
+    for (uint32_t i = 0; i < count; i++) out[i] = largest > 0 ? weights[i] / largest : 1;
+    return true;
+}
+
+hd_status hd_quantize_weighted(hd_dtype dtype, const float *values, const float *weights, uint64_t elements,
+                               void *out_data) {
     const hd_status status = check(dtype, values, elements, out_data, true);
     if (status || elements == 0) return status;
     const hdi_dtype_facts facts = hdi_dtype(dtype);
     uint8_t *out = out_data;
     if (dtype == HD_F32) memcpy(out, values, elements * sizeof *values);
     for (uint64_t i = 0; i < elements && dtype != HD_F32; i += facts.block_elements, out += facts.block_bytes) {
+        float own[MOST_BLOCK];
         const uint16_t half = (uint16_t)(dtype == HD_BF16 ? exact_f32_to_bf16(values[i]) : exact_f32_to_f16(values[i]));
+        if (weights && !take_weights(weights + i, facts.block_elements, own)) return HD_STATUS_INVALID_ARGUMENT;
+        if (weights && hdi_quantise_weighted(dtype, values + i, own, out)) continue;
         if (writers[dtype]) writers[dtype](values + i, out);
         else memcpy(out, &half, sizeof half);
     }
     return HD_OK;
+}
+
+hd_status hd_quantize(hd_dtype dtype, const float *values, uint64_t elements, void *out_data) {
+    return hd_quantize_weighted(dtype, values, NULL, elements, out_data);
 }
 
 hd_status hd_dequantize(hd_dtype dtype, const void *data, uint64_t elements, float *out_values) {
