@@ -46,6 +46,12 @@ static void summary(const report *r) {
     cli_print("\n");
 }
 
+/* Types of so few bits lose most where all columns count alike. */
+static void warn(const char *type) {
+    if (strncmp(type, "iq1", 3) == 0 || strncmp(type, "iq2", 3) == 0)
+        cli_tell("heddle: %s without --importance loses much; `heddle importance` makes such a file\n", type);
+}
+
 static int run(const cli_args *args) {
     cli_session session;
     report r = { .json = cli_get(args, "--json") != NULL, .importance = cli_get(args, "--importance") };
@@ -57,6 +63,7 @@ static int run(const cli_args *args) {
         .type = args->operands[2], .keep = keep, .keep_count = count, .report = take, .report_user = &r,
         .importance = r.importance
     };
+    if (!r.importance) warn(desc.type);
     int code = cli_session_open(args->command, &session);
     if (!code && hd_model_quantize(session.context, args->operands[0], args->operands[1], &desc))
         code = cli_session_fail(&session, NULL);
@@ -78,9 +85,11 @@ const cli_command cli_quantize = {
     "IN.gguf OUT.gguf TYPE", options, CLI_COUNT(options),
     "TYPE is f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q6_k, iq4_nl, iq4_xs, tq1_0, tq2_0, mxfp4_moe, or a mix, "
     "which\n"
-    "gives some tensors more bits: q2_k, q3_k_s, q3_k_m, q3_k_l, q4_k_s, q4_k_m, q5_k_s, q5_k_m. The weights of "
-    "IN.gguf\n"
-    "are f32, f16, bf16 or q8_0. The error is the root mean square of what elements are off, over that of the "
+    "gives some tensors more bits: q2_k, q3_k_s, q3_k_m, q3_k_l, q4_k_s, q4_k_m, q5_k_s, q5_k_m, iq3_s, iq3_xxs, "
+    "iq2_m,\n"
+    "iq2_s, iq2_xs, iq2_xxs, iq1_m, iq1_s, the last ones best with --importance. The weights of IN.gguf are f32, f16, "
+    "bf16\n"
+    "or q8_0. The error is the root mean square of what elements are off, over that of the "
     "elements.\n",
     "  heddle quantize model-f16.gguf model.gguf q4_k_m\n", run,
 };

@@ -242,12 +242,6 @@ static hd_status fill(void *user, uint32_t number, hdl_gguf_sink sink, void *to,
 
 static hd_status run(work *w, const char *out_path, hd_error *error) {
     const hdl_mix_row *row = hdl_mix_find(w->desc->type);
-    const bool has_book = w->desc->type[0] == 'i' && w->desc->type[1] == 'q' && w->desc->type[2] >= '1' &&
-                          w->desc->type[2] <= '3';
-    if (!row && has_book)
-        return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND,
-                        "%.40s is read only: writing it takes an importance file; there are %s", w->desc->type,
-                        hdl_mix_names());
     if (!row)
         return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "no type is called %.40s; there are %s", w->desc->type,
                         hdl_mix_names());

@@ -35,6 +35,9 @@ void hdi_quantise_mxfp4(const float *x, uint8_t *out);
  * blocks are written without weights. */
 bool hdi_quantise_weighted(hd_dtype dtype, const float *x, const float *weights, uint8_t *out);
 
+/* The same for types with a code book (quantise_books.c). */
+void hdi_quantise_book(hd_dtype dtype, const float *x, const float *weights, uint8_t *out);
+
 /* Below this size all values of a part count as 0. */
 #define QUANTISE_TINY 1e-15f
 
