@@ -1,5 +1,5 @@
 /* importance.c: what comes into the matrices of a model's layers over a text, as an importance file: llama.cpp's
- * importance matrix in GGUF. The sums of squares are outputs of the model's own program, so that any device collects. */
+ * importance matrix in GGUF. The sums of squares are outputs of the model's own program, so any device collects. */
 #include "llm/gguf_write.h"
 #include "llm/importance.h"
 #include "llm/model.h"

@@ -27,8 +27,9 @@ static hd_status find(const hdl_gguf *file, const hdl_gguf_tensor *matrix, const
         return hdl_fail(error, HD_STATUS_TYPE, "%s of the importance file is %s, not f32", name,
                         hdl_gguf_type_info(out->type).name);
     if (count != elements)
-        return hdl_fail(error, HD_STATUS_SHAPE, "%s of the importance file has %llu elements, and the matrix takes %llu",
-                        name, (unsigned long long)count, (unsigned long long)elements);
+        return hdl_fail(error, HD_STATUS_SHAPE,
+                        "%s of the importance file has %llu elements, and the matrix takes %llu", name,
+                        (unsigned long long)count, (unsigned long long)elements);
     return HD_OK;
 }
 
@@ -39,7 +40,8 @@ static hd_status read(hdl_gguf *file, const hdl_gguf_tensor *tensor, float *out,
     const hd_status status = hdl_gguf_read(file, tensor, 0, count * sizeof *out, out, error);
     for (uint64_t i = 0; i < count && !status; i++)
         if (!(isfinite(out[i]) && out[i] >= 0))
-            return hdl_fail(error, HD_STATUS_PARSE, "%s of the importance file holds NaN, infinity or a negative number",
+            return hdl_fail(error, HD_STATUS_PARSE,
+                            "%s of the importance file holds NaN, infinity or a negative number",
                             hdl_quote(tensor->name, quoted));
     return status;
 }

@@ -1,5 +1,5 @@
-/* mix.c: the rules of llama.cpp's llama-quantize without an importance file, so that files come out the same; and the few that hang
- * on one. */
+/* mix.c: the rules of llama.cpp's llama-quantize, with an importance file and without one, so that tensors get the same
+ * types. */
 #include "llm/mix.h"
 #include <stdio.h>
 

@@ -194,7 +194,8 @@ static hd_status convert(conversion *c, const target *t, double *inout_error, do
 /* Reads what the importance file says of a tensor; *out_has: whether it does. */
 static hd_status read_importance(work *w, const target *t, bool *out_has, hd_error *error) {
     const uint64_t experts = hdl_importance_experts(&t->tensor),
-                   columns = (uint64_t)t->tensor.shape.dims[t->tensor.shape.rank - 1], bytes = experts * (columns + 1) * 4;
+                   columns = (uint64_t)t->tensor.shape.dims[t->tensor.shape.rank - 1],
+                   bytes = experts * (columns + 1) * sizeof *w->means;
     *out_has = w->importance && hdl_importance_has(w->importance, &t->tensor);
     if (!*out_has) return HD_OK;
     hdl_free(&w->allocator, w->means, w->means_bytes);

@@ -68,8 +68,10 @@ hd_status hd_quantize_weighted(hd_dtype dtype, const float *values, const float 
     const hdi_dtype_facts facts = hdi_dtype(dtype);
     uint8_t *out = out_data;
     if (dtype == HD_F32) memcpy(out, values, elements * sizeof *values);
-    for (uint64_t i = 0; i < elements && dtype != HD_F32 && !status; i += facts.block_elements, out += facts.block_bytes)
+    for (uint64_t i = 0; i < elements && dtype != HD_F32 && !status; i += facts.block_elements) {
         status = put_block(dtype, values + i, weights ? weights + i : NULL, out);
+        out += facts.block_bytes;
+    }
     return status;
 }
 

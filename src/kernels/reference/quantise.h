@@ -1,9 +1,9 @@
-/* quantise.h: floats as blocks of each quantised type. Without weights codes are those that GGUF's own tools choose: the
- * same bytes. One block each; all arithmetic is in the order that is written. */
+/* quantise.h: floats as blocks of each quantised type. Without weights codes are those that GGUF's own tools choose, to
+ * the byte. One block each; all arithmetic is in the order that is written. */
 #ifndef HDI_KERNELS_QUANTISE_H
 #define HDI_KERNELS_QUANTISE_H
 
-#include "heddle.h"
+#include "base/base.h"
 #include "kernels/exact.h"
 #include "kernels/abi.h"
 #include <math.h>

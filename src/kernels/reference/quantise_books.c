@@ -1,7 +1,8 @@
-/* quantise_books.c: blocks whose values are entries of a code book. For each group of values every entry is compared: at
- * a scale s the weighted square of the error is, but for what no entry changes, s * (s * a - b), where a and b are sums
- * over the group that no scale changes. So these are made once, and many scales are tried. Scales of parts are sought
- * by turns with the entries that fit them; then the block's scale, the parts' codes for it and the entries again. */
+/* quantise_books.c: blocks whose values are entries of a code book. For each group of values every entry is compared:
+ * at a scale s the weighted square of the error is, but for what no entry changes, s * (s * a - b), where a and b are
+ * sums over the group that no scale changes. So these are made once, and many scales are tried. Scales of parts are
+ * sought by turns with the entries that fit them; then the block's scale, the parts' codes for it and the entries
+ * again. */
 #include "kernels/cpu/books.h"
 #include "kernels/reference/quantise.h"
 #include <float.h>
@@ -129,8 +130,8 @@ static void sum_part(const form *f, const float *x, const float *weights, room *
 
 /* ---- the best entries at a scale ---- */
 
-/* The entry of the greatest b - s * a. It is sought as the bits of that number, turned so that they ascend with it, with the
- * last ones giving way to the entry's number: as whole numbers many are compared at once. */
+/* The entry of the greatest b - s * a. It is sought as the bits of that number, turned so that they ascend with it, with
+ * the last ones giving way to the entry's number: as whole numbers many are compared at once. */
 static inline __attribute__((always_inline)) int32_t key_of(float gain, int entry, int mask) {
     int32_t bits;
     memcpy(&bits, &gain, sizeof bits);
@@ -324,7 +325,8 @@ static void put_word(uint32_t word, int bytes, uint8_t *out) {
 }
 
 /* Signs of 8 values, of which an even number is negative after turning the cheapest in each group that says so. */
-static uint32_t signs_of(const form *f, const room *r, const float *x, const float *weights, const block *b, int eighth) {
+static uint32_t signs_of(const form *f, const room *r, const float *x, const float *weights, const block *b,
+                         int eighth) {
     uint32_t signs = 0;
     for (int i = 0; i < 8; i++) signs |= (uint32_t)(x[i] < 0) << i;
     for (int h = 0; h < 8 / f->width && f->choice == EVEN_SIGNS; h++) {

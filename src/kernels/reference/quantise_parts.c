@@ -73,7 +73,8 @@ static float moved_scale(const float *x, const float *weights, int n, int most, 
 
 /* ---- scale and min of a part: codes 0 .. most ---- */
 
-static float error_of(const quantise_search *s, const float *x, const float *weights, const int *codes, float scale, float min) {
+static float error_of(const quantise_search *s, const float *x, const float *weights, const int *codes, float scale,
+                      float min) {
     float error = 0;
     for (int i = 0; i < s->n; i++) {
         float diff = scale * (float)codes[i] + min - x[i];
