@@ -130,8 +130,8 @@ static void sum_part(const form *f, const float *x, const float *weights, room *
 
 /* ---- the best entries at a scale ---- */
 
-/* The entry of the greatest b - s * a. It is sought as the bits of that number, turned so that they ascend with it, with
- * the last ones giving way to the entry's number: as whole numbers many are compared at once. */
+/* The entry of the greatest b - s * a. It is sought as the bits of that number, turned so that they ascend with it,
+ * with the last ones giving way to the entry's number: as whole numbers many are compared at once. */
 static inline __attribute__((always_inline)) int32_t key_of(float gain, int entry, int mask) {
     int32_t bits;
     memcpy(&bits, &gain, sizeof bits);

@@ -37,25 +37,27 @@ static float number_of(const form *f, int code) {
 }
 
 /* The codes nearest to a part's values, and the weighted square of what they are off. */
-static float choose_codes(const form *f, const float *x, const float *weights, float scale, float less,
-                          uint8_t *codes) {
+static float choose_codes(const form *f, const float *restrict x, const float *weights, float scale, float less,
+                          uint8_t *restrict codes) {
+    const int n = f->part, first = f->low;
     const float inverse = scale != 0 ? 1 / scale : 0, low = (float)f->low, high = (float)f->high;
-    float error = 0;
-    for (int i = 0; i < f->part; i++) {
-        float value = (x[i] + less) * inverse;
-        if (f->numbers) {
-            codes[i] = (uint8_t)quantise_nearest_number(value);
-            value = (float)quantise_iq4_numbers[codes[i]];
-        } else {
+    float off[MOST_PART], error = 0;
+    if (f->numbers)
+        for (int i = 0; i < n; i++) {
+            codes[i] = (uint8_t)quantise_nearest_number((x[i] + less) * inverse);
+            off[i] = scale * (float)quantise_iq4_numbers[codes[i]] - less - x[i];
+        }
+    else
+        for (int i = 0; i < n; i++) {
+            float value = (x[i] + less) * inverse;
             value = value > low ? value : low;
             value = value < high ? value : high;
             const int code = quantise_nearest(value);
-            codes[i] = (uint8_t)(code - f->low);
-            value = (float)code;
+            codes[i] = (uint8_t)(code - first);
+            off[i] = scale * (float)code - less - x[i];
         }
-        const float off = scale * value - less - x[i];
-        error += weights[i] * off * off;
-    }
+    for (int i = 0; i < n; i++) off[i] *= weights[i] * off[i];
+    for (int i = 0; i < n; i += 4) error += (off[i] + off[i + 1]) + (off[i + 2] + off[i + 3]);
     return error;
 }
 
