@@ -105,6 +105,28 @@ int cli_llm_take_tokens(cli_llm *llm, const char *text, size_t bytes, uint32_t f
     return cli_llm_tokenize(llm, text, bytes, flags, *out_tokens, out_count);
 }
 
+int cli_llm_prepare_chunks(const cli_args *args, cli_llm *llm) {
+    const int code = cli_llm_prepare(args, llm);
+    if (!code && !cli_get(args, "--context") && llm->desc.context > 512) llm->desc.context = 512;
+    return !code && llm->desc.context < 4 ? cli_usage(args->command, "--context takes 4 or more here") : code;
+}
+
+int cli_llm_take_chunks(cli_llm *llm, const char *text, size_t bytes, int32_t **out_tokens, size_t *out_count) {
+    int32_t begin[2];
+    size_t begins = 2;
+    const uint32_t size = llm->desc.context;
+    int code = cli_llm_take_tokens(llm, text, bytes, HD_TOKENIZE_ADD_SPECIAL, out_tokens, out_count);
+    if (!code && *out_count < size)
+        code = cli_fail(llm->cli.command,
+                        "the text has %zu tokens, and a chunk %u; give a longer text or a smaller --context",
+                        *out_count, (unsigned)size);
+    if (!code) code = cli_llm_tokenize(llm, "", 0, HD_TOKENIZE_ADD_SPECIAL, begin, &begins);
+    if (code) return code;
+    const bool has_begin = begins > 0 && (*out_tokens)[0] == begin[0];
+    for (size_t at = 0; at < *out_count && has_begin; at += size) (*out_tokens)[at] = begin[0];
+    return CLI_OK;
+}
+
 json_t *cli_llm_fit_json(const hd_fit *fit, bool *ok) {
     json_t *root = json_object();
     const struct { const char *name; uint64_t value; } rows[] = {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_LIMIT = 256 << 20, TOGETHER = 8 };
+enum { TOGETHER = 8 };
 
 typedef struct sums {
     double   loss, square; /* of -log of the probability of the token that came, and of its square */
@@ -73,30 +73,13 @@ static int print(const cli_args *args, const cli_llm *llm, const sums *s, uint64
     return cli_print_json(args->command, root, ok);
 }
 
-/* The text's tokens, each chunk beginning with what a text begins with. */
-static int cut(cli_llm *llm, const char *text, size_t bytes, int32_t **out_tokens, size_t *out_count) {
-    int32_t begin[2];
-    size_t begins = 2;
-    int code = cli_llm_take_tokens(llm, text, bytes, HD_TOKENIZE_ADD_SPECIAL, out_tokens, out_count);
-    if (code) return code;
-    code = cli_llm_tokenize(llm, "", 0, HD_TOKENIZE_ADD_SPECIAL, begin, &begins);
-    const bool has_begin = begins > 0 && *out_count > 0 && (*out_tokens)[0] == begin[0];
-    for (size_t at = 0; at < *out_count && has_begin; at += llm->desc.context) (*out_tokens)[at] = begin[0];
-    return code;
-}
-
 static int measure(const cli_args *args, cli_llm *llm, const char *text, size_t bytes, uint64_t most) {
     int32_t *tokens = NULL;
     size_t count = 0;
     sums s = { 0 };
-    int code = cut(llm, text, bytes, &tokens, &count);
+    int code = cli_llm_take_chunks(llm, text, bytes, &tokens, &count);
     const uint32_t size = llm->desc.context;
-    uint64_t chunks = count / size;
-    if (!code && chunks == 0)
-        code = cli_fail(args->command,
-                        "the text has %zu tokens, and a chunk %u; give a longer text or a smaller --context", count,
-                        (unsigned)size);
-    if (most > 0 && chunks > most) chunks = most;
+    const uint64_t whole = count / size, chunks = most > 0 && whole > most ? most : whole;
     llm->desc.sequences = chunks < TOGETHER ? (uint32_t)chunks : TOGETHER;
     if (!code) code = cli_llm_load(llm);
     for (uint64_t at = 0; at < chunks && !code; at += TOGETHER) {
@@ -116,12 +99,10 @@ static int run(const cli_args *args) {
     uint64_t most;
     size_t bytes = 0;
     if (!cli_get_number(args, "--chunks", 1, 1u << 30, 0, &most)) return CLI_USAGE;
-    char *text = cli_read_text(args->command, args->operands[1], TEXT_LIMIT, &bytes);
+    char *text = cli_read_text(args->command, args->operands[1], CLI_CHUNKS_TEXT, &bytes);
     if (!text) return CLI_FAILED;
     int code = cli_llm_open(args, &llm);
-    if (!code) code = cli_llm_prepare(args, &llm);
-    if (!code && !cli_get(args, "--context")) llm.desc.context = llm.desc.context < 512 ? llm.desc.context : 512;
-    if (!code && llm.desc.context < 4) code = cli_usage(args->command, "--context takes 4 or more here");
+    if (!code) code = cli_llm_prepare_chunks(args, &llm);
     if (!code) code = measure(args, &llm, text, bytes, most);
     cli_llm_close(&llm);
     free(text);

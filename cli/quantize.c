@@ -6,7 +6,8 @@
 /* What is told about the tensors, as they are done. */
 typedef struct report {
     bool     json, started;
-    uint64_t from_bytes, to_bytes, changed, kept;
+    const char *importance;
+    uint64_t from_bytes, to_bytes, changed, kept, weighted;
     double   worst;
     char     worst_name[68];
 } report;
@@ -14,9 +15,9 @@ typedef struct report {
 static void print_tensor(const report *r, const hd_quantized_tensor *t) {
     if (r->json)
         cli_print("%s{\"tensor\": \"%s\", \"from\": \"%s\", \"to\": \"%s\", \"elements\": %llu, \"bytes\": %llu, "
-                  "\"error\": %.9g}",
+                  "\"error\": %.9g, \"weighted\": %s}",
                   r->started ? ",\n  " : "[\n  ", t->name, t->from, t->to, (unsigned long long)t->elements,
-                  (unsigned long long)t->to_bytes, t->error);
+                  (unsigned long long)t->to_bytes, t->error, t->weighted ? "true" : "false");
     else if (strcmp(t->from, t->to) == 0) cli_print("%-40s %7s\n", t->name, t->from);
     else cli_print("%-40s %7s -> %-7s error %.6f\n", t->name, t->from, t->to, t->error);
 }
@@ -28,6 +29,7 @@ static void take(void *user, const hd_quantized_tensor *t) {
     r->from_bytes += t->from_bytes;
     r->to_bytes += t->to_bytes;
     *(strcmp(t->from, t->to) == 0 ? &r->kept : &r->changed) += 1;
+    r->weighted += t->weighted != 0;
     if (t->error <= r->worst) return;
     r->worst = t->error;
     snprintf(r->worst_name, sizeof r->worst_name, "%s", t->name);
@@ -38,19 +40,30 @@ static void summary(const report *r) {
     cli_print("%llu tensors quantised, %llu kept: %s to %s of weights", (unsigned long long)r->changed,
               (unsigned long long)r->kept, cli_bytes(r->from_bytes, from), cli_bytes(r->to_bytes, to));
     if (r->changed > 0) cli_print("; the largest error is %.6f, of %s", r->worst, r->worst_name);
+    if (r->importance)
+        cli_print("; %llu of the quantised are not in %s and were written without weights",
+                  (unsigned long long)(r->changed - r->weighted), r->importance);
     cli_print("\n");
+}
+
+/* Types of so few bits lose most where all columns count alike. */
+static void warn(const char *type) {
+    if (strncmp(type, "iq1", 3) == 0 || strncmp(type, "iq2", 3) == 0)
+        cli_tell("heddle: %s without --importance loses much; `heddle importance` makes such a file\n", type);
 }
 
 static int run(const cli_args *args) {
     cli_session session;
-    report r = { .json = cli_get(args, "--json") != NULL };
+    report r = { .json = cli_get(args, "--json") != NULL, .importance = cli_get(args, "--importance") };
     size_t at = 0, count = 0;
     const char **keep = calloc(args->given_count + 1, sizeof *keep);
     if (!keep) return cli_fail(args->command, "no memory is left");
     for (const char *part; (part = cli_next(args, "--keep", &at)) != NULL;) keep[count++] = part;
     const hd_quantize_desc desc = {
-        .type = args->operands[2], .keep = keep, .keep_count = count, .report = take, .report_user = &r
+        .type = args->operands[2], .keep = keep, .keep_count = count, .report = take, .report_user = &r,
+        .importance = r.importance
     };
+    if (!r.importance) warn(desc.type);
     int code = cli_session_open(args->command, &session);
     if (!code && hd_model_quantize(session.context, args->operands[0], args->operands[1], &desc))
         code = cli_session_fail(&session, NULL);
@@ -62,6 +75,7 @@ static int run(const cli_args *args) {
 }
 
 static const cli_option options[] = {
+    { "--importance", "FILE.gguf", "which columns matter: what heddle importance or llama.cpp's llama-imatrix wrote" },
     { "--keep", "PART", "tensors whose name has PART in it keep their type; may be given several times" },
     CLI_OPTION_JSON,
 };
@@ -71,9 +85,11 @@ const cli_command cli_quantize = {
     "IN.gguf OUT.gguf TYPE", options, CLI_COUNT(options),
     "TYPE is f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q6_k, iq4_nl, iq4_xs, tq1_0, tq2_0, mxfp4_moe, or a mix, "
     "which\n"
-    "gives some tensors more bits: q2_k, q3_k_s, q3_k_m, q3_k_l, q4_k_s, q4_k_m, q5_k_s, q5_k_m. The weights of "
-    "IN.gguf\n"
-    "are f32, f16, bf16 or q8_0. The error is the root mean square of what elements are off, over that of the "
+    "gives some tensors more bits: q2_k, q3_k_s, q3_k_m, q3_k_l, q4_k_s, q4_k_m, q5_k_s, q5_k_m, iq3_s, iq3_xxs, "
+    "iq2_m,\n"
+    "iq2_s, iq2_xs, iq2_xxs, iq1_m, iq1_s, the last ones best with --importance. The weights of IN.gguf are f32, f16, "
+    "bf16\n"
+    "or q8_0. The error is the root mean square of what elements are off, over that of the "
     "elements.\n",
     "  heddle quantize model-f16.gguf model.gguf q4_k_m\n", run,
 };

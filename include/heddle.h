@@ -213,10 +213,17 @@ HD_API hd_dtype hd_dtype_parse(const char *name);
 /** Bytes of `elements` elements in a row of this type; 0 where they are not whole blocks or would overflow. */
 HD_API uint64_t hd_dtype_bytes(hd_dtype dtype, uint64_t elements);
 
-/** Numbers as elements of a float or quantised type, chosen as GGUF's own tools choose them: the same bytes. @param elements
- *  whole blocks of the type. @param out_data hd_dtype_bytes of them. Statuses: NULL_POINTER, TYPE (i32, u8), SHAPE (not
- *  whole blocks), UNSUPPORTED (iq1_s to iq3_s, which are read only: choosing them takes more than the numbers). Any thread. */
+/** Numbers as elements of a float or quantised type, chosen as GGUF's own tools choose them: the same bytes. Those of iq1_s to
+ *  iq3_s are hd_quantize_weighted's with weights of sqrt(2 m + x^2), where m is the mean square of a block. @param elements whole
+ *  blocks of the type. @param out_data hd_dtype_bytes of them. Statuses: NULL_POINTER, TYPE (i32, u8), SHAPE (not whole blocks).
+ *  Any thread. */
 HD_API hd_status hd_quantize(hd_dtype dtype, const float *values, uint64_t elements, void *out_data);
+/** hd_quantize where errors do not count alike: elements are chosen so that, block by block, the sum of weights[i] times the square of
+ *  what element i is off is small. Float types, q8_0, tq1_0, tq2_0 and mxfp4 are chosen as without weights. @param weights one for
+ *  each value, finite and not below 0 (INVALID_ARGUMENT); where all of a block are 0 they count as 1; NULL: as hd_quantize.
+ *  Statuses else as hd_quantize's. Any thread. */
+HD_API hd_status hd_quantize_weighted(hd_dtype dtype, const float *values, const float *weights, uint64_t elements,
+                                      void *out_data);
 /** Elements of a float or quantised type as f32, exactly. Statuses as hd_quantize's. Any thread. */
 HD_API hd_status hd_dequantize(hd_dtype dtype, const void *data, uint64_t elements, float *out_values);
 

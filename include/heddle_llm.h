@@ -81,6 +81,7 @@ HD_API hd_status hd_model_describe(hd_context *context, const char *path, hd_mod
 typedef struct hd_quantized_tensor {
     char     name[68], from[16], to[16]; /* types by name: "f16", "q4_k" */
     uint64_t elements, from_bytes, to_bytes;
+    int      weighted;                   /* 1: by what the importance file says of it */
     double   error;                      /* root of the sum of squares of what elements are off, over that of the values; 0: the same */
 } hd_quantized_tensor;
 
@@ -91,11 +92,15 @@ typedef struct hd_quantize_desc {
     size_t             keep_count;
     void             (*report)(void *user, const hd_quantized_tensor *tensor); /* told about each tensor when it is done, or NULL */
     void              *report_user;
+    const char        *importance; /* an importance file, of hd_model_importance or llama.cpp's llama-imatrix as GGUF; NULL: all columns
+                                      count alike */
 } hd_quantize_desc;
-/** Writes a GGUF file with the weights of another one in another type: the same bytes as llama.cpp's llama-quantize without an
- *  importance file. Tensors that the type is not for keep theirs. Weights are read in pieces; `out_path` is written whole or
- *  not at all. Statuses: NULL_POINTER, NAME_NOT_FOUND (the type), UNSUPPORTED (weights that are not f32, f16, bf16 or q8_0),
- *  PARSE (NaN or infinity among them), IO, OUT_OF_HOST_MEMORY, those of hd_model_open for a file that is no GGUF file. */
+/** Writes a GGUF file with the weights of another one in another type: without an importance file the same bytes as llama.cpp's
+ *  llama-quantize. With one, errors of a matrix that it tells of count by what their columns are multiplied with; other tensors
+ *  are written as without. Tensors that the type is not for keep theirs. Weights are read in pieces; `out_path` is written whole or
+ *  not at all. Statuses: NULL_POINTER, NAME_NOT_FOUND (the type), UNSUPPORTED (weights that are not f32, f16, bf16 or q8_0;
+ *  no importance file), PARSE (NaN or infinity among them; in an importance file negative numbers too), SHAPE and TYPE (of tensors of
+ *  the importance file), IO, OUT_OF_HOST_MEMORY, those of hd_model_open for a file that is no GGUF file. */
 HD_API hd_status hd_model_quantize(hd_context *context, const char *path, const char *out_path, const hd_quantize_desc *desc);
 
 /** A GGUF file that is being written. The first failure stays and is told by hd_model_writer_write; what follows it does nothing.
@@ -483,7 +488,10 @@ typedef struct hd_model_graph_desc {
     hd_value (*adapt)(void *user, hd_program *p, const char *weight, hd_value x, hd_value y);
     /** Gives the value of a weight, of its type and shape, in place of an input, each time that it is used. NULL: all are inputs. */
     hd_value (*weight)(void *user, hd_program *p, const char *name);
-    void    *user;
+    /** Told of each product of a layer, the choice of experts among them: x f32 [rows,in]; where `chosen` i32 [rows,used] is not 0,
+     *  the weight has experts, and x is [rows,in], or [rows,used,in]. NULL: nobody is told. */
+    void   (*on_product)(void *user, hd_program *p, const char *weight, hd_value x, hd_value chosen);
+    void    *user;     /* of the three */
     int      headless; /* 1: out_scores is what the head's matrix would be multiplied with, f32 [sequences * length, hidden] */
 } hd_model_graph_desc;
 /** Adds to a program what the model computes. Its weights become inputs under their names, once: later calls for the same program share
@@ -503,6 +511,24 @@ HD_API hd_status hd_weights_load(hd_model *model, hd_device *device, hd_weights 
 HD_API hd_status hd_weights_bind(hd_weights *weights, hd_plan *plan);
 /** Ends them. NULL is fine. */
 HD_API void hd_weights_destroy(hd_weights *weights);
+
+/** Wishes for an importance file. */
+typedef struct hd_importance_desc {
+    hd_device     *device;         /* needed */
+    const int32_t *tokens;         /* of a text: whole chunks, each read alone; what is left over is not used */
+    size_t         count;
+    uint32_t       chunk;          /* tokens of a chunk, at most the model's context */
+    const char    *text;           /* what the text is called, for the file; NULL: "" */
+    hd_math        math;
+    hd_progress_fn progress;       /* told of chunks; NULL: nobody is told */
+    void          *progress_user;
+} hd_importance_desc;
+/** Runs a text through a model and writes an importance file, whole or not at all: for each matrix of its layers and each of that
+ *  matrix's columns the sum of squares of what came in, and how many rows came (of experts: those that chose each). It is llama.cpp's
+ *  importance matrix as GGUF, for hd_model_quantize. All weights must fit on the device. Statuses: NULL_POINTER, INVALID_ARGUMENT (no
+ *  whole chunk, no such token), LIMIT (a chunk longer than the model's context), UNSUPPORTED (an encoder), PARSE (the model gives no
+ *  numbers), IO, those of hd_plan_create, hd_weights_load and hd_plan_run. */
+HD_API hd_status hd_model_importance(hd_model *model, const char *out_path, const hd_importance_desc *desc);
 
 /* ------------------------------------------------------------------------------------------------- 7. embeddings */
 

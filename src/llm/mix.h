@@ -18,12 +18,14 @@ const char *hdl_mix_names(void);
 typedef struct hdl_mix {
     const hdl_mix_row *row;
     uint32_t layers, experts, group; /* group: heads for each head of keys and values */
+    bool     has_importance;
     bool     falcon, is_70b, tied;   /* tied: the embedding is the output too */
     uint32_t values, downs;          /* tensors of values in all, */
     uint32_t values_seen, downs_seen; /* and how many of them came */
 } hdl_mix;
 /* What the rules need to know of a model. Statuses: those of the getters in gguf.h. */
-hd_status hdl_mix_begin(const hdl_gguf *gguf, const hdl_mix_row *row, hdl_mix *out_mix, hd_error *error);
+hd_status hdl_mix_begin(const hdl_gguf *gguf, const hdl_mix_row *row, bool has_importance, hdl_mix *out_mix,
+                        hd_error *error);
 /* The type of the next tensor; its own where it is not to be changed. */
 uint32_t hdl_mix_type(hdl_mix *mix, const hdl_gguf_tensor *tensor);
 

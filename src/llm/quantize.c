@@ -3,7 +3,9 @@
  * order of tensors are llama.cpp's. */
 #include "llm/files.h"
 #include "llm/gguf_write.h"
+#include "llm/importance.h"
 #include "llm/mix.h"
+#include <float.h>
 #include <heddle_llm.h>
 #include <math.h>
 #include <stdio.h>
@@ -27,6 +29,10 @@ typedef struct work {
     target          *targets;
     uint32_t         count;
     float           *values, *back;   /* of the pieces: numbers, and what their new elements stand for */
+    float           *weights;         /* of the pieces, where errors do not count alike */
+    hdl_gguf        *importance;      /* NULL: all columns count alike */
+    float           *means;           /* of the tensor that is being written, [experts,columns]; behind them counts */
+    uint64_t         means_bytes;
     uint8_t         *from, *to;
 } work;
 
@@ -69,7 +75,7 @@ static hd_status plan(work *w, const hdl_mix_row *row, hd_error *error) {
     w->count = hdl_gguf_get_info(w->gguf).tensor_count;
     w->targets = hdl_alloc(&w->allocator, w->count * sizeof *w->targets);
     if (!w->targets) return no_memory(error);
-    const hd_status status = hdl_mix_begin(w->gguf, row, &mix, error);
+    const hd_status status = hdl_mix_begin(w->gguf, row, w->importance != NULL, &mix, error);
     if (status) return status;
     for (uint32_t i = 0; i < w->count; i++) {
         const hdl_gguf_tensor tensor = hdl_gguf_tensor_at(w->gguf, i);
@@ -107,11 +113,11 @@ static void put_all(work *w, uint32_t file_type) {
         hdl_gguf_put_tensor(w->writer, w->targets[i].tensor.name, w->targets[i].type, w->targets[i].tensor.shape, NULL);
 }
 
-static void report(const work *w, const target *t, double error, double size) {
+static void report(const work *w, const target *t, bool weighted, double error, double size) {
     const hdl_span name = t->tensor.name;
     hd_quantized_tensor told = { .elements = hd_shape_elements(t->tensor.shape), .from_bytes = t->tensor.bytes,
                                  .to_bytes = hdl_gguf_tensor_bytes(t->type, t->tensor.shape),
-                                 .error = size > 0 ? sqrt(error / size) : 0 };
+                                 .error = size > 0 ? sqrt(error / size) : 0, .weighted = weighted };
     snprintf(told.name, sizeof told.name, "%.*s", (int)name.count, (const char *)name.bytes);
     snprintf(told.from, sizeof told.from, "%s", hdl_gguf_type_info(t->tensor.type).name);
     snprintf(told.to, sizeof told.to, "%s", hdl_gguf_type_info(t->type).name);
@@ -122,19 +128,39 @@ static void report(const work *w, const target *t, double error, double size) {
 typedef struct conversion {
     const work *w;
     hd_dtype    from, to;
-    uint64_t    elements;
+    uint64_t    elements, first; /* of the tensor */
+    uint64_t    columns, matrix; /* of a row, of an expert; columns 0: errors count alike */
     struct { hd_status status; bool finite; double error, size; } pieces[PIECES]; /* squares of what they are off */
 } conversion;
+
+/* What errors of `count` numbers count, from number `first` of the tensor on: the mean square of what its column is
+ * multiplied with, and more the larger it is itself, beside its neighbours. */
+static void weigh(const conversion *c, uint64_t first, uint64_t count, const float *values, float *out) {
+    enum { NEIGHBOURS = 256 };
+    for (uint64_t at = 0; at < count; at += NEIGHBOURS) {
+        const uint64_t end = count - at < NEIGHBOURS ? count : at + NEIGHBOURS;
+        float square = 0;
+        for (uint64_t i = at; i < end; i++) square += values[i] * values[i];
+        const float twice = 2 * square / (float)(end - at);
+        for (uint64_t i = at; i < end; i++) {
+            const uint64_t place = first + i, expert = place / c->matrix;
+            const float weight = c->w->means[expert * c->columns + place % c->columns] *
+                                 sqrtf(twice + values[i] * values[i]);
+            out[i] = weight < FLT_MAX ? weight : FLT_MAX;
+        }
+    }
+}
 
 static void convert_piece(void *user, uint64_t piece) {
     conversion *c = user;
     const uint64_t first = piece * PIECE, count = c->elements - first < PIECE ? c->elements - first : PIECE;
     const uint8_t *from = c->w->from + hd_dtype_bytes(c->from, first);
     uint8_t *to = c->w->to + hd_dtype_bytes(c->to, first);
-    float *values = c->w->values + first, *back = c->w->back + first;
+    float *values = c->w->values + first, *back = c->w->back + first, *weights = NULL;
     double error = 0, size = 0;
     hd_status status = hd_dequantize(c->from, from, count, values);
-    if (!status) status = hd_quantize(c->to, values, count, to);
+    if (!status && c->columns > 0) weigh(c, c->first + first, count, values, weights = c->w->weights + first);
+    if (!status) status = hd_quantize_weighted(c->to, values, weights, count, to);
     if (!status) status = hd_dequantize(c->to, to, count, back);
     for (uint64_t i = 0; i < count && !status; i++) {
         const double value = (double)values[i], off = (double)back[i] - value;
@@ -165,6 +191,25 @@ static hd_status convert(conversion *c, const target *t, double *inout_error, do
     return HD_OK;
 }
 
+/* Reads what the importance file says of a tensor; *out_has: whether it does. */
+static hd_status read_importance(work *w, const target *t, bool *out_has, hd_error *error) {
+    const uint64_t experts = hdl_importance_experts(&t->tensor),
+                   columns = (uint64_t)t->tensor.shape.dims[t->tensor.shape.rank - 1],
+                   bytes = experts * (columns + 1) * sizeof *w->means;
+    *out_has = w->importance && hdl_importance_has(w->importance, &t->tensor);
+    if (!*out_has) return HD_OK;
+    hdl_free(&w->allocator, w->means, w->means_bytes);
+    w->means_bytes = 0;
+    w->means = hdl_alloc(&w->allocator, bytes);
+    if (!w->means) return no_memory(error);
+    w->means_bytes = bytes;
+    float *counts = w->means + experts * columns;
+    const hd_status status = hdl_importance_read(w->importance, &t->tensor, w->means, counts, error);
+    *out_has = false; /* where no row came, the file says nothing */
+    for (uint64_t i = 0; i < experts; i++) *out_has = *out_has || counts[i] > 0;
+    return status;
+}
+
 static hd_status fill(void *user, uint32_t number, hdl_gguf_sink sink, void *to, hd_error *error) {
     work *w = user;
     const target *t = &w->targets[number];
@@ -173,7 +218,16 @@ static hd_status fill(void *user, uint32_t number, hdl_gguf_sink sink, void *to,
     const uint64_t step = changes ? (uint64_t)PIECES * PIECE / was.block_elements * was.block_bytes : BYTES;
     conversion c = { .w = w, .from = hdl_gguf_dtype(t->tensor.type), .to = hdl_gguf_dtype(t->type) };
     double error_sum = 0, size_sum = 0;
-    for (uint64_t at = 0; at < t->tensor.bytes; at += step) {
+    bool weighted = false;
+    if (changes) {
+        const hd_status status = read_importance(w, t, &weighted, error);
+        if (status) return status;
+    }
+    if (weighted) {
+        c.columns = (uint64_t)t->tensor.shape.dims[t->tensor.shape.rank - 1];
+        c.matrix = hd_shape_elements(t->tensor.shape) / hdl_importance_experts(&t->tensor);
+    }
+    for (uint64_t at = 0; at < t->tensor.bytes; at += step, c.first += c.elements) {
         const uint64_t bytes = t->tensor.bytes - at < step ? t->tensor.bytes - at : step;
         hd_status status = hdl_gguf_read(w->gguf, &t->tensor, at, bytes, w->from, error);
         c.elements = bytes / was.block_bytes * was.block_elements;
@@ -183,28 +237,26 @@ static hd_status fill(void *user, uint32_t number, hdl_gguf_sink sink, void *to,
             return HD_OK;
     }
     hdl_gguf_rest(w->gguf, &t->tensor);
-    report(w, t, error_sum, size_sum);
+    report(w, t, weighted, error_sum, size_sum);
     return HD_OK;
 }
 
 static hd_status run(work *w, const char *out_path, hd_error *error) {
     const hdl_mix_row *row = hdl_mix_find(w->desc->type);
-    const bool has_book = w->desc->type[0] == 'i' && w->desc->type[1] == 'q' && w->desc->type[2] >= '1' &&
-                          w->desc->type[2] <= '3';
-    if (!row && has_book)
-        return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND,
-                        "%.40s is read only: writing it takes an importance file; there are %s", w->desc->type,
-                        hdl_mix_names());
     if (!row)
         return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "no type is called %.40s; there are %s", w->desc->type,
                         hdl_mix_names());
     w->values = hdl_alloc(&w->allocator, BYTES);
     w->back = hdl_alloc(&w->allocator, BYTES);
+    w->weights = hdl_alloc(&w->allocator, BYTES);
     w->from = hdl_alloc(&w->allocator, BYTES);
     w->to = hdl_alloc(&w->allocator, BYTES);
     w->writer = hdl_gguf_writer_create(&w->allocator, 0);
-    if (!w->values || !w->back || !w->from || !w->to || !w->writer) return no_memory(error);
-    const hd_status status = plan(w, row, error);
+    if (!w->values || !w->back || !w->weights || !w->from || !w->to || !w->writer) return no_memory(error);
+    hd_status status = HD_OK;
+    if (w->desc->importance)
+        status = hdl_importance_open(w->desc->importance, &w->allocator, &w->importance, error);
+    if (!status) status = plan(w, row, error);
     if (status) return status;
     put_all(w, row->file_type);
     hdl_gguf_fill_by(w->writer, fill, w);
@@ -222,8 +274,11 @@ hd_status hd_model_quantize(hd_context *context, const char *path, const char *o
     hdl_free(&w.allocator, w.targets, w.count * sizeof *w.targets);
     hdl_free(&w.allocator, w.values, BYTES);
     hdl_free(&w.allocator, w.back, BYTES);
+    hdl_free(&w.allocator, w.weights, BYTES);
+    hdl_free(&w.allocator, w.means, w.means_bytes);
     hdl_free(&w.allocator, w.from, BYTES);
     hdl_free(&w.allocator, w.to, BYTES);
+    hdl_gguf_close(w.importance);
     hdl_gguf_close(w.gguf);
     return status ? hd_context_put_error(context, &error) : HD_OK;
 }

@@ -7,14 +7,15 @@ expect 0 '^blk.15.ffn_down.weight +f16 -> q6_k +error 0.0[0-9]*$' "" "$heddle" q
 matches out '^blk.0.attn_norm.weight +f32$' quantize
 matches out '^82 tensors quantised, 33 kept: 1[0-9.]* KiB to [0-9.]* KiB of weights; the largest error is 0.0' quantize
 [ "$(ls)" = "$(printf 'err\nout\nout.gguf')" ] || fail "quantize left something beside the file"
-expect 0 '"tensor": "blk.0.attn_k.weight", "from": "f16", "to": "f16", "elements": 512, "bytes": 1024, "error": 0}' "" \
+expect 0 '"tensor": "blk.0.attn_k.weight", "from": "f16", "to": "f16", "elements": 512, "bytes": 1024, "error": 0, "weighted": false}' "" \
     "$heddle" quantize "$mixes/mix_f16.gguf" kept.gguf q4_0 --keep attn_k --keep attn_v --json
 python "import json; json.load(open('out'))"
 expect 1 "^weights +[0-9.]* KiB: .*f16 32" "shape" "$heddle" info kept.gguf
+expect 0 '^blk.0.attn_k.weight +f16 -> iq2_xxs error 0.3[0-9]*$' '^heddle: iq2_xxs without --importance loses much' \
+    "$heddle" quantize "$mixes/mix_f16.gguf" out.gguf iq2_xxs
+expect 0 '^blk.0.attn_k.weight +f16 -> iq3_s +error 0.1[0-9]*$' "" "$heddle" quantize "$mixes/mix_f16.gguf" out.gguf iq3_s
 rm -f out.gguf kept.gguf
 refuse 1 'no type is called q9; there are f32, f16' "$heddle" quantize "$mixes/mix_f16.gguf" out.gguf q9
-refuse 1 'iq2_xxs is read only: writing it takes an importance file; there are f32, f16' \
-    "$heddle" quantize "$mixes/mix_f16.gguf" out.gguf iq2_xxs
 refuse 1 'no/such.gguf' "$heddle" quantize no/such.gguf out.gguf q4_0
 refuse 1 'cannot be written' "$heddle" quantize "$mixes/mix_f16.gguf" no/such/out.gguf q4_0
 refuse 2 'needs IN.gguf OUT.gguf TYPE' "$heddle" quantize "$mixes/mix_f16.gguf" out.gguf

@@ -54,6 +54,50 @@ static void equals_llama_quantize(void **state) {
     }
 }
 
+static bool fill_ones(void *user, uint64_t from, uint64_t bytes, void *out) {
+    (void)user;
+    (void)from;
+    for (uint64_t i = 0; i < bytes / sizeof(float); i++) ((float *)out)[i] = 1;
+    return true;
+}
+
+/* An importance file that tells of all matrices of a model, in which these have two rows. */
+static void put_importance(void *user, const hd_quantized_tensor *t) {
+    char name[96];
+    if (strstr(t->name, "norm.weight")) return;
+    snprintf(name, sizeof name, "%s.in_sum2", t->name);
+    hd_model_writer_tensor(user, name, HD_F32, HD_SHAPE(1, (int64_t)(t->elements / 2)), fill_ones, NULL);
+    snprintf(name, sizeof name, "%s.counts", t->name);
+    hd_model_writer_tensor(user, name, HD_F32, HD_SHAPE(1, 1), fill_ones, NULL);
+}
+static void hash_type(void *user, const hd_quantized_tensor *t) {
+    char line[96];
+    uint64_t *hash = user;
+    snprintf(line, sizeof line, "%s %s\n", t->name, t->to);
+    for (size_t i = 0; line[i]; i++) *hash = (*hash ^ (uint8_t)line[i]) * UINT64_C(0x100000001b3);
+    assert_true(t->weighted == (strcmp(t->from, t->to) != 0 && !strstr(t->name, "norm.weight")));
+}
+
+static void types_are_those_of_llama_quantize(void **state) {
+    (void)state;
+    char path[96];
+    snprintf(path, sizeof path, "%s/importance.gguf", folder);
+    for (size_t i = 0; i < sizeof mix_types / sizeof *mix_types; i++) {
+        uint64_t hash = UINT64_C(0xcbf29ce484222325);
+        hd_model_writer *w;
+        assert_int_equal(hd_model_writer_create(context, &w), HD_OK);
+        hd_model_writer_text(w, "general.type", "imatrix", 7);
+        const hd_quantize_desc list = { .type = "f32", .report = put_importance, .report_user = w };
+        assert_int_equal(hd_model_quantize(context, path_of(mix_types[i].model), out_path, &list), HD_OK);
+        assert_int_equal(hd_model_writer_write(w, path), HD_OK);
+        hd_model_writer_destroy(w);
+        const hd_quantize_desc desc = { .type = mix_types[i].type, .importance = path, .report = hash_type, .report_user = &hash };
+        assert_int_equal(hd_model_quantize(context, path_of(mix_types[i].model), out_path, &desc), HD_OK);
+        if (hash != mix_types[i].hash) fail_msg("%s as %s", mix_types[i].model, mix_types[i].type);
+    }
+    remove(path);
+}
+
 typedef struct told { int tensors, kept; double worst; } told;
 static void note(void *user, const hd_quantized_tensor *t) {
     told *n = user;
@@ -189,6 +233,7 @@ static void what_cannot_be_written_is_told(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(equals_llama_quantize), cmocka_unit_test(tells_and_keeps),
+                                        cmocka_unit_test(types_are_those_of_llama_quantize),
                                         cmocka_unit_test(nothing_is_left_where_it_fails),
                                         cmocka_unit_test(a_model_is_written_by_hand), cmocka_unit_test(what_cannot_be_written_is_told) };
     return cmocka_run_group_tests_name("mix", tests, set_up, tear_down);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "base/base.h"
 #include "unit/quantise_fixtures.h"
+#include "unit/weighted_fixtures.h"
 
 static uint64_t fnv(const uint8_t *bytes, uint64_t count) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -34,6 +35,79 @@ static void equals_llama_cpp(void **state) {
             assert_int_equal(hd_quantize(type, row_of(row), QUANTISE_WIDTH, out), HD_OK);
             assert_int_equal(out[bytes], 0xA5);
             if (fnv(out, bytes) != quantise_hashes[t].rows[row]) fail_msg("%s, row %u", quantise_hashes[t].type, row);
+        }
+    }
+}
+
+/* What llama-quantize weighs errors by, with an importance file. */
+static void weigh(const float *x, float *out) {
+    float square = 0;
+    for (uint32_t i = 0; i < QUANTISE_WIDTH; i++) square += x[i] * x[i];
+    for (uint32_t i = 0; i < QUANTISE_WIDTH; i++) {
+        float importance;
+        memcpy(&importance, &weighted_importance[i], sizeof importance);
+        out[i] = importance * sqrtf(2 * square / QUANTISE_WIDTH + x[i] * x[i]);
+    }
+}
+static double weighted_error(hd_dtype type, const uint8_t *block, const float *x, const float *weights) {
+    float back[QUANTISE_WIDTH];
+    double error = 0, size = 0;
+    assert_int_equal(hd_dequantize(type, block, QUANTISE_WIDTH, back), HD_OK);
+    for (uint32_t i = 0; i < QUANTISE_WIDTH; i++) {
+        const double w = (double)weights[i], off = (double)back[i] - (double)x[i];
+        error += w * off * off;
+        size += w * (double)x[i] * (double)x[i];
+    }
+    return size > 0 ? error / size : 0;
+}
+
+/* Errors count no more than in the blocks that llama-quantize writes, over all rows, and in none by much. */
+static void weighted_errors_are_no_larger(void **state) {
+    (void)state;
+    for (uint32_t t = 0; t < HDI_COUNT(weighted_errors); t++) {
+        const hd_dtype type = hd_dtype_parse(weighted_errors[t].type);
+        double ours = 0, theirs = 0;
+        for (uint32_t row = 0; row < QUANTISE_ROWS; row++) {
+            float weights[QUANTISE_WIDTH];
+            uint8_t out[1024], without[1024];
+            const float *x = row_of(row);
+            weigh(x, weights);
+            assert_int_equal(hd_quantize_weighted(type, x, weights, QUANTISE_WIDTH, out), HD_OK);
+            const double error = weighted_error(type, out, x, weights);
+            if (!(error <= weighted_errors[t].rows[row] * 1.04 + 1e-6))
+                fail_msg("%s, row %u: weighted error %g, theirs %g", weighted_errors[t].type, row, error, weighted_errors[t].rows[row]);
+            ours += error;
+            theirs += weighted_errors[t].rows[row];
+            assert_int_equal(hd_quantize(type, x, QUANTISE_WIDTH, without), HD_OK);
+            if (row == 0 && !(error < weighted_error(type, without, x, weights) * 0.97))
+                fail_msg("%s: weights change little", weighted_errors[t].type);
+            assert_int_equal(hd_quantize_weighted(type, x, NULL, QUANTISE_WIDTH, out), HD_OK);
+            assert_memory_equal(out, without, hd_dtype_bytes(type, QUANTISE_WIDTH));
+        }
+        if (!(ours <= theirs)) fail_msg("%s: weighted error of all rows %g, theirs %g", weighted_errors[t].type, ours, theirs);
+    }
+}
+
+/* Only how weights compare counts; all 0 is all 1; what is no weight is refused. */
+static void weights_of_all_kinds(void **state) {
+    (void)state;
+    for (uint32_t t = 0; t < HDI_COUNT(weighted_errors); t++) {
+        const hd_dtype type = hd_dtype_parse(weighted_errors[t].type);
+        static const float bad[] = { -1, NAN, INFINITY };
+        float weights[QUANTISE_WIDTH];
+        uint8_t one[1024], other[1024];
+        const float *x = row_of(0);
+        const uint64_t bytes = hd_dtype_bytes(type, QUANTISE_WIDTH);
+        for (uint32_t k = 0; k < QUANTISE_WIDTH; k++) weights[k] = 1;
+        assert_int_equal(hd_quantize_weighted(type, x, weights, QUANTISE_WIDTH, one), HD_OK);
+        memset(weights, 0, sizeof weights);
+        assert_int_equal(hd_quantize_weighted(type, x, weights, QUANTISE_WIDTH, other), HD_OK);
+        assert_memory_equal(one, other, bytes);
+        for (uint32_t k = 0; k < QUANTISE_WIDTH; k++) weights[k] = k % 3 ? 3e38f : 1e-38f;
+        assert_int_equal(hd_quantize_weighted(type, x, weights, QUANTISE_WIDTH, other), HD_OK);
+        for (uint32_t k = 0; k < HDI_COUNT(bad); k++) {
+            weights[QUANTISE_WIDTH - 1] = bad[k];
+            assert_int_equal(hd_quantize_weighted(type, x, weights, QUANTISE_WIDTH, one), HD_STATUS_INVALID_ARGUMENT);
         }
     }
 }
@@ -88,7 +162,6 @@ static void whatever_comes_ends(void **state) {
         float values[QUANTISE_WIDTH];
         uint8_t out[1024];
         if (!hdi_dtype_is_float(type) && !hdi_dtype_is_quantised(type)) continue;
-        if (type >= HD_IQ2_XXS && type <= HD_IQ1_M) continue; /* read only */
         for (uint32_t one = 0; one < HDI_COUNT(specials); one++) {
             for (uint32_t k = 0; k < QUANTISE_WIDTH; k++)
                 memcpy(&values[k], &specials[k % 5 ? one : (k / 5) % HDI_COUNT(specials)], sizeof values[k]);
@@ -110,7 +183,7 @@ static void refusals(void **state) {
     assert_int_equal(hd_quantize(HD_Q4_0, NULL, 32, out), HD_STATUS_NULL_POINTER);
     assert_int_equal(hd_quantize(HD_Q4_0, values, 32, NULL), HD_STATUS_NULL_POINTER);
     assert_int_equal(hd_quantize(HD_Q4_0, NULL, 0, NULL), HD_OK);
-    for (hd_dtype type = HD_IQ2_XXS; type <= HD_IQ1_M; type++) assert_int_equal(hd_quantize(type, NULL, 0, NULL), HD_STATUS_UNSUPPORTED);
+    assert_int_equal(hd_quantize(HD_IQ2_XXS, values, 32, out), HD_STATUS_SHAPE);
     assert_int_equal(hd_dequantize(HD_U8, out, 32, values), HD_STATUS_TYPE);
     assert_int_equal(hd_dequantize(HD_Q8_0, out, 33, values), HD_STATUS_SHAPE);
     assert_int_equal(hd_dequantize(HD_Q8_0, NULL, 32, values), HD_STATUS_NULL_POINTER);
@@ -119,6 +192,7 @@ static void refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(equals_llama_cpp), cmocka_unit_test(errors_are_of_the_types_size),
                                         cmocka_unit_test(exact_numbers_stay), cmocka_unit_test(whatever_comes_ends),
-                                        cmocka_unit_test(refusals) };
+                                        cmocka_unit_test(refusals),
+                                        cmocka_unit_test(weighted_errors_are_no_larger), cmocka_unit_test(weights_of_all_kinds) };
     return cmocka_run_group_tests_name("quantise", tests, NULL, NULL);
 }

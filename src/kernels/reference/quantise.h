@@ -1,8 +1,9 @@
-/* quantise.h: floats as blocks of each quantised type, as GGUF's own tools choose the codes: the same bytes. One block
- * each; all arithmetic is f32 in the order that is written. */
+/* quantise.h: floats as blocks of each quantised type. Without weights codes are those that GGUF's own tools choose, to
+ * the byte. One block each; all arithmetic is in the order that is written. */
 #ifndef HDI_KERNELS_QUANTISE_H
 #define HDI_KERNELS_QUANTISE_H
 
+#include "base/base.h"
 #include "kernels/exact.h"
 #include "kernels/abi.h"
 #include <math.h>
@@ -30,6 +31,13 @@ void hdi_quantise_iq4_nl(const float *x, uint8_t *out);
 void hdi_quantise_iq4_xs(const float *x, uint8_t *out);
 void hdi_quantise_mxfp4(const float *x, uint8_t *out);
 
+/* The block for which the sum of weights times squares of errors is small (quantise_weighted.c). False: of that type
+ * blocks are written without weights. */
+bool hdi_quantise_weighted(hd_dtype dtype, const float *x, const float *weights, uint8_t *out);
+
+/* The same for types with a code book (quantise_books.c). */
+void hdi_quantise_book(hd_dtype dtype, const float *x, const float *weights, uint8_t *out);
+
 /* Below this size all values of a part count as 0. */
 #define QUANTISE_TINY 1e-15f
 
@@ -41,6 +49,8 @@ static inline void quantise_put_half(float value, uint8_t *out) {
 static inline float quantise_half(const uint8_t *at) {
     return exact_f16_to_f32((uint32_t)at[0] | (uint32_t)at[1] << 8);
 }
+
+static inline float quantise_rounded(float value) { return exact_f16_to_f32(exact_f32_to_f16(value)); }
 
 /* The nearest whole number, of two the even one; for sizes below 2^22. */
 static inline int quantise_nearest(float value) {

@@ -1,12 +1,14 @@
 /* quantise_numbers.c: blocks whose codes stand for 16 given numbers. */
-#include "kernels/reference/quantise.h"
+#include "kernels/reference/quantise_parts.h"
 
 #define NUMBERS(...) { __VA_ARGS__ }
-static const int8_t iq4[16] = HDI_CODES_IQ4(NUMBERS), mxfp4[16] = HDI_CODES_MXFP4(NUMBERS);
+const int8_t quantise_iq4_numbers[16] = HDI_CODES_IQ4(NUMBERS);
+static const int8_t mxfp4[16] = HDI_CODES_MXFP4(NUMBERS);
 #undef NUMBERS
+#define iq4 quantise_iq4_numbers
 
-/* The code whose number is nearest; the numbers ascend. */
-static int nearest(float x) {
+/* The numbers ascend. */
+int quantise_nearest_number(float x) {
     int low = 0, high = 15;
     if (!(x > (float)iq4[0])) return 0;
     if (x >= (float)iq4[15]) return 15;
@@ -19,10 +21,10 @@ static int nearest(float x) {
 }
 
 typedef struct fit { float cross, square; } fit;
-static fit fit_numbers(const float *x, float inverse) {
+static fit fit_numbers(const float *x, const float *weights, float inverse) {
     fit f = { 0, 0 };
     for (int i = 0; i < 32; i++) {
-        const float number = (float)iq4[nearest(inverse * x[i])], w = x[i] * x[i];
+        const float number = (float)iq4[quantise_nearest_number(inverse * x[i])], w = weights[i];
         f.cross += w * number * x[i];
         f.square += w * number * number;
     }
@@ -30,15 +32,15 @@ static fit fit_numbers(const float *x, float inverse) {
 }
 
 /* Of 16 scales around the one that takes the largest value to the first number. */
-static float scale_of(const float *x) {
+float quantise_numbers_scale(const float *x, const float *weights) {
     const float largest = quantise_largest(x, 32);
     if (!(fabsf(largest) >= QUANTISE_TINY)) return 0;
     float scale = -largest / (float)iq4[0];
-    fit f = fit_numbers(x, 1 / scale);
+    fit f = fit_numbers(x, weights, 1 / scale);
     scale = f.cross / f.square;
     float best = scale * f.cross;
     for (int step = -7; step <= 7; step++) {
-        f = fit_numbers(x, ((float)step + (float)iq4[0]) / largest);
+        f = fit_numbers(x, weights, ((float)step + (float)iq4[0]) / largest);
         if (!(f.square > 0 && f.cross * f.cross > best * f.square)) continue;
         scale = f.cross / f.square;
         best = scale * f.cross;
@@ -46,29 +48,53 @@ static float scale_of(const float *x) {
     return scale;
 }
 
-static void put_codes(const float *x, float scale, uint8_t *out) {
+static float scale_of(const float *x) {
+    float squares[32];
+    for (int i = 0; i < 32; i++) squares[i] = x[i] * x[i];
+    return quantise_numbers_scale(x, squares);
+}
+
+static void choose_codes(const float *x, float scale, uint8_t *out) {
     const float inverse = scale != 0 ? 1 / scale : 0;
-    for (int i = 0; i < 16; i++) out[i] = (uint8_t)(nearest(inverse * x[i]) | nearest(inverse * x[i + 16]) << 4);
+    for (int i = 0; i < 32; i++) out[i] = (uint8_t)quantise_nearest_number(inverse * x[i]);
+}
+static void put_codes(const uint8_t *codes, uint8_t *out) {
+    for (int i = 0; i < 16; i++) out[i] = (uint8_t)(codes[i] | codes[i + 16] << 4);
+}
+
+void quantise_put_iq4_nl(const quantise_block *b, uint8_t *out) {
+    quantise_put_half(b->d, out);
+    put_codes(b->codes, out + 2);
 }
 
 void hdi_quantise_iq4_nl(const float *x, uint8_t *out) {
-    const float scale = scale_of(x);
-    quantise_put_half(scale, out);
-    put_codes(x, scale, out + 2);
+    quantise_block b = { .d = scale_of(x) };
+    choose_codes(x, b.d, b.codes);
+    quantise_put_iq4_nl(&b, out);
+}
+
+void quantise_put_iq4_xs(const quantise_block *b, uint8_t *out) {
+    quantise_put_half(b->d, out);
+    memset(out + 2, 0, 6);
+    for (int i = 0; i < 8; i++) {
+        const int code = b->scales[i] + 32;
+        put_codes(b->codes + 32 * i, out + 8 + 16 * i);
+        out[4 + i / 2] |= (uint8_t)((code & 15) << 4 * (i % 2));
+        out[2 + i / 4] |= (uint8_t)(code >> 4 << 2 * (i % 4));
+    }
 }
 
 void hdi_quantise_iq4_xs(const float *x, uint8_t *out) {
     float scales[8];
+    quantise_block b;
     for (int i = 0; i < 8; i++) scales[i] = scale_of(x + 32 * i);
-    const float d = -quantise_largest(scales, 8) / 32, inverse = d != 0 ? 1 / d : 0;
-    quantise_put_half(d, out);
-    memset(out + 2, 0, 6);
+    b.d = -quantise_largest(scales, 8) / 32;
+    const float inverse = b.d != 0 ? 1 / b.d : 0;
     for (int i = 0; i < 8; i++) {
-        const int code = quantise_within(quantise_nearest(inverse * scales[i]), -32, 31);
-        put_codes(x + 32 * i, d * (float)code, out + 8 + 16 * i);
-        out[4 + i / 2] |= (uint8_t)(((code + 32) & 15) << 4 * (i % 2));
-        out[2 + i / 4] |= (uint8_t)((code + 32) >> 4 << 2 * (i % 4));
+        b.scales[i] = quantise_within(quantise_nearest(inverse * scales[i]), -32, 31);
+        choose_codes(x + 32 * i, b.d * (float)b.scales[i], b.codes + 32 * i);
     }
+    quantise_put_iq4_xs(&b, out);
 }
 
 void hdi_quantise_mxfp4(const float *x, uint8_t *out) {

@@ -1,5 +1,5 @@
 /* quantise_small.c: blocks whose scale follows from the largest value alone. */
-#include "kernels/reference/quantise.h"
+#include "kernels/reference/quantise_parts.h"
 
 /* A code from x / d + half and so on; what is no number gives some code. */
 static int code(float value, int most) {
@@ -8,15 +8,18 @@ static int code(float value, int most) {
 }
 static float inverse(float d) { return d != 0 ? 1.0f / d : 0.0f; }
 
-/* Codes of two halves of 32 values in each of 16 bytes, and their fifth bits. */
-static uint32_t put_codes(const float *x, float less, float id, float half, int most, uint8_t *out) {
+/* Codes of 32 values in 16 bytes, the first half's in the low bits, and their fifth bits. */
+static uint32_t put_codes(const uint8_t *codes, uint8_t *out) {
     uint32_t fifth = 0;
     for (int i = 0; i < 16; i++) {
-        const int a = code((x[i] - less) * id + half, most), b = code((x[i + 16] - less) * id + half, most);
+        const int a = codes[i], b = codes[i + 16];
         out[i] = (uint8_t)((a & 15) | (b & 15) << 4);
         fifth |= (uint32_t)(a >> 4 & 1) << i | (uint32_t)(b >> 4 & 1) << (i + 16);
     }
     return fifth;
+}
+static void choose_codes(const float *x, float less, float id, float half, int most, uint8_t *codes) {
+    for (int i = 0; i < 32; i++) codes[i] = (uint8_t)code((x[i] - less) * id + half, most);
 }
 static void put_word(uint32_t word, uint8_t *out) {
     for (int i = 0; i < 4; i++) out[i] = (uint8_t)(word >> 8 * i & 255);
@@ -30,34 +33,61 @@ static void ends(const float *x, float *out_low, float *out_high) {
     }
 }
 
+void quantise_put_q4_0(const quantise_block *b, uint8_t *out) {
+    quantise_put_half(b->d, out);
+    put_codes(b->codes, out + 2);
+}
+void quantise_put_q4_1(const quantise_block *b, uint8_t *out) {
+    quantise_put_half(b->d, out);
+    quantise_put_half(-b->less, out + 2);
+    put_codes(b->codes, out + 4);
+}
+void quantise_put_q5_0(const quantise_block *b, uint8_t *out) {
+    quantise_put_half(b->d, out);
+    put_word(put_codes(b->codes, out + 6), out + 2);
+}
+void quantise_put_q5_1(const quantise_block *b, uint8_t *out) {
+    quantise_put_half(b->d, out);
+    quantise_put_half(-b->less, out + 2);
+    put_word(put_codes(b->codes, out + 8), out + 4);
+}
+
+/* The largest value as the code 0. */
+static void keep_largest(const float *x, int most, quantise_block *out) {
+    out->d = quantise_largest(x, 32) / -(float)most;
+    choose_codes(x, 0, inverse(out->d), (float)most + 0.5f, 2 * most - 1, out->codes);
+}
+/* The least value as the code 0, the greatest as the last one. */
+static void keep_ends(const float *x, int last, quantise_block *out) {
+    float low, high;
+    ends(x, &low, &high);
+    out->d = (high - low) / (float)last;
+    out->less = -low;
+    choose_codes(x, low, inverse(out->d), 0.5f, last, out->codes);
+}
+
 void hdi_quantise_q4_0(const float *x, uint8_t *out) {
-    const float d = quantise_largest(x, 32) / -8;
-    quantise_put_half(d, out);
-    put_codes(x, 0, inverse(d), 8.5f, 15, out + 2);
+    quantise_block b;
+    keep_largest(x, 8, &b);
+    quantise_put_q4_0(&b, out);
 }
 
 void hdi_quantise_q4_1(const float *x, uint8_t *out) {
-    float low, high;
-    ends(x, &low, &high);
-    const float d = (high - low) / 15;
-    quantise_put_half(d, out);
-    quantise_put_half(low, out + 2);
-    put_codes(x, low, inverse(d), 0.5f, 15, out + 4);
+    quantise_block b;
+    keep_ends(x, 15, &b);
+    quantise_put_q4_1(&b, out);
 }
 
 void hdi_quantise_q5_0(const float *x, uint8_t *out) {
-    const float d = quantise_largest(x, 32) / -16;
-    quantise_put_half(d, out);
-    put_word(put_codes(x, 0, inverse(d), 16.5f, 31, out + 6), out + 2);
+    quantise_block b;
+    keep_largest(x, 16, &b);
+    quantise_put_q5_0(&b, out);
 }
 
 void hdi_quantise_q5_1(const float *x, uint8_t *out) {
-    float low, high;
-    ends(x, &low, &high);
-    const float d = (high - low) / 31;
-    quantise_put_half(d, out);
-    quantise_put_half(low, out + 2);
-    put_word(put_codes(x, low, inverse(d), 0.5f, 31, out + 8), out + 4);
+    quantise_block b;
+    keep_ends(x, 31, &b);
+    quantise_put_q5_1(&b, out);
 }
 
 void hdi_quantise_q8_0(const float *x, uint8_t *out) {

@@ -58,9 +58,18 @@ static hd_value product(const hdl_graph *g, hd_value x, hd_value table, float sc
     return bias ? hd_add(g->program, y, bias) : y;
 }
 
+/* Tells the caller what a weight of a layer is multiplied with. */
+static void tell(const hdl_graph *g, const char *name, hd_value x, hd_value chosen) {
+    char full[HDL_WEIGHT_NAME];
+    if (!g->desc || !g->desc->on_product || weight(g, name)->row->where != HDL_LAYER) return;
+    hdl_weight_name(g->layer, weight(g, name)->row, full);
+    g->desc->on_product(g->desc->user, g->program, full, x, chosen);
+}
+
 static hd_value linear(const hdl_graph *g, hd_value x, const char *stem) {
     char name[HDL_WEIGHT_NAME];
     snprintf(name, sizeof name, "%s.weight", stem);
+    tell(g, name, x, 0);
     return product(g, x, input(g, name), weight(g, name)->scale, stem, name);
 }
 
@@ -203,6 +212,7 @@ static hd_value gated(const hdl_graph *g, hd_value x) {
 static hd_value chosen_linear(const hdl_graph *g, hd_value x, const char *stem, hd_value chosen) {
     char name[HDL_WEIGHT_NAME];
     snprintf(name, sizeof name, "%s.weight", stem);
+    tell(g, name, x, chosen);
     const hd_value y = scaled(g, hd_matmul_experts(g->program, x, input(g, name), chosen), weight(g, name)->scale);
     const hd_value biases = vector(g, stem, "bias");
     return biases ? hd_add(g->program, y, hd_gather(g->program, biases, chosen)) : y;
