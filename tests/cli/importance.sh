@@ -54,7 +54,7 @@ for model, (keys, tensors) in files.items():
 
 # The same bytes on another device in exact mode.
 for model in demo mixtral; do
-    eval path=\$$model
+    [ $model = demo ] && path=$demo || path=$mixtral
     for device in cpu $(has_vulkan && echo vulkan); do
         expect 0 '2 chunks of 32 tokens' - "$heddle" importance "$path" "$sources/LICENSE" -o $model.$device.gguf --context 32 \
             --chunks 2 --math exact --device $device
