@@ -16,7 +16,7 @@ static void flush_held(cli_session *session) {
 static void log_line(void *user, hd_log_level level, const char *part, const char *line) {
     static const char *const names[] = { "error", "error", "warning", "info", "debug" };
     cli_session *session = user;
-    flockfile(stderr);
+    system_lock_errors();
     flush_held(session);
     snprintf(session->last, sizeof session->last, "%s", line);
     snprintf(session->held, sizeof session->held, "heddle: %s: %s: %s",
@@ -24,7 +24,7 @@ static void log_line(void *user, hd_log_level level, const char *part, const cha
     for (char *at = session->held; *at; at++)
         if (*at == '\n') *at = ' ';
     if (level > HD_LOG_ERROR) flush_held(session);
-    funlockfile(stderr);
+    system_unlock_errors();
 }
 
 int cli_session_open(const cli_command *command, cli_session *out_session) {
@@ -91,7 +91,7 @@ uint64_t cli_now_ns(void) {
 
 char *cli_read_text(const cli_command *command, const char *path, size_t limit, size_t *out_bytes) {
     const bool is_stdin = strcmp(path, "-") == 0;
-    FILE *file = is_stdin ? stdin : fopen(path, "rb");
+    FILE *file = is_stdin ? stdin : system_open(path, "rb");
     char *text = file ? malloc(limit + 1) : NULL;
     size_t bytes = text ? fread(text, 1, limit + 1, file) : 0;
     bool failed = !text || ferror(file);
