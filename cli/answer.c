@@ -180,7 +180,8 @@ int cli_answer_run(cli_llm *llm, cli_answer *a, size_t held) {
     thoughts_begin(&a->thoughts, a->shows_thoughts && prompt_begins_thought(llm, a), print_part, a);
     a->fed = a->prompt_count - held;
     a->text_bytes = 0;
-    if (!take(a, "", 0) && system_interrupts_count() == 0 && !ferror(stdout)) return cli_fail(llm->cli.command, "no memory is left");
+    if (!take(a, "", 0) && system_interrupts_count() == 0 && !ferror(stdout))
+        return cli_fail(llm->cli.command, "no memory is left");
     for (; !status && a->prompt_count - at > PIECE && system_interrupts_count() == 0; at += PIECE) {
         const uint64_t began = cli_now_ns();
         status = hd_session_feed(llm->session, 0, a->tokens + at, PIECE);

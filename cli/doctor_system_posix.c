@@ -1,5 +1,5 @@
-/* doctor_system_posix.c: the system around heddle, on Linux: GPUs on the bus, the files by which programs reach them, and
- * the driver files that loaders read. */
+/* doctor_system_posix.c: the system around heddle, on Linux: GPUs on the bus, the files by which programs reach them,
+ * and the driver files that loaders read. */
 #define _DEFAULT_SOURCE
 #include "cli/doctor.h"
 #include <dirent.h>

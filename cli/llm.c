@@ -8,9 +8,7 @@ enum { DEFAULT_CONTEXT = 4096 };
 /* The demo model of an installed heddle, wherever that was moved to; false where it is not there. */
 static bool find_installed(char *path, size_t room) {
     if (!system_program(path, room - sizeof HEDDLE_DEMO_FROM_COMMAND)) return false;
-    char *slash = strrchr(path, '/');
-    if (!slash) return false;
-    memcpy(slash + 1, HEDDLE_DEMO_FROM_COMMAND, sizeof HEDDLE_DEMO_FROM_COMMAND);
+    memcpy(path + (system_name_of(path) - path), HEDDLE_DEMO_FROM_COMMAND, sizeof HEDDLE_DEMO_FROM_COMMAND);
     return system_is_readable(path);
 }
 

@@ -57,6 +57,7 @@ void system_speak(int kept);
 /* ---- files and folders ---- */
 
 FILE *system_open(const char *path, const char *mode); /* "rb" or "wb"; no child inherits it */
+const char *system_name_of(const char *path); /* what stands behind its last folder */
 bool system_is_there(const char *path);
 bool system_is_folder(const char *path);
 bool system_is_readable(const char *path);

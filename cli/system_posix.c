@@ -122,6 +122,12 @@ void system_speak(int kept) {
 /* ---- files and folders ---- */
 
 FILE *system_open(const char *path, const char *mode) { return fopen(path, mode[0] == 'r' ? "rbe" : "wbe"); }
+
+const char *system_name_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 bool system_is_there(const char *path) { return access(path, F_OK) == 0; }
 bool system_is_readable(const char *path) { return access(path, R_OK) == 0; }
 

@@ -91,10 +91,7 @@ long system_process(void) { return _getpid(); }
 bool system_program(char *out, size_t room) {
     wchar_t wide[MOST_PATH];
     const DWORD length = GetModuleFileNameW(NULL, wide, MOST_PATH);
-    if (length == 0 || length == MOST_PATH || !narrow(wide, out, room)) return false;
-    for (char *at = out; *at; at++)
-        if (*at == '\\') *at = '/';
-    return true;
+    return length > 0 && length < MOST_PATH && narrow(wide, out, room);
 }
 
 void system_lock_errors(void) { _lock_file(stderr); }
@@ -214,9 +211,17 @@ FILE *system_open(const char *path, const char *mode) {
     if (!widen(path, wide)) return NULL;
     const int flags = mode[0] == 'r' ? _O_RDONLY : _O_WRONLY | _O_CREAT | _O_TRUNC;
     const int file = _wopen(wide, flags | _O_BINARY | _O_NOINHERIT, _S_IREAD | _S_IWRITE);
+    if (file < 0 && errno == EACCES && system_is_folder(path)) errno = EISDIR;
     FILE *stream = file >= 0 ? _fdopen(file, mode) : NULL;
     if (file >= 0 && !stream) _close(file);
     return stream;
+}
+
+const char *system_name_of(const char *path) {
+    const char *name = path;
+    for (const char *at = path; *at; at++)
+        if (*at == '/' || *at == '\\' || *at == ':') name = at + 1;
+    return name;
 }
 
 static DWORD attributes_of(const char *path) {

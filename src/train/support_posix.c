@@ -1,5 +1,5 @@
-/* support_posix.c: files for train/ on systems of POSIX. A file is written whole or not at all: under another name, down
- * to the disk, then renamed, and the folder that names it goes to the disk too. */
+/* support_posix.c: files for train/ on systems of POSIX. A file is written whole or not at all: under another name,
+ * down to the disk, then renamed, and the folder that names it goes to the disk too. */
 #define _POSIX_C_SOURCE 200809L
 #include "train/support.h"
 #include <dirent.h>
