@@ -1,11 +1,9 @@
 /* adapters.c: adapters that the command line names: a GGUF file, or a folder of PEFT's. */
-#define _POSIX_C_SOURCE 200809L
 #include "cli/llm.h"
 #include <heddle_train.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { PATH_ROOM = 4096 };
 
@@ -25,9 +23,7 @@ static bool split(const cli_args *args, const char *word, char path[PATH_ROOM], 
 }
 
 static hd_status open_one(hd_context *context, const hd_model *model, const char *path, hd_adapter **out) {
-    struct stat info;
-    const bool is_folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-    return is_folder ? hd_peft_read(context, model, path, out) : hd_adapter_read(context, path, out);
+    return system_is_folder(path) ? hd_peft_read(context, model, path, out) : hd_adapter_read(context, path, out);
 }
 
 int cli_adapters_open(const cli_args *args, cli_session *session, const hd_model *model, cli_adapters *out) {

@@ -1,39 +1,16 @@
 /* answer.c: a prompt's continuation as the options ask for it, printed as it comes, and the report about it. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/llm.h"
-#include "cli/line_edit.h"
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { FORM_LIMIT = 1 << 20 };
-
-/* ---- Ctrl-C ---- */
-
-static volatile sig_atomic_t interrupts;
-
-static void interrupt(int signal_number) {
-    if (++interrupts < 3) return;
-    line_edit_restore();
-    signal(signal_number, SIG_DFL);
-    raise(signal_number);
-}
-
-void cli_interrupts_catch(bool restart) {
-    struct sigaction action = { .sa_handler = interrupt, .sa_flags = restart ? SA_RESTART : 0 };
-    sigemptyset(&action.sa_mask);
-    interrupts = 0;
-    sigaction(SIGINT, &action, NULL);
-}
-
-unsigned cli_interrupts_count(void) { return (unsigned)interrupts; }
 
 /* ---- options ---- */
 
 /* Another one each time, short enough to be typed again. */
 static bool random_seed(uint64_t *out) {
-    uint64_t mixed = cli_now_ns() ^ (uint64_t)getpid() << 32;
+    uint64_t mixed = cli_now_ns() ^ (uint64_t)system_process() << 32;
     for (int i = 0; i < 3; i++) mixed = (mixed ^ mixed >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
     *out = mixed % 1000000000;
     return true;
@@ -106,8 +83,9 @@ static int read_bias(cli_llm *llm, const char *word, hd_bias *out) {
     out->bias = strtof(sign + 1, &end);
     if (*end || out->bias != out->bias)
         return cli_usage(llm->cli.command, "--bias \"%s\" does not end with a number", word);
-    char *name = strndup(word, (size_t)(sign - word));
+    char *name = strdup(word);
     if (!name) return cli_fail(llm->cli.command, "no memory is left");
+    name[sign - word] = 0;
     const bool is_id = cli_number(name, INT32_MAX, &id);
     const hd_status status =
         is_id ? HD_OK : hd_model_tokenize(llm->model, name, strlen(name), HD_TOKENIZE_PARSE_SPECIAL, tokens, &count);
@@ -187,7 +165,7 @@ static bool take(void *user, const char *text, size_t bytes) {
     a->text[a->text_bytes] = 0;
     if (a->shows_thoughts) thoughts_add(&a->thoughts, text, bytes);
     else if (!a->silent) cli_print_text(text, bytes);
-    return !interrupts && !ferror(stdout);
+    return system_interrupts_count() == 0 && !ferror(stdout);
 }
 
 int cli_answer_run(cli_llm *llm, cli_answer *a, size_t held) {
@@ -202,8 +180,9 @@ int cli_answer_run(cli_llm *llm, cli_answer *a, size_t held) {
     thoughts_begin(&a->thoughts, a->shows_thoughts && prompt_begins_thought(llm, a), print_part, a);
     a->fed = a->prompt_count - held;
     a->text_bytes = 0;
-    if (!take(a, "", 0) && !interrupts && !ferror(stdout)) return cli_fail(llm->cli.command, "no memory is left");
-    for (; !status && a->prompt_count - at > PIECE && !interrupts; at += PIECE) {
+    if (!take(a, "", 0) && system_interrupts_count() == 0 && !ferror(stdout))
+        return cli_fail(llm->cli.command, "no memory is left");
+    for (; !status && a->prompt_count - at > PIECE && system_interrupts_count() == 0; at += PIECE) {
         const uint64_t began = cli_now_ns();
         status = hd_session_feed(llm->session, 0, a->tokens + at, PIECE);
         piece_ns += cli_now_ns() - began;
@@ -214,7 +193,7 @@ int cli_answer_run(cli_llm *llm, cli_answer *a, size_t held) {
     desc.keep = (uint32_t)(a->prompt_count < llm->desc.context / 2 ? a->prompt_count : llm->desc.context / 2);
     desc.on_text = take;
     desc.user = a;
-    if (interrupts) a->made.stop = HD_STOP_CALLER;
+    if (system_interrupts_count()) a->made.stop = HD_STOP_CALLER;
     else if (!status) status = hd_generate(llm->session, &desc, a->tokens + a->prompt_count, &a->made);
     thoughts_end(&a->thoughts);
     if (a->thought) cli_print_dim(false); /* it thought to the end */

@@ -35,8 +35,8 @@ static bool in_cases(const bench_row *row) { return row->kind->form == BENCH_CAS
 /* ---- words ---- */
 
 const char *bench_machine(const bench_set *set, const bench_row *row) {
-    const char *path = set->paths[row->file], *slash = strrchr(path, '/');
-    return *row->cells->machine ? row->cells->machine : slash ? slash + 1 : path;
+    const char *machine = row->cells->machine;
+    return *machine ? machine : system_name_of(set->paths[row->file]);
 }
 
 void bench_panel_name(const bench_set *set, const bench_row *row, text *to) {

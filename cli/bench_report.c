@@ -1,17 +1,13 @@
 /* bench_report.c: `heddle bench report`: CSV files as one page with charts, and a summary in Markdown beside it. */
-#define _POSIX_C_SOURCE 200809L
 #include "cli/bench_page.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* Whether `path` is one of the files that are read, under whatever name. */
 static bool is_among(const char *const *paths, size_t count, const char *path) {
-    struct stat out, in;
-    if (stat(path, &out) != 0) return false;
     for (size_t i = 0; i < count; i++)
-        if (stat(paths[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino) return true;
+        if (system_is_same(paths[i], path)) return true;
     return false;
 }
 

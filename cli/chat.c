@@ -4,10 +4,8 @@
 #include "cli/llm.h"
 #include "cli/line_edit.h"
 #include <ctype.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct chat {
     cli_llm      llm;
@@ -113,7 +111,7 @@ static int answer(chat *c) {
     size_t same = 0;
     int code = tokenize(c, &same);
     if (code) return code;
-    cli_interrupts_catch(true);
+    system_interrupts_catch(true);
     code = cli_answer_run(&c->llm, &c->answer, same);
     c->held = hd_session_position(c->llm.session, 0);
     cli_print("\n");
@@ -171,7 +169,7 @@ static int save(const chat *c, const char *path) {
         if (json_array_append_new(list, message)) ok = false;
     }
     cli_put(root, "messages", list, &ok);
-    ok = ok && json_dump_file(root, path, JSON_INDENT(2)) == 0;
+    ok = ok && cli_json_save(root, path, JSON_INDENT(2));
     json_decref(root);
     if (!ok) return cli_fail(c->llm.cli.command, "%s cannot be written; check the path", path);
     cli_note("heddle: %zu messages are in %s\n", c->message_count - (c->messages[0].content[0] ? 0 : 1), path);
@@ -188,7 +186,7 @@ static const char *role_named(const char *name) {
 /* Takes the messages of a file in place of those that are there: all, or none. */
 static int load(chat *c, const char *path) {
     json_error_t where;
-    json_t *root = json_load_file(path, 0, &where), *list = json_object_get(root, "messages");
+    json_t *root = cli_json_load(path, 0, &where), *list = json_object_get(root, "messages");
     chat fresh = { .llm = c->llm };
     int code = root ? set_system(&fresh, "") : CLI_FAILED;
     for (size_t i = 0; i < json_array_size(list) && !code; i++) {
@@ -276,9 +274,9 @@ static bool command(chat *c, const char *line, int *code) {
  * it ends. */
 static char *next_line(chat *c) {
     for (uint64_t before = 0, now;; before = now) {
-        cli_interrupts_catch(false);
+        system_interrupts_catch(false);
         char *line = line_edit_read(c->editor, "> ");
-        if (line || cli_interrupts_count() == 0) {
+        if (line || system_interrupts_count() == 0) {
             if (!line && c->interactive) cli_note("\n");
             return line;
         }
@@ -307,12 +305,6 @@ static int converse(chat *c) {
     return code;
 }
 
-static void leave(int signal_number) {
-    line_edit_restore();
-    signal(signal_number, SIG_DFL);
-    raise(signal_number);
-}
-
 static int begin(const cli_args *args, chat *c) {
     char history[4096];
     const char *system = cli_get(args, "--system");
@@ -332,12 +324,10 @@ static int begin(const cli_args *args, chat *c) {
     if (!code) code = cli_answer_prepare(args, &c->llm, &c->answer);
     if (!code) code = cli_llm_load(&c->llm);
     if (code) return code;
-    c->interactive = isatty(STDIN_FILENO);
-    c->answer.shows_thoughts = isatty(STDOUT_FILENO);
+    c->interactive = system_is_terminal(SYSTEM_INPUT);
+    c->answer.shows_thoughts = system_is_terminal(SYSTEM_OUTPUT);
     c->editor = line_edit_open(line_edit_history_path("chat_history", history, sizeof history) ? history : NULL);
     if (!c->editor) return cli_fail(args->command, "no memory is left");
-    signal(SIGTERM, leave);
-    signal(SIGHUP, leave);
     if (c->interactive) cli_tell("heddle: /help lists what can be typed besides messages; Ctrl-D ends\n\n");
     return CLI_OK;
 }

@@ -5,14 +5,10 @@
 #define CLI_CLI_H
 
 #include "cli/npy.h"
+#include "cli/system.h"
 #include <heddle.h>
 #include <jansson.h>
 
-#if defined(__GNUC__)
-#  define CLI_PRINTF(format_at, first_at) __attribute__((format(printf, format_at, first_at)))
-#else
-#  define CLI_PRINTF(format_at, first_at)
-#endif
 #define CLI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
@@ -125,6 +121,9 @@ void cli_put(json_t *object, const char *key, json_t *value, bool *ok);
 /* JSON text of bytes; those that are no UTF-8 become U+FFFD. */
 json_t *cli_json_bytes(const char *from, size_t bytes);
 json_t *cli_json_text(const char *from);
+/* JSON of a file, and to one; as Jansson's. */
+json_t *cli_json_load(const char *path, size_t flags, json_error_t *out_error);
+bool cli_json_save(const json_t *root, const char *path, size_t flags);
 /* Writes the text as a file, or none of it; returns the exit code. */
 struct text;
 int cli_save(const cli_command *command, const char *path, const struct text *page);

@@ -1,11 +1,8 @@
 /* confirm.c: `heddle confirm`: does again what a receipt tells of, here, and says whether the same came out, or where
  * not. */
-#define _POSIX_C_SOURCE 200809L
 #include "cli/receipt.h"
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MOST_WORDS = 256 };
 
@@ -24,7 +21,7 @@ static json_t *list_of(const cli_args *args, json_t *root, const char *name) {
 
 static json_t *read_receipt(const cli_args *args, const char *path) {
     json_error_t error;
-    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    json_t *root = cli_json_load(path, JSON_REJECT_DUPLICATES, &error);
     if (!root) {
         cli_fail(args->command, "%s cannot be read as JSON: %s, line %d", path, error.text, error.line);
         return NULL;
@@ -81,19 +78,12 @@ static int run_again(const cli_args *args, json_t *root, const char *path) {
         return cli_fail(args->command, "%s is of no command that can be confirmed: run or generate", args->operand);
     int code = words_of(args, root, path, words, &count);
     if (code) return code;
-    fflush(stdout);
-    const int kept = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (kept < 0 || nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0)
-        code = cli_fail(args->command, "/dev/null cannot be used");
-    if (!code) {
-        code = cli_args_read(command, count, words, &again);
-        if (!code) code = command->run(&again);
-        cli_args_free(&again);
-    }
-    fflush(stdout);
-    if (kept >= 0) dup2(kept, STDOUT_FILENO);
-    if (kept >= 0) close(kept);
-    if (nowhere >= 0) close(nowhere);
+    const int kept = system_silence();
+    if (kept < 0) return cli_fail(args->command, "standard output cannot be silenced");
+    code = cli_args_read(command, count, words, &again);
+    if (!code) code = command->run(&again);
+    cli_args_free(&again);
+    system_speak(kept);
     return code;
 }
 
@@ -170,15 +160,15 @@ static int check_outputs(json_t *was, json_t *is) {
 }
 
 static int confirm(const cli_args *args) {
-    char path[] = "/tmp/heddle-receipt-XXXXXX";
+    char path[1024];
     json_t *was = read_receipt(args, args->operand), *is = NULL;
     if (!was) return CLI_FAILED;
-    const int file = mkstemp(path);
-    int code = file < 0 ? cli_fail(args->command, "no file can be made in /tmp") : run_again(args, was, path);
+    const bool made = system_temporary(path, sizeof path);
+    int code = made ? run_again(args, was, path) : cli_fail(args->command, "no temporary file can be made");
     if (!code && !(is = read_receipt(args, path))) code = CLI_FAILED;
     if (!code) code = check_inputs(args, was, is);
     if (!code) code = check_outputs(was, is);
-    if (file >= 0) close(file), unlink(path);
+    if (made) system_remove(path);
     json_decref(was);
     json_decref(is);
     return code;

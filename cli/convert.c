@@ -2,7 +2,6 @@
 #include "cli/convert.h"
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { JSON_LIMIT = 128 << 20, PATH_ROOM = 4096 };
 
@@ -14,7 +13,7 @@ json_t *cli_convert_json(const cli_conversion *c, const char *name, bool needed,
         *code = cli_fail(c->command, "%.200s: the path is too long", c->folder);
         return NULL;
     }
-    if (!needed && access(path, F_OK) != 0) return NULL;
+    if (!needed && !system_is_there(path)) return NULL;
     char *text = cli_read_text(c->command, path, JSON_LIMIT, &bytes);
     json_t *json = text ? json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error) : NULL;
     if (!text) *code = CLI_FAILED;

@@ -90,7 +90,7 @@ static int open_shards(cli_conversion *c) {
     json_object_foreach(json_object_get(index, "weight_map"), tensor, file) {
         const char *name = json_string_value(file);
         if (code || (name && json_object_get(seen, name))) continue;
-        if (!name || strchr(name, '/') || name[0] == '.' || strlen(name) != json_string_length(file) ||
+        if (!name || strpbrk(name, "/\\:") || name[0] == '.' || strlen(name) != json_string_length(file) ||
             json_object_set_new(seen, name, json_true()))
             code = cli_fail(c->command, "%.200s/model.safetensors.index.json: the file of %.60s is none of the folder",
                             c->folder, tensor);

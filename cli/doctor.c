@@ -1,6 +1,5 @@
 /* doctor.c: `heddle doctor`: looks for what keeps devices from working, from the files of the system to answers that
  * are known, and says what to do about each. */
-#define _POSIX_C_SOURCE 200809L
 #include "cli/doctor.h"
 #include <stdarg.h>
 #include <stdlib.h>
@@ -83,10 +82,10 @@ typedef struct listener {
 static void listen(void *user, hd_log_level level, const char *part, const char *line) {
     const listener *hears = user;
     if (level > HD_LOG_WARNING || (level <= HD_LOG_ERROR && !hears->creating) || strcmp(part, "device") == 0) return;
-    flockfile(stderr); /* of several threads */
+    system_lock_errors(); /* of several threads */
     doctor_add(hears->to, level <= HD_LOG_ERROR ? DOCTOR_PROBLEM : DOCTOR_NOTE, "log", part, "%s", line);
     doctor_mend(hears->to, "HEDDLE_LOG=debug heddle devices -v tells more");
-    funlockfile(stderr);
+    system_unlock_errors();
 }
 
 static void examine(doctor_findings *all, const cli_args *args) {

@@ -31,8 +31,9 @@ void doctor_add(doctor_findings *to, doctor_level level, const char *part, const
 /* What to do about the finding that was added last. */
 void doctor_mend(doctor_findings *to, const char *format, ...) CLI_PRINTF(2, 3);
 
-/* The system around heddle (doctor_system.c), whose files are looked for below `root`: "" but in tests. */
-void doctor_environment(doctor_findings *to);
+void doctor_environment(doctor_findings *to); /* variables (doctor_environment.c) */
+/* The system around heddle (doctor_system_posix.c, doctor_system_windows.c), whose files are looked for below `root`:
+ * "" but in tests. */
 void doctor_gpus(doctor_findings *to, const char *root);    /* on the PCI bus, and their kernel drivers */
 void doctor_nodes(doctor_findings *to, const char *root);   /* files by which programs reach them */
 void doctor_drivers(doctor_findings *to, const char *root); /* that the loaders of Vulkan and OpenCL are told of */

@@ -1,47 +1,28 @@
 /* doctor_devices.c: heddle's own view: back ends and the libraries that they opened, devices with known answers, the
  * cache. */
-#define _GNU_SOURCE
 #include "cli/doctor.h"
 #include "cli/machine.h"
-#include <dirent.h>
-#include <fcntl.h>
-#include <link.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 /* ---- back ends ---- */
 
-/* How the name of its loader's library begins. */
-static const struct loader { const char *backend, *library; } loaders[] = {
-    { "vulkan", "libvulkan.so" }, { "cuda", "libcuda.so" }, { "hip", "libamdhip64.so" }, { "opencl", "libOpenCL.so" },
-    { "levelzero", "libze_loader.so" }, { "webgpu", "libwgpu_native" },
+/* How the name of its loader's library begins, on Linux and on Windows. */
+static const struct loader { const char *backend, *libraries[2]; } loaders[] = {
+    { "vulkan", { "libvulkan.so", "vulkan-1.dll" } }, { "cuda", { "libcuda.so", "nvcuda.dll" } },
+    { "hip", { "libamdhip64.so", "amdhip64" } },      { "opencl", { "libOpenCL.so", "OpenCL.dll" } },
+    { "levelzero", { "libze_loader.so", "ze_loader.dll" } }, { "webgpu", { "libwgpu_native", "wgpu_native" } },
 };
 
-typedef struct library_search {
-    const char *begins;
-    char        path[300];
-} library_search;
-
-static int look_at_library(struct dl_phdr_info *info, size_t bytes, void *user) {
-    library_search *search = user;
-    const char *slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
-    (void)bytes;
-    if (!slash || strncmp(slash + 1, search->begins, strlen(search->begins)) != 0) return 0;
-    snprintf(search->path, sizeof search->path, "%s", info->dlpi_name);
-    return 1;
-}
-
 /* Where the library that a back end opened lies; "": it opened none. */
-static const char *library_of(const char *backend, library_search *search) {
-    *search = (library_search){ 0 };
+static const char *library_of(const char *backend, char *out, size_t room) {
+    bool found = false;
+    out[0] = 0;
     for (size_t i = 0; i < CLI_COUNT(loaders); i++)
-        if (strcmp(loaders[i].backend, backend) == 0) search->begins = loaders[i].library;
-    if (search->begins) dl_iterate_phdr(look_at_library, search);
-    return search->path;
+        for (size_t k = 0; k < 2 && !found && strcmp(loaders[i].backend, backend) == 0; k++)
+            found = system_find_library(loaders[i].libraries[k], out, room);
+    return out;
 }
 
 /* Does the wish, "vulkan" or "vulkan:0", name the back end? */
@@ -51,8 +32,8 @@ static bool names_backend(const char *wish, const char *backend) {
 }
 
 static void tell_backend(doctor_findings *to, const hd_backend_info *backend, bool asked) {
-    library_search search;
-    const char *library = library_of(backend->name, &search);
+    char path[300];
+    const char *library = library_of(backend->name, path, sizeof path);
     if (backend->available) {
         doctor_add(to, DOCTOR_OK, "back end", backend->name, "%u device%s%s%s", (unsigned)backend->device_count,
                    backend->device_count == 1 ? "" : "s", library[0] ? ", by " : "", library);
@@ -215,24 +196,14 @@ void doctor_cache(doctor_findings *to, hd_context *context) {
         doctor_mend(to, unwanted ? "unset HEDDLE_CACHE" : "name a folder of your own by HEDDLE_CACHE, or set HOME");
         return;
     }
-    DIR *files = opendir(folder);
-    struct statvfs disk;
-    struct stat facts;
-    uint64_t bytes = 0, count = 0;
+    const system_folder found = system_look_at_folder(folder);
+    const bool full = found.free_bytes < (1u << 20);
     cli_cell taken, left;
-    for (const struct dirent *entry; files && (entry = readdir(files));)
-        if (fstatat(dirfd(files), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(facts.st_mode)) {
-            bytes += (uint64_t)facts.st_size;
-            count++;
-        }
-    const bool writable = access(folder, W_OK | X_OK) == 0;
-    if (files) closedir(files);
-    const uint64_t room = statvfs(folder, &disk) == 0 ? (uint64_t)disk.f_bavail * disk.f_frsize : UINT64_MAX;
-    const bool full = room < (1u << 20);
-    cli_bytes(bytes, taken), cli_bytes(room, left);
-    doctor_add(to, writable && !full ? DOCTOR_OK : DOCTOR_PROBLEM, "cache", folder,
-               "%llu files, %s; %s free on its disk%s", (unsigned long long)count, taken,
-               room == UINT64_MAX ? "unknown" : left, writable ? "" : "; nothing can be written there");
-    if (!writable) doctor_mend(to, "chown it to this user, or name another folder by HEDDLE_CACHE");
+    cli_bytes(found.bytes, taken), cli_bytes(found.free_bytes, left);
+    doctor_add(to, found.writable && !full ? DOCTOR_OK : DOCTOR_PROBLEM, "cache", folder,
+               "%llu files, %s; %s free on its disk%s", (unsigned long long)found.count, taken,
+               found.free_bytes == UINT64_MAX ? "unknown" : left,
+               found.writable ? "" : "; nothing can be written there");
+    if (!found.writable) doctor_mend(to, "chown it to this user, or name another folder by HEDDLE_CACHE");
     else if (full) doctor_mend(to, "free disk space, or name another folder by HEDDLE_CACHE");
 }

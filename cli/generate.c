@@ -1,11 +1,8 @@
 /* generate.c: `heddle generate`: continues a text, streaming. Ctrl-C ends the answer, not the report. */
-#define _POSIX_C_SOURCE 200809L
 #include "cli/llm.h"
 #include "cli/receipt.h"
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { PROMPT_LIMIT = 64 << 20, MOST_TOKENS = 128 };
 #define DEMO_PROMPT "In the beginning"
@@ -25,13 +22,6 @@ typedef struct job {
 
 /* ---- the prompt ---- */
 
-/* Whether standard input is a pipe or a file, which somebody has put there, and no terminal or nothing. */
-static bool has_input(void) {
-    struct stat info;
-    return fstat(STDIN_FILENO, &info) == 0 &&
-           (S_ISFIFO(info.st_mode) || S_ISREG(info.st_mode) || S_ISSOCK(info.st_mode));
-}
-
 /* "1,2,3" */
 static int read_tokens(const cli_args *args, const char *list, job *j) {
     char item[24];
@@ -49,7 +39,7 @@ static int read_prompt(const cli_args *args, job *j) {
     if ((given != NULL) + (file != NULL) + (tokens != NULL) > 1)
         return cli_usage(args->command, "takes one of -p, -f and --tokens");
     if (tokens) return read_tokens(args, tokens, j);
-    const bool piped = !given && !file && has_input(), from_stdin = piped || (file && strcmp(file, "-") == 0);
+    const bool piped = !given && !file && system_has_input(), from_stdin = piped || (file && strcmp(file, "-") == 0);
     j->prompt = given ? given : DEMO_PROMPT;
     j->prompt_bytes = strlen(j->prompt);
     if (!file && !piped)
@@ -59,6 +49,7 @@ static int read_prompt(const cli_args *args, job *j) {
     if (!text) return CLI_FAILED;
     /* the end of `echo` */
     if (from_stdin && j->prompt_bytes > 0 && text[j->prompt_bytes - 1] == '\n') text[--j->prompt_bytes] = 0;
+    if (from_stdin && j->prompt_bytes > 0 && text[j->prompt_bytes - 1] == '\r') text[--j->prompt_bytes] = 0;
     j->prompt = j->text = text;
     return CLI_OK;
 }
@@ -100,7 +91,7 @@ static int load_cache(const cli_args *args, job *j, size_t *out_held) {
     const cli_answer *a = &j->answer;
     size_t count = 0;
     *out_held = 0;
-    if (!path || access(path, F_OK) != 0) return CLI_OK;
+    if (!path || !system_is_there(path)) return CLI_OK;
     const hd_status status = hd_session_load(j->llm.session, 0, path);
     if (status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_UNSUPPORTED_VERSION || status == HD_STATUS_PARSE ||
         status == HD_STATUS_LIMIT) {
@@ -189,7 +180,7 @@ static void tell_options(const cli_args *args, job *j) {
     cli_receipt_option(&j->receipt, "-p", j->prompt);
 }
 
-static int tell(const cli_args *args, job *j) {
+static int tell_all(const cli_args *args, job *j) {
     const cli_answer *a = &j->answer;
     if (!tell_model(&j->receipt, cli_llm_path(args))) return CLI_FAILED;
     if (j->ids) cli_receipt_input(&j->receipt, "prompt", j->ids, j->id_count * sizeof *j->ids);
@@ -220,14 +211,14 @@ static int generate(const cli_args *args, job *j) {
     if (!code) code = load_cache(args, j, &held);
     if (code) return code;
     if (!j->json && !cli_get(args, "--quiet") && !j->ids) cli_print_text(j->prompt, j->prompt_bytes);
-    cli_interrupts_catch(true);
+    system_interrupts_catch(true);
     code = cli_answer_run(&j->llm, &j->answer, held);
     if (!j->json && strcmp(j->llm.info.tokenizer, "none") == 0) print_ids(j);
     if (!j->json) cli_print("\n");
     fflush(stdout);
     if (code || ferror(stdout)) return code; /* main tells that nobody reads */
     if ((code = save_cache(args, j, held))) return code;
-    if (j->receipt.root && (code = tell(args, j))) return code;
+    if (j->receipt.root && (code = tell_all(args, j))) return code;
     if (cli_get(args, "--metrics") && (code = cli_metrics_save(&j->llm.cli, cli_get(args, "--metrics")))) return code;
     if (j->json) return report_json(j);
     if (cli_is_quiet()) return CLI_OK;

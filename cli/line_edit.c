@@ -2,15 +2,11 @@
  * so that neither its header nor the library is needed to build or to run. */
 #define _POSIX_C_SOURCE 200809L
 #include "line_edit.h"
-#include <dlfcn.h>
+#include "cli/system.h"
 #include <locale.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <termios.h>
-#include <unistd.h>
 
 struct line_edit {
     void *library;
@@ -24,37 +20,28 @@ struct line_edit {
     char *last; /* the line before: the same again is not kept twice */
 };
 
-static struct termios terminal_before;
-static volatile bool terminal_known;
-
-/* Looks up one function; `out` is a pointer to a function pointer. */
-static bool find(void *library, const char *name, void *out) {
-    void *symbol = dlsym(library, name);
-    memcpy(out, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 static void open_library(line_edit *editor) {
     static const char *const names[] = { "libedit.so.2", "libedit.so.0", "libedit.3.dylib" };
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !editor->library; i++)
-        editor->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+        editor->library = system_library(names[i]);
     if (!editor->library) return;
-    if (find(editor->library, "readline", &editor->readline) &&
-        find(editor->library, "add_history", &editor->add_history) &&
-        find(editor->library, "read_history", &editor->read_history) &&
-        find(editor->library, "write_history", &editor->write_history) &&
-        find(editor->library, "using_history", &editor->using_history) &&
-        find(editor->library, "stifle_history", &editor->stifle_history))
+    if (system_find(editor->library, "readline", &editor->readline) &&
+        system_find(editor->library, "add_history", &editor->add_history) &&
+        system_find(editor->library, "read_history", &editor->read_history) &&
+        system_find(editor->library, "write_history", &editor->write_history) &&
+        system_find(editor->library, "using_history", &editor->using_history) &&
+        system_find(editor->library, "stifle_history", &editor->stifle_history))
         return;
-    dlclose(editor->library);
     editor->library = NULL;
 }
+
+static bool is_at_terminal(void) { return system_is_terminal(SYSTEM_INPUT) && system_is_terminal(SYSTEM_OUTPUT); }
 
 line_edit *line_edit_open(const char *history_path) {
     line_edit *editor = calloc(1, sizeof *editor);
     if (!editor) return NULL;
-    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) return editor;
-    terminal_known = tcgetattr(STDIN_FILENO, &terminal_before) == 0;
+    system_terminal_keep();
+    if (!is_at_terminal()) return editor;
     setlocale(LC_CTYPE, ""); /* characters of more than one byte */
     open_library(editor);
     if (!editor->library) return editor;
@@ -71,7 +58,7 @@ bool line_edit_edits(const line_edit *editor) { return editor->library != NULL; 
 static char *read_plain(void) {
     size_t count = 0, capacity = 256;
     char *line = malloc(capacity);
-    while (line && fgets(line + count, (int)(capacity - count), stdin)) {
+    while (line && system_gets(line + count, (int)(capacity - count))) {
         count += strlen(line + count);
         if (count && line[count - 1] == '\n') {
             line[count - 1] = 0;
@@ -88,16 +75,9 @@ static char *read_plain(void) {
     return NULL;
 }
 
-/* Whether more was typed than hands can: the rest of what was pasted. */
-static bool more_is_there(void) {
-    enum { PASTED_MS = 30 };
-    struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
-    return isatty(STDIN_FILENO) && poll(&input, 1, PASTED_MS) == 1 && (input.revents & POLLIN);
-}
-
 static char *read_line(line_edit *editor, const char *prompt) {
     if (!editor->library) {
-        if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
+        if (is_at_terminal()) {
             fputs(prompt, stdout);
             fflush(stdout);
         }
@@ -118,8 +98,9 @@ static char *read_line(line_edit *editor, const char *prompt) {
 }
 
 char *line_edit_read(line_edit *editor, const char *prompt) {
+    enum { PASTED_MS = 30 };
     char *all = read_line(editor, prompt);
-    while (all && more_is_there()) {
+    while (all && system_more_input(PASTED_MS)) { /* more than hands can type: the rest of what was pasted */
         char *line = read_line(editor, "");
         if (!line) break;
         const size_t bytes = strlen(all), more = strlen(line);
@@ -135,18 +116,11 @@ char *line_edit_read(line_edit *editor, const char *prompt) {
     return all;
 }
 
-void line_edit_restore(void) {
-    if (terminal_known) tcsetattr(STDIN_FILENO, TCSANOW, &terminal_before);
-}
-
 void line_edit_close(line_edit *editor) {
     if (!editor) return;
-    if (editor->library && editor->history_path) {
-        const mode_t before = umask(077);
+    if (editor->library && editor->history_path)
         editor->write_history(editor->history_path); /* a history that cannot be kept is no failure */
-        umask(before);
-    }
-    line_edit_restore();
+    system_terminal_restore();
     /* The library stays: it keeps its state until the process ends. */
     free(editor->history_path);
     free(editor->last);
@@ -164,7 +138,7 @@ bool line_edit_history_path(const char *name, char *out, size_t out_bytes) {
     }
     for (char *slash = strchr(out + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        mkdir(out, 0700); /* what is there already stays; writing tells whether all went well */
+        system_make_folder(out, true); /* what is there already stays; writing tells whether all went well */
         *slash = '/';
     }
     return true;

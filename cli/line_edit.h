@@ -21,10 +21,8 @@ bool line_edit_edits(const line_edit *editor);
  * LINE_EDIT_MOST_BYTES bytes and without memory. The prompt is shown on a
  * terminal only. */
 char *line_edit_read(line_edit *editor, const char *prompt);
-/* Writes the history, with a mode that lets only the user read it, and ends. */
+/* Writes the history, which libedit lets only the user read, and ends. */
 void line_edit_close(line_edit *editor);
-/* Puts the terminal back as it was at line_edit_open; for a signal handler that ends the process. */
-void line_edit_restore(void);
 
 /* Where a history belongs: $XDG_STATE_HOME/heddle/NAME, or ~/.local/state/heddle/NAME; makes the folders. False, and
  * out[0] is 0, where there is no such place. */

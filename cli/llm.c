@@ -1,21 +1,15 @@
 /* llm.c: a model and its session, as the options ask for them. */
-#define _POSIX_C_SOURCE 200809L
 #include "cli/llm.h"
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { DEFAULT_CONTEXT = 4096 };
 
 /* The demo model of an installed heddle, wherever that was moved to; false where it is not there. */
 static bool find_installed(char *path, size_t room) {
-    const ssize_t bytes = readlink("/proc/self/exe", path, room - sizeof HEDDLE_DEMO_FROM_COMMAND);
-    if (bytes <= 0) return false;
-    path[bytes] = 0;
-    char *slash = strrchr(path, '/');
-    if (!slash) return false;
-    memcpy(slash + 1, HEDDLE_DEMO_FROM_COMMAND, sizeof HEDDLE_DEMO_FROM_COMMAND);
-    return access(path, R_OK) == 0;
+    if (!system_program(path, room - sizeof HEDDLE_DEMO_FROM_COMMAND)) return false;
+    memcpy(path + (system_name_of(path) - path), HEDDLE_DEMO_FROM_COMMAND, sizeof HEDDLE_DEMO_FROM_COMMAND);
+    return system_is_readable(path);
 }
 
 const char *cli_llm_path(const cli_args *args) {

@@ -123,9 +123,4 @@ void cli_answer_free(cli_answer *a);
 /* Lines on stderr: how fast, where, and what fell back to what. */
 void cli_answer_report(const cli_llm *llm, const cli_answer *a);
 
-/* Ctrl-C is counted from now on in place of ending the program, but for the third one. `restart`: calls that it
- * interrupts go on. */
-void cli_interrupts_catch(bool restart);
-unsigned cli_interrupts_count(void);
-
 #endif

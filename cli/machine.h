@@ -39,6 +39,13 @@ typedef struct machine_reading {
 } machine_reading;
 machine_reading machine_read(const machine_sensor *sensor);
 
+/* What the system itself tells (machine_posix.c, machine_windows.c). Its names of the machine: */
+void machine_names(machine *out_machine);
+/* The hardware monitor's folder of the GPU with this PCI address, or (NULL) of the processor; "": there is none. */
+void machine_find_monitor(const char *pci, char *out, size_t room);
+machine_reading machine_read_monitor(const char *hwmon, bool cpu);
+double machine_free_gpu_bytes(const char *pci);
+
 /* Puts what two readings say into a row, and its flag where the clock moved. */
 void machine_tell(const machine_reading *before, const machine_reading *after, table_row *row);
 

@@ -1,11 +1,7 @@
-/* main.c: picks the command. Also keeps two promises for all of them: a file that is opened never gets the number of a
- * standard stream that was closed, and output that could not be written is an error. */
-#define _POSIX_C_SOURCE 200809L
+/* main.c: picks the command. Also keeps a promise for all of them: output that could not be written is an error. */
 #include "cli/cli.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 static const cli_command *const commands[] = {
     &cli_generate, &cli_chat, &cli_info, &cli_tokenize, &cli_fit, &cli_train, &cli_finetune, &cli_merge, &cli_convert,
@@ -107,14 +103,9 @@ static int run_command(int count, char **words) {
     return code < 0 ? CLI_OK : code;
 }
 
-/* A closed standard stream becomes one that cannot be used, so that its number is taken. */
-static void hold_standard_streams(void) {
-    for (int stream = 0; stream < 3; stream++)
-        if (fcntl(stream, F_GETFD) < 0) (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-}
-
 int main(int count, char **words) {
-    hold_standard_streams();
+    words = system_begin(&count, words);
+    if (!words) return cli_fail(NULL, "no memory is left");
     int code = run_command(count > 0 ? count - 1 : 0, words + 1);
     if (fflush(stdout) != 0 || ferror(stdout))
         code = cli_fail(NULL, "standard output cannot be written: %s; look where it goes", strerror(errno));

@@ -1,16 +1,13 @@
 /* measure.c: the runner of `heddle bench`. A sample is one call, timed by the host's monotonic clock; where it is
  * short, the same call runs before, untimed, once or for 2 ms, so that caches, clocks and waiting threads are as in a
  * row of such calls. */
-#define _POSIX_C_SOURCE 200809L
 #include "cli/measure.h"
 #include "cli/bench_page.h"
-#include "cli/llm.h"
 #include "cli/text.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { LEAST_SAMPLES = 3, MOST_SAMPLES = 100000 };
 #define SHORT_NS UINT64_C(50000000) /* a sample below it has an untimed run before it, */
@@ -39,10 +36,10 @@ int measure_begin(const cli_args *args, const char *bench, measure *m) {
     m->most_ns = (uint64_t)(seconds * 1e9);
     if (m->html_path && !m->csv_path && !(m->csv_path = m->csv_beside = bench_path_beside(m->html_path, ".csv")))
         return cli_fail(m->command, "no memory is left");
-    if (m->csv_path && !(m->csv = fopen(m->csv_path, "we")))
+    if (m->csv_path && !(m->csv = system_open(m->csv_path, "wb")))
         return cli_fail(m->command, "%s cannot be written: %s; check the path", m->csv_path, strerror(errno));
     machine_open(&m->machine, cli_get(args, "--machine"));
-    cli_interrupts_catch(true);
+    system_interrupts_catch(true);
     text heading = { 0 };
     table_add_heading(&heading);
     return write_csv(m, &heading);
@@ -110,7 +107,7 @@ int measure_open_list(const cli_args *args, const char *list, measure *m) {
     return m->device_count > 0 ? CLI_OK : cli_usage(m->command, "--devices names none");
 }
 
-bool measure_is_ended(void) { return cli_interrupts_count() > 0; }
+bool measure_is_ended(void) { return system_interrupts_count() > 0; }
 
 int measure_end_early(const measure *m) {
     return cli_fail(m->command, "ended by Ctrl-C; what was measured until then is told");

@@ -2,8 +2,8 @@
  * text of a Python dictionary of exactly three keys; it is read by a small parser of that form only, nothing is
  * evaluated. Data is read in steps that double, so that a header which promises terabytes costs no more than the file
  * holds. */
-#define _POSIX_C_SOURCE 200809L
 #include "npy.h"
+#include "cli/system.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,9 +12,7 @@
 enum { MAGIC_BYTES = 8, HEADER_LIMIT = 65536, FIRST_STEP = 1 << 20 };
 static const char magic[] = "\x93NUMPY";
 
-#if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
-#endif
+static bool refuse(char why[NPY_WHY], const char *format, ...) CLI_PRINTF(2, 3);
 static bool refuse(char why[NPY_WHY], const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -244,7 +242,7 @@ bool npy_read(FILE *file, npy_array *out_array, char why[NPY_WHY]) {
 
 bool npy_load(const char *path, npy_array *out_array, char why[NPY_WHY]) {
     *out_array = (npy_array){ 0 };
-    FILE *file = fopen(path, "rb");
+    FILE *file = system_open(path, "rb");
     if (!file) return refuse(why, "cannot be opened: %s", strerror(errno));
     bool read = npy_read(file, out_array, why);
     if (!read && ferror(file)) refuse(why, "cannot be read: %s", strerror(errno));
@@ -268,7 +266,7 @@ bool npy_save(const char *path, const npy_array *array, char why[NPY_WHY]) {
     unsigned char start[MAGIC_BYTES + 2] = { 0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(header_bytes & 0xFF),
                                              (unsigned char)(header_bytes >> 8) };
 
-    FILE *file = fopen(path, "wb");
+    FILE *file = system_open(path, "wb");
     if (!file) return refuse(why, "cannot be made: %s", strerror(errno));
     bool written = fwrite(start, 1, sizeof start, file) == sizeof start &&
                    fprintf(file, "%-*s\n", (int)header_bytes - 1, text) == (int)header_bytes &&

@@ -1,12 +1,10 @@
 /* output.c: error lines, units, tables and JSON. Results go to stdout, everything else to stderr. */
-#define _POSIX_C_SOURCE 200809L
 #include "cli/cli.h"
 #include "cli/text.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- errors ---- */
 
@@ -132,15 +130,29 @@ int cli_print_json(const cli_command *command, json_t *root, bool ok) {
 
 /* ---- files ---- */
 
+json_t *cli_json_load(const char *path, size_t flags, json_error_t *out_error) {
+    FILE *file = system_open(path, "rb");
+    *out_error = (json_error_t){ .line = -1 };
+    if (!file) snprintf(out_error->text, sizeof out_error->text, "unable to open %s: %s", path, strerror(errno));
+    json_t *root = file ? json_loadf(file, flags, out_error) : NULL;
+    if (file) fclose(file);
+    return root;
+}
+
+bool cli_json_save(const json_t *root, const char *path, size_t flags) {
+    FILE *file = system_open(path, "wb");
+    const bool written = file && json_dumpf(root, file, flags) == 0;
+    return file && fclose(file) == 0 && written;
+}
+
 int cli_save(const cli_command *command, const char *path, const text *page) {
     if (page->failed || !page->data) return cli_fail(command, "no memory is left for %s", path);
-    FILE *file = fopen(path, "wb");
+    FILE *file = system_open(path, "wb");
     if (!file) return cli_fail(command, "%s cannot be written: %s", path, strerror(errno));
     const bool written = fwrite(page->data, 1, page->length, file) == page->length && fflush(file) == 0;
     const int why = errno;
-    struct stat info;
-    const bool regular = fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode);
+    const bool ordinary = system_is_ordinary(file);
     if (fclose(file) == 0 && written) return CLI_OK;
-    if (regular) remove(path);
+    if (ordinary) system_remove(path);
     return cli_fail(command, "%s cannot be written: %s", path, strerror(why));
 }

@@ -45,7 +45,7 @@ static json_t *add(cli_receipt *r, json_t *list, const char *name, uint64_t byte
 bool cli_receipt_file(cli_receipt *r, const char *name, const char *path) {
     enum { PIECE = 1 << 20 };
     if (!r->root) return true;
-    FILE *file = fopen(path, "rb");
+    FILE *file = system_open(path, "rb");
     uint8_t *piece = malloc(PIECE);
     struct sha256_ctx hash;
     uint64_t bytes = 0;
@@ -166,7 +166,7 @@ int cli_receipt_end(cli_receipt *r) {
     if (!r->root) return code;
     if (json_array_size(r->kernels) == 0) json_object_del(r->root, "kernels");
     if (!r->ok) code = cli_fail(r->command, "no memory is left");
-    else if (json_dump_file(r->root, r->path, JSON_INDENT(2)))
+    else if (!cli_json_save(r->root, r->path, JSON_INDENT(2)))
         code = cli_fail(r->command, "--receipt: %s cannot be written", r->path);
     cli_receipt_drop(r);
     return code;

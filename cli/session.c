@@ -16,7 +16,7 @@ static void flush_held(cli_session *session) {
 static void log_line(void *user, hd_log_level level, const char *part, const char *line) {
     static const char *const names[] = { "error", "error", "warning", "info", "debug" };
     cli_session *session = user;
-    flockfile(stderr);
+    system_lock_errors();
     flush_held(session);
     snprintf(session->last, sizeof session->last, "%s", line);
     snprintf(session->held, sizeof session->held, "heddle: %s: %s: %s",
@@ -24,7 +24,7 @@ static void log_line(void *user, hd_log_level level, const char *part, const cha
     for (char *at = session->held; *at; at++)
         if (*at == '\n') *at = ' ';
     if (level > HD_LOG_ERROR) flush_held(session);
-    funlockfile(stderr);
+    system_unlock_errors();
 }
 
 int cli_session_open(const cli_command *command, cli_session *out_session) {
@@ -89,11 +89,28 @@ uint64_t cli_now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* Up to the end or one byte more than the limit, in pieces: a system touches all the room that a read is given. */
+static char *read_pieces(FILE *file, size_t limit, size_t *out_bytes) {
+    size_t room = 1 << 16, bytes = 0, got;
+    char *text = malloc(room + 1);
+    while (text && (got = fread(text + bytes, 1, room - bytes, file)) > 0) {
+        bytes += got;
+        if (bytes > limit) break;
+        if (bytes < room) continue;
+        char *larger = realloc(text, 2 * room + 1);
+        if (!larger) free(text);
+        text = larger;
+        room *= 2;
+    }
+    *out_bytes = bytes;
+    return text;
+}
+
 char *cli_read_text(const cli_command *command, const char *path, size_t limit, size_t *out_bytes) {
     const bool is_stdin = strcmp(path, "-") == 0;
-    FILE *file = is_stdin ? stdin : fopen(path, "rb");
-    char *text = file ? malloc(limit + 1) : NULL;
-    size_t bytes = text ? fread(text, 1, limit + 1, file) : 0;
+    FILE *file = is_stdin ? stdin : system_open(path, "rb");
+    size_t bytes = 0;
+    char *text = file ? read_pieces(file, limit, &bytes) : NULL;
     bool failed = !text || ferror(file);
     if (failed) cli_fail(command, "%s cannot be read: %s; check the path", path, strerror(errno));
     else if (bytes > limit) cli_fail(command, "%s is larger than %zu bytes; give a smaller one", path, limit);

@@ -2,7 +2,6 @@
  * gets wrong once in a while, what it loses, and how its speed and its memory change. The work is exact: its bits were
  * computed on the CPU. */
 #include "cli/stress.h"
-#include "cli/llm.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,7 +180,7 @@ static int run_rounds(stress *s) {
     s->began_ns = cli_now_ns();
     for (uint64_t now_ns = s->began_ns; !code; now_ns = cli_now_ns()) {
         const uint64_t gone_ns = now_ns - s->began_ns;
-        const bool ended = gone_ns >= s->most_ns || cli_interrupts_count();
+        const bool ended = gone_ns >= s->most_ns || system_interrupts_count();
         const uint64_t each_ns = s->most_ns / STRESS_PARTS;
         while (s->part_count < STRESS_PARTS && gone_ns >= each_ns * (s->part_count + 1))
             look(s, &s->parts[s->part_count++], now_ns);
@@ -235,7 +234,7 @@ static int run_stress(const cli_args *args) {
     stress *s = calloc(1, sizeof *s);
     if (!s) return cli_fail(args->command, "no memory is left");
     int code = begin(args, s);
-    cli_interrupts_catch(true);
+    system_interrupts_catch(true);
     if (!code) code = run_rounds(s);
     cli_progress_end();
     if (!code) code = stress_report(s, cli_get(args, "--json") != NULL);

@@ -1,13 +1,10 @@
 /* terminal.c: the one place from which the commands write to standard output and standard error. Names and texts come
  * from files, models and drivers, and a terminal obeys what it is sent: all of it is made printable here (text.h). */
-#define _DEFAULT_SOURCE
 #include "cli/cli.h"
 #include "cli/text.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 static bool quiet;        /* by cli_be_quiet */
 static bool has_progress; /* the terminal's last line is one of cli_progress */
@@ -15,10 +12,10 @@ static bool has_progress; /* the terminal's last line is one of cli_progress */
 static void write_printable(FILE *to, const text *from) {
     text out = { 0 };
     if (from->data) text_add_printable(&out, from->data, from->length, false);
-    flockfile(stderr);
+    system_lock_errors();
     cli_progress_end();
     if (out.data) fwrite(out.data, 1, out.length, to);
-    funlockfile(stderr);
+    system_unlock_errors();
     text_free(&out);
 }
 
@@ -60,7 +57,7 @@ void cli_tell(const char *format, ...) {
 
 void cli_print_text(const char *bytes, size_t count) {
     text piece = { 0 };
-    if (isatty(STDOUT_FILENO)) text_add_printable(&piece, bytes, count, false);
+    if (system_is_terminal(SYSTEM_OUTPUT)) text_add_printable(&piece, bytes, count, false);
     else text_append(&piece, bytes, count);
     if (piece.data) fwrite(piece.data, 1, piece.length, stdout);
     text_free(&piece);
@@ -71,13 +68,9 @@ void cli_print_dim(bool dim) { fputs(dim ? "\033[2m" : "\033[22m", stdout); }
 
 /* ---- progress ---- */
 
-static size_t columns(void) {
-    struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
 void cli_progress(const char *format, ...) {
-    if (cli_is_quiet() || !isatty(STDERR_FILENO)) return;
+    const size_t columns = cli_is_quiet() ? 0 : system_columns();
+    if (columns == 0) return;
     text line = { 0 }, shown = { 0 };
     va_list args;
     va_start(args, format);
@@ -85,18 +78,18 @@ void cli_progress(const char *format, ...) {
     va_end(args);
     if (line.data) text_add_printable(&shown, line.data, line.length, true);
     /* a full line would begin the next one */
-    const size_t bytes = shown.data ? text_cut(shown.data, columns() - 1) : 0;
-    flockfile(stderr);
+    const size_t bytes = shown.data ? text_cut(shown.data, columns - 1) : 0;
+    system_lock_errors();
     fprintf(stderr, "\r%.*s\033[K", (int)bytes, shown.data ? shown.data : "");
     has_progress = true;
-    funlockfile(stderr);
+    system_unlock_errors();
     text_free(&line);
     text_free(&shown);
 }
 
 void cli_progress_end(void) {
-    flockfile(stderr);
+    system_lock_errors();
     if (has_progress) fputs("\r\033[K", stderr);
     has_progress = false;
-    funlockfile(stderr);
+    system_unlock_errors();
 }

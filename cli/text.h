@@ -3,16 +3,11 @@
 #ifndef CLI_TEXT_H
 #define CLI_TEXT_H
 
+#include "cli/system.h"
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#if defined(__GNUC__)
-#  define TEXT_PRINTF __attribute__((format(printf, 2, 3)))
-#else
-#  define TEXT_PRINTF
-#endif
 
 /* {0} is an empty text. After a failed allocation it takes nothing more and `failed` says so: one check at the end. */
 typedef struct text {
@@ -21,7 +16,7 @@ typedef struct text {
     bool   failed;
 } text;
 
-void text_add(text *to, const char *format, ...) TEXT_PRINTF;
+void text_add(text *to, const char *format, ...) CLI_PRINTF(2, 3);
 void text_add_v(text *to, const char *format, va_list args);
 void text_append(text *to, const char *bytes, size_t count);
 /* Bytes of the UTF-8 character at `at`, of which `room` bytes are there, and its number; 0: it is none. */

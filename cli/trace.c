@@ -101,7 +101,7 @@ int trace_write(trace *t, const cli_command *command, const char *path) {
     }
     cli_put(root, "displayTimeUnit", json_string("ns"), &ok);
     cli_put(root, "traceEvents", events, &ok);
-    const bool written = ok && json_dump_file(root, path, JSON_COMPACT | JSON_REAL_PRECISION(15)) == 0;
+    const bool written = ok && cli_json_save(root, path, JSON_COMPACT | JSON_REAL_PRECISION(15));
     json_decref(root);
     if (!ok) return cli_fail(command, "the trace is not whole: no memory was left, or the device was lost");
     return written ? CLI_OK : cli_fail(command, "%s: the trace cannot be written; choose another path", path);

@@ -146,7 +146,7 @@ static int sample(void *user) {
     tokens[0] = j->data.token_bytes == 1 ? '\n' : 0;
     cli_progress_end();
     cli_note("heddle: after step %llu\n", (unsigned long long)hd_trainer_steps(j->run.trainer));
-    for (uint64_t i = 0; i < j->sample_tokens && cli_interrupts_count() == 0; i++, count++) {
+    for (uint64_t i = 0; i < j->sample_tokens && system_interrupts_count() == 0; i++, count++) {
         const uint64_t draw = hd_trainer_steps(j->run.trainer) << 16 | i;
         if (hd_trainer_next(j->run.trainer, tokens, count, TEMPERATURE, draw, &tokens[count]))
             return cli_session_fail(&j->run.cli, NULL);

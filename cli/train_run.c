@@ -1,18 +1,13 @@
 /* train_run.c: what the commands that train share: the recipe in their options, checkpoints in the run's folder, steps
  * that are told about, and an end by Ctrl-C, which writes a checkpoint. */
-#define _POSIX_C_SOURCE 200809L
 #include "cli/llm.h"
 #include "cli/train.h"
-#include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-enum { PREFIX = sizeof "checkpoint-" - 1, MOST_SKIPPED = 10 };
+enum { PREFIX = sizeof "checkpoint-" - 1, MOST_SKIPPED = 10, PATH_ROOM = 4096 };
 
 /* ---- the recipe ---- */
 
@@ -54,26 +49,32 @@ bool train_run_recipe(train_run *j, const train_defaults *usual) {
 
 /* ---- the run's folder ---- */
 
-static void folder_of(const train_run *j, uint64_t step, char out[PATH_MAX]) {
-    snprintf(out, PATH_MAX, "%s/checkpoint-%08llu", j->out, (unsigned long long)step);
+static void folder_of(const train_run *j, uint64_t step, char out[PATH_ROOM]) {
+    snprintf(out, PATH_ROOM, "%s/checkpoint-%08llu", j->out, (unsigned long long)step);
+}
+
+typedef struct search {
+    uint64_t below, newest;
+    bool     found;
+} search;
+
+static void look_at(void *user, const char *name) {
+    search *s = user;
+    uint64_t step;
+    const char *digits = name + (strncmp(name, "checkpoint-", PREFIX) == 0 ? PREFIX : 0);
+    while (digits != name && digits[0] == '0' && digits[1]) digits++; /* cli_number takes no zeros in front */
+    if (digits == name || !cli_number(digits, INT64_MAX, &step) || step >= s->below || (s->found && step < s->newest))
+        return;
+    s->newest = step;
+    s->found = true;
 }
 
 /* The newest checkpoint below `below`; false: there is none. */
 static bool find_checkpoint(const train_run *j, uint64_t below, uint64_t *out) {
-    DIR *folder = opendir(j->out);
-    bool found = false;
-    for (const struct dirent *entry = folder ? readdir(folder) : NULL; entry; entry = readdir(folder)) {
-        uint64_t step;
-        const char *digits = entry->d_name + (strncmp(entry->d_name, "checkpoint-", PREFIX) == 0 ? PREFIX : 0);
-        /* cli_number takes no zeros in front */
-        while (digits != entry->d_name && digits[0] == '0' && digits[1]) digits++;
-        if (digits == entry->d_name || !cli_number(digits, INT64_MAX, &step) || step >= below || (found && step < *out))
-            continue;
-        *out = step;
-        found = true;
-    }
-    if (folder) closedir(folder);
-    return found;
+    search s = { .below = below };
+    system_list(j->out, look_at, &s);
+    if (s.found) *out = s.newest;
+    return s.found;
 }
 
 /* Removes a checkpoint's folder, and of its files those that heddle wrote. */
@@ -81,33 +82,29 @@ static void remove_checkpoint(const char *folder) {
     static const char *const files[] = { "weights.safetensors", "optimizer.safetensors", "config.json", "trainer.json",
                                          "tokenizer.gguf",
                                          "weights.safetensors.new", "optimizer.safetensors.new" };
-    char path[PATH_MAX + 32];
+    char path[PATH_ROOM + 32];
     for (size_t i = 0; i < CLI_COUNT(files); i++) {
         snprintf(path, sizeof path, "%s/%s", folder, files[i]);
-        unlink(path);
+        system_remove(path);
     }
-    rmdir(folder);
+    system_remove_folder(folder);
 }
 
 /* Removes what a run that was killed had begun to write. */
-static void remove_begun(const train_run *j) {
-    DIR *folder = opendir(j->out);
-    char path[PATH_MAX];
-    for (const struct dirent *entry = folder ? readdir(folder) : NULL; entry; entry = readdir(folder)) {
-        const size_t length = strlen(entry->d_name);
-        if (length < PREFIX + 4 || strncmp(entry->d_name, "checkpoint-", PREFIX) != 0) continue;
-        if (strcmp(entry->d_name + length - 4, ".new") != 0) continue;
-        if (snprintf(path, sizeof path, "%s/%s", j->out, entry->d_name) < (int)sizeof path) remove_checkpoint(path);
-    }
-    if (folder) closedir(folder);
+static void remove_begun(void *user, const char *name) {
+    const train_run *j = user;
+    char path[PATH_ROOM];
+    const size_t length = strlen(name);
+    if (length < PREFIX + 4 || strncmp(name, "checkpoint-", PREFIX) != 0 || strcmp(name + length - 4, ".new") != 0)
+        return;
+    if (snprintf(path, sizeof path, "%s/%s", j->out, name) < (int)sizeof path) remove_checkpoint(path);
 }
 
 static int save(train_run *j) {
-    char folder[PATH_MAX];
+    char folder[PATH_ROOM];
     uint64_t old = hd_trainer_steps(j->trainer);
-    struct stat info;
     folder_of(j, old, folder);
-    if (stat(folder, &info) == 0) return CLI_OK; /* this very step was saved */
+    if (system_is_there(folder)) return CLI_OK; /* this very step was saved */
     /* first: rows behind the checkpoint are dropped when a run goes on from it */
     const int code = train_log_save(&j->log);
     if (code) return code;
@@ -132,7 +129,7 @@ bool train_run_options(const cli_args *args, const char *usual_out, train_run *o
     *out = (train_run){ .args = args, .out = cli_get(args, "--out") };
     if (cli_get(args, "--quiet")) cli_be_quiet();
     if (!out->out) out->out = usual_out;
-    if (strlen(out->out) > PATH_MAX - 64) return cli_usage(args->command, "--out is too long"), false;
+    if (strlen(out->out) > PATH_ROOM - 64) return cli_usage(args->command, "--out is too long"), false;
     return cli_get_number(args, "--save-every", 0, INT64_MAX, 0, &out->save_every) &&
            cli_get_number(args, "--keep", 1, INT64_MAX, 2, &out->keep);
 }
@@ -145,7 +142,7 @@ void train_run_file(const train_run *j, const char *name, char *out, size_t room
 
 int train_run_peek(train_run *j) {
     static const char *const free_ones[] = { "--out", "--resume", "--save-every", "--keep", "--device", "--quiet" };
-    char folder[PATH_MAX];
+    char folder[PATH_ROOM];
     uint64_t step;
     if (!cli_get(j->args, "--resume")) return CLI_OK;
     for (size_t i = 0; i < j->args->given_count; i++) {
@@ -164,7 +161,7 @@ int train_run_peek(train_run *j) {
 static int resume(train_run *j, uint64_t data) {
     const int code = train_run_peek(j);
     if (code) return code;
-    remove_begun(j);
+    system_list(j->out, remove_begun, j);
     if (j->desc.data != data)
         return cli_fail(j->args->command, "%s is not what the run in %s was trained on",
                         j->args->operands[j->args->operand_count - 1], j->out);
@@ -178,14 +175,14 @@ int train_run_begin(train_run *j, uint64_t data, bool (*recipe)(void *user), voi
     if (find_checkpoint(j, UINT64_MAX, &step))
         return cli_usage(j->args->command,
                          "%s holds a run already: --resume goes on with it, --out names another folder", j->out);
-    if (mkdir(j->out, 0777) != 0 && errno != EEXIST)
+    if (!system_make_folder(j->out, false))
         return cli_fail(j->args->command, "%s cannot be made: %s", j->out, strerror(errno));
     j->desc.data = data;
     return CLI_OK;
 }
 
 int train_run_make(train_run *j, uint64_t data_bytes) {
-    char folder[PATH_MAX];
+    char folder[PATH_ROOM];
     cli_cell size, memory;
     hd_plan_memory takes;
     int code = cli_session_device(&j->cli, cli_get(j->args, "--device"));
@@ -216,7 +213,7 @@ static bool is_told(const train_run *j, uint64_t step) {
     return (step + 1) % twentieth == 0;
 }
 
-static void tell(const train_run *j, const train_row *row) {
+static void tell_step(const train_run *j, const train_row *row) {
     const hd_train_report *r = &row->report;
     cli_cell left;
     const double tokens = (double)(j->steps - 1 - r->step) * (double)j->desc.batch * j->desc.length;
@@ -241,7 +238,7 @@ static int note(train_run *j, const hd_train_report *report) {
     if (j->held_out && (last || is_told(j, report->step))) code = j->held_out(j->user, &row.held_out);
     j->skipped = isfinite(report->norm) ? 0 : j->skipped + 1;
     if (!code) code = train_log_add(&j->log, &row);
-    if (!code) tell(j, &row);
+    if (!code) tell_step(j, &row);
     if (!code && j->skipped >= MOST_SKIPPED)
         code = cli_fail(j->args->command, "the gradients of %d steps in a row were not finite: take a lower --rate",
                         (int)MOST_SKIPPED);
@@ -261,8 +258,8 @@ int train_run_go(train_run *j) {
     bool told;
     int code = CLI_OK;
     j->began_ns = cli_now_ns();
-    cli_interrupts_catch(true);
-    for (uint64_t step = j->first; step < j->steps && !code && cli_interrupts_count() == 0; step++) {
+    system_interrupts_catch(true);
+    for (uint64_t step = j->first; step < j->steps && !code && system_interrupts_count() == 0; step++) {
         j->batch(j->user, step, j->tokens, j->targets);
         if (hd_trainer_step(j->trainer, j->tokens, j->targets, &report, &told)) return cli_session_fail(&j->cli, NULL);
         if (told) code = note(j, &report);
@@ -275,14 +272,14 @@ int train_run_go(train_run *j) {
     if (!code) code = catch_up(j);
     cli_progress_end();
     if (!code) code = save(j);
-    if (!code && cli_interrupts_count() > 0)
+    if (!code && system_interrupts_count() > 0)
         cli_note("heddle: ended after step %llu; --resume goes on\n", (unsigned long long)hd_trainer_steps(j->trainer));
     return code;
 }
 
 int train_run_report(train_run *j) {
     uint64_t hash = 0;
-    char folder[PATH_MAX];
+    char folder[PATH_ROOM];
     folder_of(j, hd_trainer_steps(j->trainer), folder);
     if (hd_trainer_hash(j->trainer, &hash)) return cli_session_fail(&j->cli, NULL);
     cli_print("steps       %llu\nloss        %.6f\nhash        %016llx\ncheckpoint  %s\n",

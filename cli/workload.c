@@ -181,9 +181,9 @@ bool workload_data_hold(workload_data *data, const hd_program *program) {
         const hd_port port = hd_program_port(program, i);
         const uint64_t bytes = hd_tensor_bytes(port.dtype, port.shape);
         if (bytes <= data->bytes[i]) continue;
-        void *larger = aligned_alloc(64, (size_t)((bytes + 63) & ~UINT64_C(63)));
+        void *larger = system_aligned((size_t)bytes);
         if (!larger) return false;
-        free(data->ports[i]);
+        system_aligned_free(data->ports[i]);
         data->ports[i] = larger;
         data->bytes[i] = bytes;
         fill(larger, bytes, port.dtype);
@@ -192,7 +192,7 @@ bool workload_data_hold(workload_data *data, const hd_program *program) {
 }
 
 void workload_data_free(workload_data *data) {
-    for (size_t i = 0; i < WORKLOAD_PORTS; i++) free(data->ports[i]);
+    for (size_t i = 0; i < WORKLOAD_PORTS; i++) system_aligned_free(data->ports[i]);
     *data = (workload_data){ 0 };
 }
 

@@ -34,7 +34,7 @@ bool hdi_file_replace(const char *path, const hdi_piece *pieces, size_t count) {
 /* Makes every folder of the path that is missing. */
 static bool make_folders(char *path) {
     for (char *at = path + 1;; at++) {
-        if (*at != '/' && *at != 0) continue;
+        if (!hdi_os_is_slash(*at) && *at != 0) continue;
         const char end = *at;
         *at = 0;
         const bool made = hdi_os_make_folder(path);

@@ -12,9 +12,12 @@ static const char *const kinds[] = { [HDI_FILE_ORDINARY] = "a file", [HDI_FILE_F
                                      [HDI_FILE_DEVICE] = "a device" };
 
 static hd_status refuse(hd_error *error, const char *path, const char *what, int code) {
-    const char *why = code == ENOENT ? "there is no such file" : code == EACCES ? "no permission" : code == EMFILE
-                      ? "too many open files"
-                    : code == ELOOP ? "its links run in a circle" : "the system refuses";
+    const char *why = code == ENOENT   ? "there is no such file"
+                      : code == EACCES ? "no permission"
+                      : code == EMFILE ? "too many open files"
+                      : code == EISDIR ? "it is a folder"
+                      : code == ELOOP  ? "its links run in a circle"
+                                       : "the system refuses";
     hd_status status = hdl_fail(error, HD_STATUS_IO, "%.160s: %s: %s (errno %d)", path, what, why, code);
     if (error) error->native_code = code;
     return status;

@@ -3,11 +3,14 @@
  * file. A mapped file's size is compared anew before any of its bytes are handed out (see gguf.h, A FILE THAT
  * CHANGES). */
 #include "llm/gguf_inside.h"
+#include "os/os.h"
 #include <stdio.h>
 
 const char *hdl_gguf_part_name(const hdl_gguf_part *part) {
-    const char *slash = strrchr(part->path, '/');
-    return slash && slash[1] ? slash + 1 : part->path;
+    const char *name = part->path;
+    for (const char *at = name; *at; at++)
+        if (hdi_os_is_slash(*at) && at[1]) name = at + 1;
+    return name;
 }
 
 /* ---- parts ---- */

@@ -29,6 +29,7 @@ typedef struct hdi_file_facts {
 } hdi_file_facts;
 bool hdi_os_file_facts(int file, hdi_file_facts *out_facts);
 
+bool hdi_os_is_slash(char c); /* whether it stands between the folders of a path */
 /* Bytes read at an offset, 0 at the end, -1 on failure. */
 int64_t hdi_os_read(int file, uint64_t offset, void *out, size_t bytes);
 bool hdi_os_rename(const char *from, const char *to); /* in place of what is there, in one step */

@@ -54,6 +54,7 @@ int64_t hdi_os_read(int file, uint64_t offset, void *out, size_t bytes) {
     return count;
 }
 
+bool hdi_os_is_slash(char c) { return c == '/'; }
 bool hdi_os_rename(const char *from, const char *to) { return rename(from, to) == 0; }
 bool hdi_os_remove(const char *path) { return unlink(path) == 0; }
 bool hdi_os_is_readable(const char *path) { return access(path, R_OK) == 0; }

@@ -40,6 +40,11 @@ static bool worked(BOOL result) {
     return result != 0;
 }
 
+static bool is_folder(const wchar_t *path) {
+    const DWORD there = GetFileAttributesW(path);
+    return there != INVALID_FILE_ATTRIBUTES && there & FILE_ATTRIBUTE_DIRECTORY;
+}
+
 /* ---- files ---- */
 
 int hdi_os_open(const char *path, hdi_open_how how) {
@@ -49,7 +54,9 @@ int hdi_os_open(const char *path, hdi_open_how how) {
                                  [HDI_OPEN_WRITE] = _O_WRONLY | _O_CREAT | _O_TRUNC };
     wchar_t wide[MOST_PATH];
     if (!widen(path, wide)) return -1;
-    return _wopen(wide, flags[how] | _O_BINARY | _O_NOINHERIT, _S_IREAD | _S_IWRITE);
+    const int file = _wopen(wide, flags[how] | _O_BINARY | _O_NOINHERIT, _S_IREAD | _S_IWRITE);
+    if (file < 0 && errno == EACCES && is_folder(wide)) errno = EISDIR;
+    return file;
 }
 
 void hdi_os_close(int file) { _close(file); }
@@ -77,6 +84,8 @@ int64_t hdi_os_read(int file, uint64_t offset, void *out, size_t bytes) {
     return -1;
 }
 
+bool hdi_os_is_slash(char c) { return c == '/' || c == '\\'; }
+
 bool hdi_os_rename(const char *from, const char *to) {
     wchar_t wide_from[MOST_PATH], wide_to[MOST_PATH];
     return widen(from, wide_from) && widen(to, wide_to) &&
@@ -96,17 +105,14 @@ bool hdi_os_is_readable(const char *path) {
 bool hdi_os_make_folder(const char *path) {
     wchar_t wide[MOST_PATH];
     if (!widen(path, wide)) return false;
-    const DWORD there = GetFileAttributesW(wide); /* asked first: a drive, as C:, cannot be made */
-    if (there != INVALID_FILE_ATTRIBUTES && there & FILE_ATTRIBUTE_DIRECTORY) return true;
-    return worked(CreateDirectoryW(wide, NULL));
+    return is_folder(wide) || worked(CreateDirectoryW(wide, NULL)); /* asked first: a drive, as C:, cannot be made */
 }
 
 /* Who may write where is said by lists that a folder inherits; below a user's profile they name that user alone. */
 bool hdi_os_folder_open(const char *path, char *why, size_t room) {
     wchar_t wide[MOST_PATH];
-    const DWORD there = widen(path, wide) ? GetFileAttributesW(wide) : INVALID_FILE_ATTRIBUTES;
     why[0] = 0;
-    if (there == INVALID_FILE_ATTRIBUTES || !(there & FILE_ATTRIBUTE_DIRECTORY)) {
+    if (!widen(path, wide) || !is_folder(wide)) {
         snprintf(why, room, "there can be no folder (it is a file)");
         return false;
     }

@@ -2,7 +2,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "train/safetensors.h"
 #include "train/trainer.h"
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,7 +170,7 @@ static char *config_of(const hd_gpt *model) {
 }
 
 hd_status hd_trainer_read(hd_context *context, const char *folder, hd_trainer_desc *out_desc, uint64_t *out_step) {
-    char path[PATH_MAX];
+    char path[HDT_PATH_ROOM];
     hdt_map map;
     json_error_t why;
     if (!context || !folder || !out_desc || !out_step) return HD_STATUS_NULL_POINTER;
@@ -306,14 +305,14 @@ static hd_status read_states(hd_trainer *trainer, const char *path, int from, in
 
 /* "FOLDER/NAME" or "FOLDER.new/NAME". */
 static hd_status path_in(hd_context *context, const char *folder, const char *suffix, const char *name,
-                         char out[PATH_MAX]) {
-    if (snprintf(out, PATH_MAX, "%s%s%s", folder, suffix, name) >= PATH_MAX)
+                         char out[HDT_PATH_ROOM]) {
+    if (snprintf(out, HDT_PATH_ROOM, "%s%s%s", folder, suffix, name) >= HDT_PATH_ROOM)
         return hdt_fail(context, HD_STATUS_LIMIT, "the path %.60s... is too long", folder);
     return HD_OK;
 }
 
 static hd_status write_text(hd_context *context, const char *folder, const char *name, char *text) {
-    char path[PATH_MAX];
+    char path[HDT_PATH_ROOM];
     hd_status status = text ? path_in(context, folder, ".new", name, path) : hdt_no_memory(context);
     if (!status) status = hdt_write_file(context, path, (const hdt_piece[]){ { text, strlen(text) }, { "\n", 1 } }, 2);
     free(text);
@@ -335,7 +334,7 @@ static hd_status write_tokenizer(const hd_trainer *trainer, const char *folder) 
 hd_status hd_trainer_save(hd_trainer *trainer, const char *folder) {
     if (!trainer || !folder) return HD_STATUS_NULL_POINTER;
     hd_context *context = trainer->context;
-    char part[PATH_MAX], weights[PATH_MAX], optimizer[PATH_MAX];
+    char part[HDT_PATH_ROOM], weights[HDT_PATH_ROOM], optimizer[HDT_PATH_ROOM];
     hd_status status = path_in(context, folder, ".new", "", part);
     if (!status) status = path_in(context, folder, ".new", "/weights.safetensors", weights);
     if (!status) status = path_in(context, folder, ".new", "/optimizer.safetensors", optimizer);
@@ -356,7 +355,7 @@ hd_status hd_trainer_save(hd_trainer *trainer, const char *folder) {
 
 hd_status hd_trainer_load(hd_trainer *trainer, const char *folder) {
     if (!trainer || !folder) return HD_STATUS_NULL_POINTER;
-    char weights[PATH_MAX], optimizer[PATH_MAX];
+    char weights[HDT_PATH_ROOM], optimizer[HDT_PATH_ROOM];
     hd_trainer_desc desc;
     uint64_t step = 0;
     hd_status status = hd_trainer_finish(trainer, NULL, NULL);

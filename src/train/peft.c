@@ -4,7 +4,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "train/support.h"
 #include <jansson.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,7 +94,7 @@ static hd_status bad(const reading *r, const char *key, const char *why) {
 }
 
 static hd_status read_config(reading *r) {
-    char path[PATH_MAX];
+    char path[HDT_PATH_ROOM];
     hdt_map map;
     json_error_t why;
     if (snprintf(path, sizeof path, "%s/" CONFIG, r->folder) >= (int)sizeof path)
@@ -205,7 +204,7 @@ static hd_status read_pair(reading *r, const hd_safetensor *a, size_t stem) {
 
 static hd_status read_tensors(reading *r) {
     static const char ending[] = ".lora_A.weight";
-    char path[PATH_MAX];
+    char path[HDT_PATH_ROOM];
     if (snprintf(path, sizeof path, "%s/" TENSORS, r->folder) >= (int)sizeof path)
         return hdt_fail(r->context, HD_STATUS_LIMIT, "the path %.60s... is too long", r->folder);
     hd_status status = hd_safetensors_open(r->context, path, &r->file);
@@ -310,7 +309,7 @@ static hd_status put_pair(writing *w, size_t i) {
 }
 
 static hd_status write_config(const writing *w) {
-    char part[PATH_MAX], path[PATH_MAX];
+    char part[HDT_PATH_ROOM], path[HDT_PATH_ROOM];
     const uint32_t rank = hd_adapter_get(w->adapter, 0)->rank;
     const double alpha = (double)hd_adapter_alpha(w->adapter);
     json_t *root = json_pack("{s:s, s:s, s:n, s:i, s:f, s:f, s:s, s:b, s:b, s:O}", "peft_type", "LORA", "task_type",
@@ -331,7 +330,7 @@ static hd_status write_config(const writing *w) {
 }
 
 static hd_status write_all(writing *w) {
-    char path[PATH_MAX];
+    char path[HDT_PATH_ROOM];
     w->count = hd_adapter_count(w->adapter);
     if (w->count == 0) return hdt_fail(w->context, HD_STATUS_ZERO_SIZE, "an adapter of no weights");
     w->modules = json_array();

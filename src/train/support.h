@@ -5,7 +5,9 @@
 
 #include <heddle_train.h>
 
-#if defined(__GNUC__)
+#if defined(__MINGW32__)
+#  define HDT_PRINTF(format_at, first_at) __attribute__((format(gnu_printf, format_at, first_at)))
+#elif defined(__GNUC__)
 #  define HDT_PRINTF(format_at, first_at) __attribute__((format(printf, format_at, first_at)))
 #else
 #  define HDT_PRINTF(format_at, first_at)
@@ -16,11 +18,15 @@
  * `status`. */
 hd_status hdt_fail(hd_context *context, hd_status status, const char *format, ...) HDT_PRINTF(3, 4);
 hd_status hdt_no_memory(hd_context *context);
+/* "PATH cannot be WHAT", and why, by errno. */
+hd_status hdt_fail_io(hd_context *context, const char *what, const char *path);
 
 /* `count` zeroed items, by the context's allocator; NULL without memory or where the size overflows. hdt_free takes the
  * same numbers. */
 void *hdt_alloc(hd_context *context, uint64_t count, uint64_t item_bytes);
 void hdt_free(hd_context *context, void *items, uint64_t count, uint64_t item_bytes);
+
+enum { HDT_PATH_ROOM = 4096 }; /* of a path with its end */
 
 /* A file that is read in place. */
 typedef struct hdt_map {

@@ -1,7 +1,8 @@
 /* test_line_edit.c: lines from a pipe, and from a terminal of our own with keys, characters of several bytes and a history.
  * The source is included, not linked: it belongs to the CLI. */
-#define _XOPEN_SOURCE 700
+#define _GNU_SOURCE
 #include "../../cli/line_edit.c"
+#include "../../cli/system_posix.c"
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>

@@ -1,6 +1,9 @@
 /* test_machine.c: what clocks, heat and throttling come to in a row, from readings as a system and NVIDIA's library give them. The
  * source is included, not linked: it belongs to the CLI, which is built only where its JSON library is. */
+#define _GNU_SOURCE
 #include "../../cli/machine.c"
+#include "../../cli/machine_posix.c"
+#include "../../cli/system_posix.c"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,7 +1,8 @@
 /* test_npy.c: .npy files as NumPy writes them, as a program in Python 2 wrote them, and as an enemy would. The source is
  * included, not linked: the reader belongs to the CLI, which is built only where its JSON library is. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include "../../cli/npy.c"
+#include "../../cli/system_posix.c"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,0 +1,436 @@
+/* system_windows.c: the commands' system on Windows. Words and paths are UTF-16 there, whatever the code page is; the
+ * console is shown UTF-8, and standard streams take bytes as they are. */
+#define WIN32_LEAN_AND_MEAN
+#include "cli/system.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <io.h>
+#include <malloc.h>
+#include <process.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <windows.h>
+#include <psapi.h>
+#include <shellapi.h>
+
+enum { MOST_PATH = 4096 };
+
+static bool widen(const char *text, wchar_t out[MOST_PATH]) {
+    if (MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, out, MOST_PATH) > 0) return true;
+    return errno = EINVAL, false;
+}
+static bool narrow(const wchar_t *text, char *out, size_t room) {
+    return WideCharToMultiByte(CP_UTF8, 0, text, -1, out, (int)(room < MOST_PATH ? room : MOST_PATH), NULL, NULL) > 0;
+}
+
+/* The last error as the C library's. */
+static int error_number(void) {
+    switch (GetLastError()) {
+    case ERROR_FILE_NOT_FOUND:
+    case ERROR_PATH_NOT_FOUND: return ENOENT;
+    case ERROR_ALREADY_EXISTS:
+    case ERROR_FILE_EXISTS: return EEXIST;
+    case ERROR_DISK_FULL: return ENOSPC;
+    case ERROR_NOT_ENOUGH_MEMORY: return ENOMEM;
+    default: return EACCES;
+    }
+}
+static bool worked(BOOL result) {
+    if (!result) errno = error_number();
+    return result != 0;
+}
+
+/* ---- the process ---- */
+
+static UINT output_page_before;
+static DWORD errors_mode_before;
+static bool takes_escapes, page_known;
+
+static void put_console_back(void) {
+    if (page_known) SetConsoleOutputCP(output_page_before);
+    if (takes_escapes) SetConsoleMode(GetStdHandle(STD_ERROR_HANDLE), errors_mode_before);
+}
+
+static void begin_console(void) {
+    const HANDLE errors = GetStdHandle(STD_ERROR_HANDLE);
+    output_page_before = GetConsoleOutputCP();
+    page_known = output_page_before != 0 && SetConsoleOutputCP(CP_UTF8);
+    takes_escapes = GetConsoleMode(errors, &errors_mode_before) &&
+                    SetConsoleMode(errors, errors_mode_before | ENABLE_VIRTUAL_TERMINAL_PROCESSING);
+    atexit(put_console_back);
+}
+
+/* The words as UTF-8; they stay until the process ends. */
+static char **take_words(int *out_count) {
+    wchar_t **wide = CommandLineToArgvW(GetCommandLineW(), out_count);
+    char **words = wide ? calloc((size_t)*out_count + 1, sizeof *words) : NULL;
+    for (int i = 0; words && i < *out_count; i++) {
+        const int bytes = WideCharToMultiByte(CP_UTF8, 0, wide[i], -1, NULL, 0, NULL, NULL);
+        words[i] = malloc((size_t)bytes + 1);
+        if (!words[i]) return NULL;
+        WideCharToMultiByte(CP_UTF8, 0, wide[i], -1, words[i], bytes, NULL, NULL);
+    }
+    LocalFree(wide);
+    return words;
+}
+
+char **system_begin(int *inout_count, char **words) {
+    (void)words; /* in the code page */
+    for (int stream = 0; stream < 3; stream++) {
+        if (_get_osfhandle(stream) == -1) (void)_open("NUL", stream == 0 ? _O_WRONLY : _O_RDONLY);
+        _setmode(stream, _O_BINARY);
+    }
+    begin_console();
+    return take_words(inout_count);
+}
+
+char **system_environment(void) { return _environ; }
+long system_process(void) { return _getpid(); }
+
+bool system_program(char *out, size_t room) {
+    wchar_t wide[MOST_PATH];
+    const DWORD length = GetModuleFileNameW(NULL, wide, MOST_PATH);
+    return length > 0 && length < MOST_PATH && narrow(wide, out, room);
+}
+
+void system_lock_errors(void) { _lock_file(stderr); }
+void system_unlock_errors(void) { _unlock_file(stderr); }
+
+static volatile LONG interrupts;
+
+/* In a thread of its own. */
+static BOOL WINAPI interrupt(DWORD what) {
+    if ((what == CTRL_C_EVENT || what == CTRL_BREAK_EVENT) && InterlockedIncrement(&interrupts) < 3) return TRUE;
+    put_console_back();
+    return FALSE; /* the process ends */
+}
+
+void system_interrupts_catch(bool restart) {
+    (void)restart; /* what waits for the console ends, all else goes on */
+    SetConsoleCtrlHandler(interrupt, FALSE);
+    SetConsoleCtrlHandler(interrupt, TRUE);
+    interrupts = 0;
+}
+
+unsigned system_interrupts_count(void) { return (unsigned)interrupts; }
+
+/* ---- standard streams ---- */
+
+static HANDLE handle_of(system_stream stream) {
+    static const DWORD names[] = { STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, STD_ERROR_HANDLE };
+    return GetStdHandle(names[stream]);
+}
+
+bool system_is_terminal(system_stream stream) {
+    DWORD mode;
+    return GetConsoleMode(handle_of(stream), &mode) != 0;
+}
+
+size_t system_columns(void) {
+    CONSOLE_SCREEN_BUFFER_INFO info;
+    if (!takes_escapes) return 0;
+    return GetConsoleScreenBufferInfo(handle_of(SYSTEM_ERRORS), &info) && info.dwSize.X > 0 ? (size_t)info.dwSize.X
+                                                                                            : 80;
+}
+
+bool system_has_input(void) {
+    const DWORD type = GetFileType(handle_of(SYSTEM_INPUT));
+    return type == FILE_TYPE_DISK || type == FILE_TYPE_PIPE;
+}
+
+/* The console's next line as UTF-8: its bytes are in the code page, which many systems do not read as UTF-8. */
+static size_t read_console(char *out, size_t room) {
+    enum { MOST = 1024, END = 0x1A /* Ctrl-Z */, HANDLER_MS = 50 };
+    wchar_t wide[MOST + 1];
+    DWORD count = 0, more = 0;
+    size_t bytes = 0;
+    if (!ReadConsoleW(handle_of(SYSTEM_INPUT), wide, MOST, &count, NULL) || count == 0) {
+        Sleep(HANDLER_MS); /* Ctrl-C's handler is a thread that may come later */
+        return 0;
+    }
+    if (wide[0] == END) return 0;
+    if (IS_HIGH_SURROGATE(wide[count - 1]) && ReadConsoleW(handle_of(SYSTEM_INPUT), wide + count, 1, &more, NULL))
+        count += more;
+    const int got = WideCharToMultiByte(CP_UTF8, 0, wide, (int)count, out, (int)room, NULL, NULL);
+    for (int i = 0; i < got; i++)
+        if (out[i] != '\r') out[bytes++] = out[i];
+    return bytes;
+}
+
+/* The next piece of what was read of the console. */
+static char *console_gets(char *out, int room) {
+    static char kept[4096];
+    static size_t at, count;
+    int length = 0;
+    if (at == count) {
+        at = 0;
+        count = read_console(kept, sizeof kept);
+    }
+    while (at < count && length + 1 < room && (length == 0 || out[length - 1] != '\n')) out[length++] = kept[at++];
+    out[length] = 0;
+    return length > 0 ? out : NULL;
+}
+
+char *system_gets(char *out, int room) {
+    if (system_is_terminal(SYSTEM_INPUT)) return console_gets(out, room);
+    if (!fgets(out, room, stdin)) return NULL;
+    const size_t length = strlen(out);
+    if (length > 1 && strcmp(out + length - 2, "\r\n") == 0) strcpy(out + length - 2, "\n");
+    return out;
+}
+
+bool system_more_input(int wait_ms) {
+    (void)wait_ms; /* the console tells of keys, not of lines: what is pasted comes line by line */
+    return false;
+}
+
+void system_terminal_keep(void) {} /* begin_console did, and the system ends the process without asking */
+void system_terminal_restore(void) {}
+
+int system_silence(void) {
+    fflush(stdout);
+    const int kept = _dup(1), nowhere = _open("NUL", _O_WRONLY | _O_BINARY | _O_NOINHERIT);
+    const bool done = kept >= 0 && nowhere >= 0 && _dup2(nowhere, 1) == 0;
+    if (nowhere >= 0) _close(nowhere);
+    if (done) return kept;
+    if (kept >= 0) _close(kept);
+    return -1;
+}
+
+void system_speak(int kept) {
+    fflush(stdout);
+    _dup2(kept, 1);
+    _close(kept);
+}
+
+/* ---- files and folders ---- */
+
+FILE *system_open(const char *path, const char *mode) {
+    wchar_t wide[MOST_PATH];
+    if (!widen(path, wide)) return NULL;
+    const int flags = mode[0] == 'r' ? _O_RDONLY : _O_WRONLY | _O_CREAT | _O_TRUNC;
+    const int file = _wopen(wide, flags | _O_BINARY | _O_NOINHERIT, _S_IREAD | _S_IWRITE);
+    if (file < 0 && errno == EACCES && system_is_folder(path)) errno = EISDIR;
+    FILE *stream = file >= 0 ? _fdopen(file, mode) : NULL;
+    if (file >= 0 && !stream) _close(file);
+    return stream;
+}
+
+const char *system_name_of(const char *path) {
+    const char *name = path;
+    for (const char *at = path; *at; at++)
+        if (*at == '/' || *at == '\\' || *at == ':') name = at + 1;
+    return name;
+}
+
+static DWORD attributes_of(const char *path) {
+    wchar_t wide[MOST_PATH];
+    return widen(path, wide) ? GetFileAttributesW(wide) : INVALID_FILE_ATTRIBUTES;
+}
+
+bool system_is_there(const char *path) { return attributes_of(path) != INVALID_FILE_ATTRIBUTES; }
+
+bool system_is_folder(const char *path) {
+    const DWORD there = attributes_of(path);
+    return there != INVALID_FILE_ATTRIBUTES && there & FILE_ATTRIBUTE_DIRECTORY;
+}
+
+bool system_is_readable(const char *path) {
+    wchar_t wide[MOST_PATH];
+    return widen(path, wide) && _waccess(wide, 4) == 0;
+}
+
+bool system_is_ordinary(FILE *file) { return GetFileType((HANDLE)_get_osfhandle(_fileno(file))) == FILE_TYPE_DISK; }
+
+static bool identify(const char *path, BY_HANDLE_FILE_INFORMATION *out) {
+    wchar_t wide[MOST_PATH];
+    if (!widen(path, wide)) return false;
+    HANDLE file = CreateFileW(wide, 0, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL, OPEN_EXISTING,
+                              FILE_FLAG_BACKUP_SEMANTICS, NULL);
+    if (file == INVALID_HANDLE_VALUE) return false;
+    const bool told = GetFileInformationByHandle(file, out) != 0;
+    CloseHandle(file);
+    return told;
+}
+
+bool system_is_same(const char *path, const char *other) {
+    BY_HANDLE_FILE_INFORMATION a, b;
+    return identify(path, &a) && identify(other, &b) && a.dwVolumeSerialNumber == b.dwVolumeSerialNumber &&
+           a.nFileIndexHigh == b.nFileIndexHigh && a.nFileIndexLow == b.nFileIndexLow;
+}
+
+/* Who may look into it is inherited. */
+bool system_make_folder(const char *path, bool is_private) {
+    wchar_t wide[MOST_PATH];
+    (void)is_private;
+    return widen(path, wide) && (worked(CreateDirectoryW(wide, NULL)) || errno == EEXIST);
+}
+
+bool system_remove(const char *path) {
+    wchar_t wide[MOST_PATH];
+    return widen(path, wide) && worked(DeleteFileW(wide));
+}
+
+bool system_remove_folder(const char *path) {
+    wchar_t wide[MOST_PATH];
+    return widen(path, wide) && worked(RemoveDirectoryW(wide));
+}
+
+/* The first name in a folder; INVALID_HANDLE_VALUE where it cannot be read. */
+static HANDLE first_in(const char *folder, WIN32_FIND_DATAW *out) {
+    char pattern[MOST_PATH];
+    wchar_t wide[MOST_PATH];
+    if (snprintf(pattern, sizeof pattern, "%s/*", folder) >= (int)sizeof pattern || !widen(pattern, wide))
+        return INVALID_HANDLE_VALUE;
+    return FindFirstFileW(wide, out);
+}
+
+void system_list(const char *folder, void (*each)(void *user, const char *name), void *user) {
+    WIN32_FIND_DATAW found;
+    char name[3 * MAX_PATH];
+    HANDLE list = first_in(folder, &found);
+    if (list == INVALID_HANDLE_VALUE) return;
+    do if (narrow(found.cFileName, name, sizeof name)) each(user, name);
+    while (FindNextFileW(list, &found));
+    FindClose(list);
+}
+
+bool system_temporary(char *out, size_t room) {
+    wchar_t folder[MAX_PATH + 1], file[MAX_PATH + 1];
+    return GetTempPathW(MAX_PATH, folder) > 0 && GetTempFileNameW(folder, L"hed", 0, file) > 0 &&
+           narrow(file, out, room);
+}
+
+system_folder system_look_at_folder(const char *path) {
+    system_folder all = { .free_bytes = UINT64_MAX };
+    WIN32_FIND_DATAW found;
+    wchar_t wide[MOST_PATH];
+    ULARGE_INTEGER left;
+    HANDLE list = first_in(path, &found);
+    if (list != INVALID_HANDLE_VALUE) {
+        do if (!(found.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY)) {
+                all.bytes += (uint64_t)found.nFileSizeHigh << 32 | found.nFileSizeLow;
+                all.count++;
+            }
+        while (FindNextFileW(list, &found));
+        FindClose(list);
+    }
+    if (!widen(path, wide)) return all;
+    all.writable = _waccess(wide, 2) == 0;
+    if (GetDiskFreeSpaceExW(wide, &left, NULL, NULL)) all.free_bytes = left.QuadPart;
+    return all;
+}
+
+/* ---- memory, libraries, programs ---- */
+
+void *system_aligned(size_t bytes) { return _aligned_malloc(bytes, 64); }
+void system_aligned_free(void *memory) { _aligned_free(memory); }
+
+/* Of the system's folder and the program's; never of the current one, where anybody may have put one. */
+void *system_library(const char *name) {
+    wchar_t wide[MOST_PATH];
+    return widen(name, wide) ? LoadLibraryExW(wide, NULL, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS) : NULL;
+}
+
+bool system_find(void *library, const char *name, void *out) {
+    const FARPROC symbol = GetProcAddress(library, name);
+    memcpy(out, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+bool system_find_library(const char *begins, char *out, size_t room) {
+    enum { MOST = 1024 };
+    HMODULE all[MOST];
+    DWORD bytes = 0;
+    if (!K32EnumProcessModules(GetCurrentProcess(), all, sizeof all, &bytes)) return false;
+    for (size_t i = 0; i < MOST && i < bytes / sizeof *all; i++) {
+        wchar_t wide[MOST_PATH];
+        const DWORD length = GetModuleFileNameW(all[i], wide, MOST_PATH);
+        const char *slash = length > 0 && length < MOST_PATH && narrow(wide, out, room) ? strrchr(out, '\\') : NULL;
+        if (slash && _strnicmp(slash + 1, begins, strlen(begins)) == 0) return true;
+    }
+    out[0] = 0;
+    return false;
+}
+
+/* Appends a word so that the program reads it as it is: quotes around it, backslashes doubled before a quote. */
+static bool quote(const char *word, char *line, size_t *length) {
+    size_t slashes = 0, at = *length;
+    if (at + 2 * strlen(word) + 4 > MOST_PATH) return false;
+    if (at > 0) line[at++] = ' ';
+    line[at++] = '"';
+    for (; *word; line[at++] = *word++) {
+        slashes = *word == '\\' ? slashes + 1 : *word == '"' ? slashes + 1 : 0;
+        for (; *word == '"' && slashes > 0; slashes--) line[at++] = '\\';
+    }
+    for (; slashes > 0; slashes--) line[at++] = '\\';
+    line[at++] = '"';
+    line[at] = 0;
+    *length = at;
+    return true;
+}
+
+/* All that comes, up to the end; false: more than that, or no memory. */
+static bool read_all(HANDLE from, size_t most, char **out, size_t *out_bytes) {
+    enum { PIECE = 1 << 16 };
+    size_t room = 0;
+    for (;;) {
+        DWORD count = 0;
+        if (room - *out_bytes < PIECE) {
+            char *more = room < most ? realloc(*out, room += 4 * PIECE) : NULL;
+            if (!more) return false;
+            *out = more;
+        }
+        if (!ReadFile(from, *out + *out_bytes, PIECE, &count, NULL)) return GetLastError() == ERROR_BROKEN_PIPE;
+        if (count == 0) return true;
+        *out_bytes += count;
+    }
+}
+
+/* A program of PATH's folders, and not one that lies in the current folder. */
+static bool find_program(const char *name, wchar_t out[MOST_PATH]) {
+    wchar_t wide[MOST_PATH];
+    DWORD length = 0;
+    const DWORD room = GetEnvironmentVariableW(L"PATH", NULL, 0);
+    wchar_t *path = room > 0 && widen(name, wide) ? malloc(room * sizeof *path) : NULL;
+    if (path && GetEnvironmentVariableW(L"PATH", path, room) < room)
+        length = SearchPathW(path, wide, L".exe", MOST_PATH, out, NULL);
+    free(path);
+    return length > 0 && length < MOST_PATH;
+}
+
+/* Starts the program with its output in the pipe; an error number. */
+static int start(const char *const *arguments, HANDLE output, PROCESS_INFORMATION *out_child) {
+    char line[MOST_PATH] = "";
+    wchar_t wide[MOST_PATH], program[MOST_PATH];
+    size_t length = 0;
+    STARTUPINFOW how = { .cb = sizeof how, .dwFlags = STARTF_USESTDHANDLES, .hStdInput = handle_of(SYSTEM_INPUT),
+                         .hStdOutput = output, .hStdError = handle_of(SYSTEM_ERRORS) };
+    if (!find_program(arguments[0], program)) return ENOENT;
+    for (; *arguments; arguments++)
+        if (!quote(*arguments, line, &length)) return E2BIG;
+    if (!widen(line, wide)) return errno;
+    return CreateProcessW(program, wide, NULL, NULL, TRUE, 0, NULL, NULL, &how, out_child) ? 0 : error_number();
+}
+
+int system_run(const char *const *arguments, size_t most, char **out, size_t *out_bytes, int *out_code) {
+    HANDLE from, to;
+    PROCESS_INFORMATION child = { 0 };
+    DWORD code = 1;
+    *out = NULL;
+    *out_bytes = 0;
+    if (!CreatePipe(&from, &to, NULL, 0)) return error_number();
+    SetHandleInformation(to, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
+    const int error = start(arguments, to, &child);
+    CloseHandle(to);
+    const bool whole = !error && read_all(from, most, out, out_bytes);
+    CloseHandle(from);
+    if (error) return error;
+    WaitForSingleObject(child.hProcess, INFINITE);
+    GetExitCodeProcess(child.hProcess, &code);
+    CloseHandle(child.hProcess);
+    CloseHandle(child.hThread);
+    *out_code = whole ? (int)code : -1;
+    return 0;
+}
