@@ -135,7 +135,7 @@ bool train_run_options(const cli_args *args, const char *usual_out, train_run *o
 }
 
 void train_run_file(const train_run *j, const char *name, char *out, size_t room) {
-    char folder[PATH_MAX];
+    char folder[PATH_ROOM];
     folder_of(j, j->first, folder);
     snprintf(out, room, "%s/%s", folder, name);
 }

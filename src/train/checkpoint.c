@@ -320,7 +320,7 @@ static hd_status write_text(hd_context *context, const char *folder, const char 
 }
 
 static hd_status write_tokenizer(const hd_trainer *trainer, const char *folder) {
-    char path[PATH_MAX];
+    char path[HDT_PATH_ROOM];
     hd_model_writer *writer;
     hd_status status = path_in(trainer->context, folder, ".new", "/tokenizer.gguf", path);
     if (!status) status = hd_model_writer_create(trainer->context, &writer);
