@@ -170,7 +170,7 @@ static int export(job *j) {
 /* The one that is named, or the one that a run began with. */
 static int open_tokenizer(job *j) {
     const char *path = cli_get(j->args, "--tokenizer");
-    char kept[PATH_MAX];
+    char kept[TRAIN_PATH];
     if (path && cli_get(j->args, "--tokens"))
         return cli_usage(j->args->command, "--tokens are numbers already: leave --tokenizer out");
     train_run_file(&j->run, "tokenizer.gguf", kept, sizeof kept);

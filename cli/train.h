@@ -31,6 +31,8 @@ int train_config_read(const cli_command *command, const char *path, hd_gpt *mode
 
 /* ---- a run (train_run.c) ---- */
 
+enum { TRAIN_PATH = 4096 }; /* room for a path */
+
 typedef struct train_run {
     const cli_args *args;
     cli_session     cli;

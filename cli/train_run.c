@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PREFIX = sizeof "checkpoint-" - 1, MOST_SKIPPED = 10, PATH_ROOM = 4096 };
+enum { PREFIX = sizeof "checkpoint-" - 1, MOST_SKIPPED = 10 };
 
 /* ---- the recipe ---- */
 
@@ -49,8 +49,8 @@ bool train_run_recipe(train_run *j, const train_defaults *usual) {
 
 /* ---- the run's folder ---- */
 
-static void folder_of(const train_run *j, uint64_t step, char out[PATH_ROOM]) {
-    snprintf(out, PATH_ROOM, "%s/checkpoint-%08llu", j->out, (unsigned long long)step);
+static void folder_of(const train_run *j, uint64_t step, char out[TRAIN_PATH]) {
+    snprintf(out, TRAIN_PATH, "%s/checkpoint-%08llu", j->out, (unsigned long long)step);
 }
 
 typedef struct search {
@@ -82,7 +82,7 @@ static void remove_checkpoint(const char *folder) {
     static const char *const files[] = { "weights.safetensors", "optimizer.safetensors", "config.json", "trainer.json",
                                          "tokenizer.gguf",
                                          "weights.safetensors.new", "optimizer.safetensors.new" };
-    char path[PATH_ROOM + 32];
+    char path[TRAIN_PATH + 32];
     for (size_t i = 0; i < CLI_COUNT(files); i++) {
         snprintf(path, sizeof path, "%s/%s", folder, files[i]);
         system_remove(path);
@@ -93,7 +93,7 @@ static void remove_checkpoint(const char *folder) {
 /* Removes what a run that was killed had begun to write. */
 static void remove_begun(void *user, const char *name) {
     const train_run *j = user;
-    char path[PATH_ROOM];
+    char path[TRAIN_PATH];
     const size_t length = strlen(name);
     if (length < PREFIX + 4 || strncmp(name, "checkpoint-", PREFIX) != 0 || strcmp(name + length - 4, ".new") != 0)
         return;
@@ -101,7 +101,7 @@ static void remove_begun(void *user, const char *name) {
 }
 
 static int save(train_run *j) {
-    char folder[PATH_ROOM];
+    char folder[TRAIN_PATH];
     uint64_t old = hd_trainer_steps(j->trainer);
     folder_of(j, old, folder);
     if (system_is_there(folder)) return CLI_OK; /* this very step was saved */
@@ -129,20 +129,20 @@ bool train_run_options(const cli_args *args, const char *usual_out, train_run *o
     *out = (train_run){ .args = args, .out = cli_get(args, "--out") };
     if (cli_get(args, "--quiet")) cli_be_quiet();
     if (!out->out) out->out = usual_out;
-    if (strlen(out->out) > PATH_ROOM - 64) return cli_usage(args->command, "--out is too long"), false;
+    if (strlen(out->out) > TRAIN_PATH - 64) return cli_usage(args->command, "--out is too long"), false;
     return cli_get_number(args, "--save-every", 0, INT64_MAX, 0, &out->save_every) &&
            cli_get_number(args, "--keep", 1, INT64_MAX, 2, &out->keep);
 }
 
 void train_run_file(const train_run *j, const char *name, char *out, size_t room) {
-    char folder[PATH_ROOM];
+    char folder[TRAIN_PATH];
     folder_of(j, j->first, folder);
     snprintf(out, room, "%s/%s", folder, name);
 }
 
 int train_run_peek(train_run *j) {
     static const char *const free_ones[] = { "--out", "--resume", "--save-every", "--keep", "--device", "--quiet" };
-    char folder[PATH_ROOM];
+    char folder[TRAIN_PATH];
     uint64_t step;
     if (!cli_get(j->args, "--resume")) return CLI_OK;
     for (size_t i = 0; i < j->args->given_count; i++) {
@@ -182,7 +182,7 @@ int train_run_begin(train_run *j, uint64_t data, bool (*recipe)(void *user), voi
 }
 
 int train_run_make(train_run *j, uint64_t data_bytes) {
-    char folder[PATH_ROOM];
+    char folder[TRAIN_PATH];
     cli_cell size, memory;
     hd_plan_memory takes;
     int code = cli_session_device(&j->cli, cli_get(j->args, "--device"));
@@ -279,7 +279,7 @@ int train_run_go(train_run *j) {
 
 int train_run_report(train_run *j) {
     uint64_t hash = 0;
-    char folder[PATH_ROOM];
+    char folder[TRAIN_PATH];
     folder_of(j, hd_trainer_steps(j->trainer), folder);
     if (hd_trainer_hash(j->trainer, &hash)) return cli_session_fail(&j->cli, NULL);
     cli_print("steps       %llu\nloss        %.6f\nhash        %016llx\ncheckpoint  %s\n",
