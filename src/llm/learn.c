@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BYTES = 256, NONE = UINT32_MAX, MOST_SYMBOLS = 1 << 25, MOST_TOKEN_BYTES = 1024, LEAST = 2, LEAST_SLOTS = 1024 };
+enum { BYTES = 256, MOST_SYMBOLS = 1 << 25, MOST_TOKEN_BYTES = 1024, LEAST = 2, LEAST_SLOTS = 1024 };
+#define NONE UINT32_MAX
 
 /* A byte, or what pairs became, in one of the words; NONE: it is a part of the one before. */
 typedef struct symbol {
