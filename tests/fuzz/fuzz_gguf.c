@@ -2,7 +2,7 @@
  * is accepted must be found by its names, lie within the file and write back to the same bytes (tests/llm/hostile.c judges).
  * No byte is touched twice by the system: files are memory.
  * options: -max_len=4096
- * sources: tests/llm/hostile.c tests/llm/gguf_write.c */
+ * sources: tests/llm/hostile.c */
 #include "hostile.h"
 #include <stdio.h>
 #include <stdlib.h>

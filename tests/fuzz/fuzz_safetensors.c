@@ -1,6 +1,6 @@
 /* fuzz_safetensors.c: any bytes as a safetensors file: refused, or understood to the last byte (safetensors_check.h judges).
  * options: -max_len=4096
- * sources: src/train/safetensors.c src/train/support.c -ljansson */
+ * sources: src/train/safetensors.c src/train/support.c src/train/support_posix.c -ljansson */
 #include "tests/train/safetensors_check.h"
 #include <stdio.h>
 #include <stdlib.h>
