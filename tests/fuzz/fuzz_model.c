@@ -3,7 +3,7 @@
  * those of the vocabulary. Files are memory; the seeds are the smallest of tests/llm/models.
  * options: -max_len=66000 -len_control=0 -dict=tests/fuzz/model.dict
  * No weight is loaded and nothing runs: what would reach a device is left out, and a call of it would be a finding.
- * sources: tests/llm/hostile.c -Wl,--unresolved-symbols=ignore-all */
+ * sources: tests/llm/hostile.c -Wl,--unresolved-symbols=ignore-all -no-pie */
 #include "hostile.h"
 #include "llm/model.h"
 #include <stdio.h>
