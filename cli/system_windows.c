@@ -43,21 +43,29 @@ static bool worked(BOOL result) {
 
 /* ---- the process ---- */
 
-static UINT output_page_before;
-static DWORD errors_mode_before;
-static bool takes_escapes, page_known;
+static HANDLE handle_of(system_stream stream) {
+    static const DWORD names[] = { STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, STD_ERROR_HANDLE };
+    return GetStdHandle(names[stream]);
+}
+
+/* The console as it was: its code page, 0: there is none; by stream, whether its mode was changed, and from what. */
+static UINT page_before;
+static bool takes_escapes[SYSTEM_ERRORS + 1];
+static DWORD modes_before[SYSTEM_ERRORS + 1];
 
 static void put_console_back(void) {
-    if (page_known) SetConsoleOutputCP(output_page_before);
-    if (takes_escapes) SetConsoleMode(GetStdHandle(STD_ERROR_HANDLE), errors_mode_before);
+    if (page_before) SetConsoleOutputCP(page_before);
+    /* they may be one console: what the first one's mode was is right */
+    for (system_stream i = SYSTEM_ERRORS; i >= SYSTEM_OUTPUT; i--)
+        if (takes_escapes[i]) SetConsoleMode(handle_of(i), modes_before[i]);
 }
 
 static void begin_console(void) {
-    const HANDLE errors = GetStdHandle(STD_ERROR_HANDLE);
-    output_page_before = GetConsoleOutputCP();
-    page_known = output_page_before != 0 && SetConsoleOutputCP(CP_UTF8);
-    takes_escapes = GetConsoleMode(errors, &errors_mode_before) &&
-                    SetConsoleMode(errors, errors_mode_before | ENABLE_VIRTUAL_TERMINAL_PROCESSING);
+    page_before = GetConsoleOutputCP();
+    if (page_before) SetConsoleOutputCP(CP_UTF8);
+    for (system_stream i = SYSTEM_OUTPUT; i <= SYSTEM_ERRORS; i++)
+        takes_escapes[i] = GetConsoleMode(handle_of(i), &modes_before[i]) &&
+                           SetConsoleMode(handle_of(i), modes_before[i] | ENABLE_VIRTUAL_TERMINAL_PROCESSING);
     atexit(put_console_back);
 }
 
@@ -117,11 +125,6 @@ unsigned system_interrupts_count(void) { return (unsigned)interrupts; }
 
 /* ---- standard streams ---- */
 
-static HANDLE handle_of(system_stream stream) {
-    static const DWORD names[] = { STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, STD_ERROR_HANDLE };
-    return GetStdHandle(names[stream]);
-}
-
 bool system_is_terminal(system_stream stream) {
     DWORD mode;
     return GetConsoleMode(handle_of(stream), &mode) != 0;
@@ -129,7 +132,7 @@ bool system_is_terminal(system_stream stream) {
 
 size_t system_columns(void) {
     CONSOLE_SCREEN_BUFFER_INFO info;
-    if (!takes_escapes) return 0;
+    if (!takes_escapes[SYSTEM_ERRORS]) return 0;
     return GetConsoleScreenBufferInfo(handle_of(SYSTEM_ERRORS), &info) && info.dwSize.X > 0 ? (size_t)info.dwSize.X
                                                                                             : 80;
 }

@@ -82,23 +82,18 @@ windows bench llm "$demo" -p 32 -n 8 -r 1 --csv größe/b.csv >windows.out 2>win
 windows bench report größe/b.csv -o größe/b.html >windows.out 2>windows.err && [ -s größe/b.html ] && [ -s größe/b.md ] || fail "bench report"
 
 # Programs: a plan, a run with receipt, which is confirmed on the other system.
-program=$sources/tests/golden/ffn.hd
+printf 'heddle 1\nv1 = input f32[16,64] "x"\nv2 = input f32[64,48] "w"\nv3 = matmul v1 v2\nv4 = gelu v3\n%s\noutput v5 "y"\n' \
+    'v5 = softmax v4 axis=-1' >p.hd
 python3=python3 # Debian's own Python has Debian's NumPy
-python3 -c "import numpy" 2>/dev/null || python3=/usr/bin/python3
-"$python3" - "$program" <<'PYTHON'
-import re, sys, numpy
-random = numpy.random.default_rng(1)
-with open("words", "w") as words:
-    for shape, name in re.findall(r'= (?:input|weight) f32\[([\d,]+)\] "(\w+)"', open(sys.argv[1]).read()):
-        array = random.standard_normal([int(n) for n in shape.split(",")]).astype("f4")
-        numpy.save(name + ".npy", array)
-        print("--in", f"{name}={name}.npy", end=" ", file=words)
-PYTHON
-output=$(sed -nE 's/^output .* "(.*)"/\1/p' "$program")
-# shellcheck disable=SC2046
-"$linux" run "$program" $(cat words) --out "$output=linux-y.npy" --math exact --receipt linux.json >linux.out 2>&1 || fail "run on Linux"
-# shellcheck disable=SC2046
-windows run "$program" $(cat words) --out "$output=y.npy" --math exact --receipt windows.json >windows.out 2>&1 || fail run
+python3 -c 'import numpy' 2>/dev/null || python3=/usr/bin/python3
+"$python3" -c 'import numpy as n
+r = n.random.default_rng(1)
+for name, shape in ("x", (16, 64)), ("w", (64, 48)): n.save(name, r.standard_normal(shape).astype("f4"))' || fail "no NumPy"
+inputs="--in x=x.npy --in w=w.npy --math exact"
+# shellcheck disable=SC2086
+"$linux" run p.hd $inputs --out y=linux-y.npy --receipt linux.json >linux.out 2>linux.err || fail "run on Linux"
+# shellcheck disable=SC2086
+windows run p.hd $inputs --out y=y.npy --receipt windows.json >windows.out 2>windows.err || fail run
 same_file y.npy
 windows confirm linux.json >windows.out 2>windows.err || fail "confirm linux.json"
 "$linux" confirm windows.json >linux.out 2>linux.err || fail "confirm windows.json"
