@@ -99,13 +99,16 @@ int cli_llm_take_tokens(cli_llm *llm, const char *text, size_t bytes, uint32_t f
     return cli_llm_tokenize(llm, text, bytes, flags, *out_tokens, out_count);
 }
 
-int cli_llm_prepare_chunks(const cli_args *args, cli_llm *llm) {
+/* ---- a text in chunks ---- */
+
+static int prepare_chunks(const cli_args *args, cli_llm *llm) {
     const int code = cli_llm_prepare(args, llm);
     if (!code && !cli_get(args, "--context") && llm->desc.context > 512) llm->desc.context = 512;
     return !code && llm->desc.context < 4 ? cli_usage(args->command, "--context takes 4 or more here") : code;
 }
 
-int cli_llm_take_chunks(cli_llm *llm, const char *text, size_t bytes, int32_t **out_tokens, size_t *out_count) {
+
+static int take_chunks(cli_llm *llm, const char *text, size_t bytes, int32_t **out_tokens, size_t *out_count) {
     int32_t begin[2];
     size_t begins = 2;
     const uint32_t size = llm->desc.context;
@@ -119,6 +122,28 @@ int cli_llm_take_chunks(cli_llm *llm, const char *text, size_t bytes, int32_t **
     const bool has_begin = begins > 0 && (*out_tokens)[0] == begin[0];
     for (size_t at = 0; at < *out_count && has_begin; at += size) (*out_tokens)[at] = begin[0];
     return CLI_OK;
+}
+
+int cli_llm_run_chunks(const cli_args *args, cli_chunks_fn take_text) {
+    enum { MOST_BYTES = 256 << 20 };
+    cli_llm llm = { 0 };
+    uint64_t most;
+    size_t bytes = 0, count = 0;
+    int32_t *tokens = NULL;
+    if (!cli_get_number(args, "--chunks", 1, 1u << 30, 0, &most)) return CLI_USAGE;
+    char *text = cli_read_text(args->command, args->operands[1], MOST_BYTES, &bytes);
+    if (!text) return CLI_FAILED;
+    int code = cli_llm_open(args, &llm);
+    if (!code) code = prepare_chunks(args, &llm);
+    if (!code) code = take_chunks(&llm, text, bytes, &tokens, &count);
+    if (!code) {
+        const uint64_t whole = count / llm.desc.context;
+        code = take_text(args, &llm, tokens, count, most > 0 && whole > most ? most : whole);
+    }
+    free(tokens);
+    cli_llm_close(&llm);
+    free(text);
+    return code;
 }
 
 json_t *cli_llm_fit_json(const hd_fit *fit, bool *ok) {

@@ -63,12 +63,12 @@ int cli_llm_tokenize(cli_llm *llm, const char *text, size_t bytes, uint32_t flag
 /* All of them, in memory that the caller frees, also after a failure. */
 int cli_llm_take_tokens(cli_llm *llm, const char *text, size_t bytes, uint32_t flags, int32_t **out_tokens,
                         size_t *out_count);
-/* A text in chunks of desc.context tokens: the same as cli_llm_prepare, with 512 where --context says nothing; and the
- * text's tokens, each chunk beginning with what a text begins with. A text shorter than a chunk is refused. Texts have
- * at most CLI_CHUNKS_TEXT bytes. */
-enum { CLI_CHUNKS_TEXT = 256 << 20 };
-int cli_llm_prepare_chunks(const cli_args *args, cli_llm *llm);
-int cli_llm_take_chunks(cli_llm *llm, const char *text, size_t bytes, int32_t **out_tokens, size_t *out_count);
+/* A command over a text in chunks, MODEL TEXT: opens and prepares the model, with 512 where --context says nothing, and
+ * calls `take_text` with all of the text's tokens, and how many whole chunks of desc.context of them --chunks lets
+ * through. Each chunk begins with what a text begins with. A text shorter than a chunk is refused. */
+typedef int (*cli_chunks_fn)(const cli_args *args, cli_llm *llm, const int32_t *tokens, size_t count, uint64_t chunks);
+int cli_llm_run_chunks(const cli_args *args, cli_chunks_fn take_text);
+#define CLI_OPTION_CHUNKS { "--chunks", "N", "only the first N chunks of the text; default: all" }
 /* The bytes that each device takes, as JSON. */
 json_t *cli_llm_fit_json(const hd_fit *fit, bool *ok);
 double cli_per_second(uint64_t count, uint64_t ns);

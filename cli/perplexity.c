@@ -2,8 +2,6 @@
  * --context tokens, each read alone from BOS on, the tokens of its second half foretold one by one. */
 #include "cli/llm.h"
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { TOGETHER = 8 };
 
@@ -73,15 +71,11 @@ static int print(const cli_args *args, const cli_llm *llm, const sums *s, uint64
     return cli_print_json(args->command, root, ok);
 }
 
-static int measure(const cli_args *args, cli_llm *llm, const char *text, size_t bytes, uint64_t most) {
-    int32_t *tokens = NULL;
-    size_t count = 0;
-    sums s = { 0 };
-    int code = cli_llm_take_chunks(llm, text, bytes, &tokens, &count);
+static int measure(const cli_args *args, cli_llm *llm, const int32_t *tokens, size_t count, uint64_t chunks) {
     const uint32_t size = llm->desc.context;
-    const uint64_t whole = count / size, chunks = most > 0 && whole > most ? most : whole;
+    sums s = { 0 };
     llm->desc.sequences = chunks < TOGETHER ? (uint32_t)chunks : TOGETHER;
-    if (!code) code = cli_llm_load(llm);
+    int code = cli_llm_load(llm);
     for (uint64_t at = 0; at < chunks && !code; at += TOGETHER) {
         const uint32_t together = chunks - at < TOGETHER ? (uint32_t)(chunks - at) : TOGETHER;
         code = take_chunks(llm, tokens + at * size, together, size, &s);
@@ -89,28 +83,13 @@ static int measure(const cli_args *args, cli_llm *llm, const char *text, size_t 
                                 (unsigned long long)chunks, exp(s.loss / (double)s.count));
     }
     cli_progress_end();
-    if (!code) code = print(args, llm, &s, count, chunks);
-    free(tokens);
-    return code;
+    return code ? code : print(args, llm, &s, count, chunks);
 }
 
-static int run(const cli_args *args) {
-    cli_llm llm = { 0 };
-    uint64_t most;
-    size_t bytes = 0;
-    if (!cli_get_number(args, "--chunks", 1, 1u << 30, 0, &most)) return CLI_USAGE;
-    char *text = cli_read_text(args->command, args->operands[1], CLI_CHUNKS_TEXT, &bytes);
-    if (!text) return CLI_FAILED;
-    int code = cli_llm_open(args, &llm);
-    if (!code) code = cli_llm_prepare_chunks(args, &llm);
-    if (!code) code = measure(args, &llm, text, bytes, most);
-    cli_llm_close(&llm);
-    free(text);
-    return code;
-}
+static int run(const cli_args *args) { return cli_llm_run_chunks(args, measure); }
 
 static const cli_option options[] = {
-    { "--chunks", "N", "only the first N chunks of the text; default: all" },
+    CLI_OPTION_CHUNKS,
     CLI_SESSION_OPTIONS,
     CLI_OPTION_JSON,
 };
