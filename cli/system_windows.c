@@ -1,8 +1,7 @@
 /* system_windows.c: the commands' system on Windows. Words and paths are UTF-16 there, whatever the code page is; the
  * console is shown UTF-8, and standard streams take bytes as they are. */
-#define WIN32_LEAN_AND_MEAN
 #include "cli/system.h"
-#include <errno.h>
+#include "src/os/windows_text.h"
 #include <fcntl.h>
 #include <io.h>
 #include <malloc.h>
@@ -10,36 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <windows.h>
 #include <psapi.h>
 #include <shellapi.h>
-
-enum { MOST_PATH = 4096 };
-
-static bool widen(const char *text, wchar_t out[MOST_PATH]) {
-    if (MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, out, MOST_PATH) > 0) return true;
-    return errno = EINVAL, false;
-}
-static bool narrow(const wchar_t *text, char *out, size_t room) {
-    return WideCharToMultiByte(CP_UTF8, 0, text, -1, out, (int)(room < MOST_PATH ? room : MOST_PATH), NULL, NULL) > 0;
-}
-
-/* The last error as the C library's. */
-static int error_number(void) {
-    switch (GetLastError()) {
-    case ERROR_FILE_NOT_FOUND:
-    case ERROR_PATH_NOT_FOUND: return ENOENT;
-    case ERROR_ALREADY_EXISTS:
-    case ERROR_FILE_EXISTS: return EEXIST;
-    case ERROR_DISK_FULL: return ENOSPC;
-    case ERROR_NOT_ENOUGH_MEMORY: return ENOMEM;
-    default: return EACCES;
-    }
-}
-static bool worked(BOOL result) {
-    if (!result) errno = error_number();
-    return result != 0;
-}
 
 /* ---- the process ---- */
 
@@ -235,8 +206,8 @@ static DWORD attributes_of(const char *path) {
 bool system_is_there(const char *path) { return attributes_of(path) != INVALID_FILE_ATTRIBUTES; }
 
 bool system_is_folder(const char *path) {
-    const DWORD there = attributes_of(path);
-    return there != INVALID_FILE_ATTRIBUTES && there & FILE_ATTRIBUTE_DIRECTORY;
+    wchar_t wide[MOST_PATH];
+    return widen(path, wide) && is_folder(wide);
 }
 
 bool system_is_readable(const char *path) {

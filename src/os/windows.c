@@ -1,49 +1,15 @@
 /* windows.c: the operating system's part on Windows. Paths become UTF-16, whatever the process' code page is. */
 #define _CRT_RAND_S
-#define WIN32_LEAN_AND_MEAN
 #include "os/os.h"
-#include <errno.h>
+#include "os/windows_text.h"
 #include <fcntl.h>
 #include <io.h>
 #include <process.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <windows.h>
-
-enum { MOST_PATH = 4096 };
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
-static bool widen(const char *text, wchar_t out[MOST_PATH]) {
-    if (MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, out, MOST_PATH) > 0) return true;
-    return errno = EINVAL, false;
-}
-static bool narrow(const wchar_t *text, char *out, size_t room) {
-    return WideCharToMultiByte(CP_UTF8, 0, text, -1, out, (int)least(room, MOST_PATH), NULL, NULL) > 0;
-}
-
-/* The last error as the C library's. */
-static int error_number(void) {
-    switch (GetLastError()) {
-    case ERROR_FILE_NOT_FOUND:
-    case ERROR_PATH_NOT_FOUND: return ENOENT;
-    case ERROR_ALREADY_EXISTS:
-    case ERROR_FILE_EXISTS: return EEXIST;
-    case ERROR_DISK_FULL: return ENOSPC;
-    case ERROR_NOT_ENOUGH_MEMORY: return ENOMEM;
-    default: return EACCES;
-    }
-}
-static bool worked(BOOL result) {
-    if (!result) errno = error_number();
-    return result != 0;
-}
-
-static bool is_folder(const wchar_t *path) {
-    const DWORD there = GetFileAttributesW(path);
-    return there != INVALID_FILE_ATTRIBUTES && there & FILE_ATTRIBUTE_DIRECTORY;
-}
 
 /* ---- files ---- */
 

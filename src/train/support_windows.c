@@ -1,35 +1,13 @@
 /* support_windows.c: files for train/ on Windows. Paths become UTF-16, whatever the process' code page is. A file is
  * written whole or not at all: under another name, down to the disk, then renamed. */
-#define WIN32_LEAN_AND_MEAN
+#include "os/windows_text.h"
 #include "train/support.h"
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <windows.h>
-
-static bool widen(const char *path, wchar_t out[HDT_PATH_ROOM]) {
-    if (MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, out, HDT_PATH_ROOM) > 0) return true;
-    SetLastError(ERROR_INVALID_NAME);
-    return false;
-}
 
 static hd_status io_error(hd_context *context, const char *what, const char *path) {
-    switch (GetLastError()) {
-    case ERROR_FILE_NOT_FOUND:
-    case ERROR_PATH_NOT_FOUND: errno = ENOENT; break;
-    case ERROR_ALREADY_EXISTS:
-    case ERROR_FILE_EXISTS: errno = EEXIST; break;
-    case ERROR_DISK_FULL: errno = ENOSPC; break;
-    case ERROR_INVALID_NAME: errno = EINVAL; break;
-    default: errno = EACCES;
-    }
+    errno = error_number();
     return hdt_fail_io(context, what, path);
-}
-
-/* What cannot be opened without FILE_FLAG_BACKUP_SEMANTICS is a folder. */
-static bool is_folder(const wchar_t *path) {
-    const DWORD there = GetFileAttributesW(path);
-    return there != INVALID_FILE_ATTRIBUTES && there & FILE_ATTRIBUTE_DIRECTORY;
 }
 
 hd_status hdt_map_open(hd_context *context, const char *path, hdt_map *out_map) {
