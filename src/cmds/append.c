@@ -31,7 +31,7 @@ hd_status hdi_cmds_slot(hdi_cmds *cmds, uint64_t bytes, uint32_t *out_slot) {
     return HD_OK;
 }
 
-static bool kernels_equal(const hdi_kernel *a, const hdi_kernel *b) {
+bool hdi_kernels_equal(const hdi_kernel *a, const hdi_kernel *b) {
     return a->module == b->module && a->spec_count == b->spec_count && a->binding_count == b->binding_count &&
            a->push_bytes == b->push_bytes && a->subgroup == b->subgroup && a->keep_subnormals == b->keep_subnormals &&
            a->scratch_bytes == b->scratch_bytes && memcmp(a->spec, b->spec, a->spec_count * sizeof a->spec[0]) == 0;
@@ -39,7 +39,7 @@ static bool kernels_equal(const hdi_kernel *a, const hdi_kernel *b) {
 
 hd_status hdi_cmds_kernel(hdi_cmds *cmds, const hdi_kernel *kernel, uint32_t *out_kernel) {
     for (uint32_t i = 0; i < cmds->kernel_count; i++)
-        if (kernels_equal(&cmds->kernels[i], kernel)) {
+        if (hdi_kernels_equal(&cmds->kernels[i], kernel)) {
             *out_kernel = i;
             return HD_OK;
         }

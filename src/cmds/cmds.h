@@ -8,6 +8,9 @@
 #define HDI_MAX_BINDINGS 16
 #define HDI_MAX_PUSH_WORDS 32
 #define HDI_MAX_SPEC 32
+/* The constant that back ends set for all kernels: 1 where the device's own conversion of f16 to f32 is exact, of subnormals
+ * too. A number that no kernel of a user's has. */
+#define HDI_SPEC_HALVES 1751384065
 #define HDI_NO_INDEX UINT32_MAX
 
 /* ---- kernels ---- */
@@ -107,6 +110,7 @@ typedef struct hdi_cmds {
 void hdi_cmds_init(hdi_cmds *cmds, const hd_allocator *allocator);
 void hdi_cmds_free(hdi_cmds *cmds);
 hd_status hdi_cmds_slot(hdi_cmds *cmds, uint64_t bytes, uint32_t *out_slot);
+bool hdi_kernels_equal(const hdi_kernel *a, const hdi_kernel *b);
 /* Finds an equal kernel or adds it. */
 hd_status hdi_cmds_kernel(hdi_cmds *cmds, const hdi_kernel *kernel, uint32_t *out_kernel);
 hd_status hdi_cmds_dispatch(hdi_cmds *cmds, uint32_t kernel, const hdi_binding *bindings, uint32_t binding_count,

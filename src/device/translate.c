@@ -1,15 +1,25 @@
 /* translate.c: the constants of a kernel are those of its module, by their numbers. */
 #include "device/translate.h"
 
-/* The kernel's module and constants; `ids` is room for their numbers. */
-static hdi_spirv_input input_of(const hdi_translation *t, uint32_t ids[HDI_MAX_SPEC]) {
+/* A kernel's constants and their numbers. */
+typedef struct constants {
+    uint32_t ids[HDI_MAX_SPEC + 1], values[HDI_MAX_SPEC + 1], count;
+} constants;
+
+/* @param exact_halves the target's conversion of f16 to f32 is exact */
+static constants constants_of(const hdi_kernel *kernel, bool exact_halves) {
+    constants c = { .count = HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC) };
+    for (uint32_t i = 0; i < c.count; i++) c.ids[i] = i;
+    memcpy(c.values, kernel->spec, c.count * sizeof *c.values);
+    c.ids[c.count] = HDI_SPEC_HALVES;
+    c.values[c.count++] = exact_halves;
+    return c;
+}
+
+static hdi_spirv_input input_of(const hdi_translation *t, const constants *c) {
     const hdi_blob *blob = t->module->spirv;
-    for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
     return (hdi_spirv_input){ .module = blob->words, .bytes = blob->word_count * 4, .entry = blob->entry,
-                              .spec_ids = ids,
-                              .spec_values = t->kernel->spec,
-                              .spec_count = HDI_MIN(t->kernel->spec_count, (uint32_t)HDI_MAX_SPEC),
-                              .checked = true };
+                              .spec_ids = c->ids, .spec_values = c->values, .spec_count = c->count, .checked = true };
 }
 
 /* Says what was refused; and what was not uses the kernel's bindings only. */
@@ -26,8 +36,10 @@ static hd_status check(const hdi_translation *t, const hdi_spirv_printed *printe
 
 hd_status hdi_translate_to_text(const hdi_translation *t, hdi_text *out_text, hdi_spirv_printed *out_printed,
                                 hd_error *error) {
-    uint32_t ids[HDI_MAX_SPEC];
-    const hdi_spirv_input input = input_of(t, ids);
+    /* OpenCL's own halves may lose subnormals. */
+    const bool own_halves = t->target->dialect == HDI_SPIRV_OPENCL_C && t->target->offers & HDI_SPIRV_OFFERS_FP16;
+    const constants c = constants_of(t->kernel, !own_halves);
+    const hdi_spirv_input input = input_of(t, &c);
     hd_error refused = { 0 };
     const hd_status status = hdi_spirv_print(t->host->allocator, &input, t->target, out_text, out_printed, &refused);
     return check(t, out_printed, status, &refused, error);
@@ -35,8 +47,8 @@ hd_status hdi_translate_to_text(const hdi_translation *t, hdi_text *out_text, hd
 
 hd_status hdi_translate_to_module(const hdi_translation *t, hdi_text *out_module, hdi_spirv_printed *out_printed,
                                   hd_error *error) {
-    uint32_t ids[HDI_MAX_SPEC];
-    const hdi_spirv_input input = input_of(t, ids);
+    const constants c = constants_of(t->kernel, false);
+    const hdi_spirv_input input = input_of(t, &c);
     hd_error refused = { 0 };
     const hd_status status =
         hdi_spirv_kernel_module(t->host->allocator, &input, t->target, out_module, out_printed, &refused);

@@ -68,9 +68,12 @@ uint32_t hdi_rows_workgroup(const hdi_caps *caps) {
 
 void hdi_rows_choose(const hdi_request *request, hdi_class_kind kind, const hdi_tensor *x, uint64_t rows, uint64_t n,
                      hdi_offer *offer, hdi_rows_launch *launch) {
-    const uint32_t usual = hdi_rows_workgroup(request->caps);
+    enum { ELEMENTS = 4, LEAST = 32 }; /* short rows do not pay for invocations that wait for each other */
+    const uint32_t most = hdi_rows_workgroup(request->caps);
+    uint32_t usual = most;
+    while (usual > LEAST && (uint64_t)usual * ELEMENTS > n) usual /= 2;
     const hdi_class class = hdi_class_of(kind, x->dtype, rows, n);
-    const hdi_kernel_option *option = hdi_kernel_width_choose(request, class, launch->module, usual, usual, offer);
+    const hdi_kernel_option *option = hdi_kernel_width_choose(request, class, launch->module, usual, most, offer);
     launch->workgroup = option ? option->workgroup : usual;
     launch->option = option ? option->id : 0;
 }

@@ -15,6 +15,9 @@
 #include "program/program.h"
 #include "spirv/spirv.h"
 
+/* Inputs up to so many bytes lie in the host's memory where the host cannot write the device's. */
+#define HDI_ACROSS_BYTES (UINT64_C(64) << 10)
+
 /* What the steps do that compute a node: for choosing a device (choose.h). */
 typedef struct hdi_schedule_work {
     hdi_work work;   /* of all nodes of the kernel, at its last one */

@@ -260,6 +260,27 @@ static hd_status note_work(hdi_schedule *schedule, const hd_program *program, co
     return HD_OK;
 }
 
+static void replace_storage(hdi_lowering *lowering, uint32_t first, uint32_t storage, uint32_t instead) {
+    for (uint32_t i = first; i < lowering->count; i++)
+        for (uint32_t u = 0; u < lowering->launches[i].kernel.binding_count; u++)
+            if (lowering->launches[i].uses[u].storage == storage) lowering->launches[i].uses[u].storage = instead;
+}
+
+/* The launches of a task. What all but the last one make is for those behind them alone. */
+static hd_status add_launches(hdi_schedule *schedule, hdi_lowering *lowering, const char *label, hd_error *error) {
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < lowering->count && !status; i++) {
+        status = add_launch(schedule, &lowering->launches[i], label, error);
+        if (status || i + 1 == lowering->count) continue;
+        const hdi_schedule_step step = schedule->steps[schedule->step_count - 1];
+        const uint32_t made = hdi_steps_leave_repeated(schedule);
+        if (made == HDI_NO_INDEX) continue;
+        for (uint32_t u = 0; u < step.use_count; u++)
+            if (step.uses[u].access == HDI_WRITE) replace_storage(lowering, i + 1, step.uses[u].storage, made);
+    }
+    return status;
+}
+
 static hd_status emit_task(hdi_schedule *schedule, const hd_program *program, const hdi_task *task, hd_error *error) {
     const char *label = label_of(schedule, program, task->values, task->value_count);
     if (!label) return no_memory(error);
@@ -281,8 +302,7 @@ static hd_status emit_task(hdi_schedule *schedule, const hd_program *program, co
                               .offer = schedule->options.offer };
     const hdi_request request = request_of(schedule, task);
     hd_status status = hdi_kernels_lower(&request, &lowering, error);
-    for (uint32_t i = 0; i < lowering.count && !status; i++)
-        status = add_launch(schedule, &lowering.launches[i], label, error);
+    if (!status) status = add_launches(schedule, &lowering, label, error);
     hdi_free(lowering.allocator, lowering.launches, lowering.capacity * sizeof *lowering.launches);
     return status;
 }

@@ -27,6 +27,8 @@ hd_status hdi_task_emit(hdi_schedule *schedule, const hd_program *program, const
 /* A step that fills `tensor` (dense) with a value of its type, given as 32 bits of the computing type. */
 hd_status hdi_task_fill(hdi_schedule *schedule, const hd_program *program, hd_value value, const hdi_tensor *tensor,
                         float fill, hd_error *error);
+/* Leaves out the last step where one shortly before made the same. The storage that holds it, or HDI_NO_INDEX. */
+uint32_t hdi_steps_leave_repeated(hdi_schedule *schedule);
 /* May the task be one kernel: its operation, the norm and the pair, and the chain behind? Asks the kernels room. */
 bool hdi_task_fits(const hdi_schedule *schedule, const hdi_task *task);
 #endif

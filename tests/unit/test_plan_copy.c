@@ -6,7 +6,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-static hdi_schedule *plan_of(const char *tensor, uint64_t copy_kernel_bytes, uint64_t max_binding_bytes) {
+static hdi_schedule *schedule_of(const char *text, uint64_t copy_kernel_bytes, uint64_t max_binding_bytes,
+                                 uint32_t host_visible) {
     const hdi_caps caps = { .memory_bytes = UINT64_C(1) << 34,
                             .max_allocation_bytes = UINT64_C(1) << 32,
                             .max_binding_bytes = max_binding_bytes,
@@ -18,18 +19,23 @@ static hdi_schedule *plan_of(const char *tensor, uint64_t copy_kernel_bytes, uin
                             .max_groups_x = 65535,
                             .max_groups_y = 65535,
                             .max_groups_z = 65535,
+                            .host_visible = host_visible,
                             .copy_kernel_bytes = copy_kernel_bytes };
-    char text[128];
     hdi_schedule *schedule = NULL;
     hd_error error = { 0 };
     hd_program *program = hdi_program_new(&hdi_default_allocator, NULL);
-    snprintf(text, sizeof text, "heddle 1\nv1 = input %s \"x\"\nv2 = copy v1\noutput v2 \"y\"\n", tensor);
     if (hdi_program_parse(program, text, strlen(text), NULL, NULL, &error) ||
         hdi_schedule_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_EXACT },
                           &schedule, &error))
         fail_msg("%s", error.text);
     hdi_program_free(program);
     return schedule;
+}
+
+static hdi_schedule *plan_of(const char *tensor, uint64_t copy_kernel_bytes, uint64_t max_binding_bytes) {
+    char text[128];
+    snprintf(text, sizeof text, "heddle 1\nv1 = input %s \"x\"\nv2 = copy v1\noutput v2 \"y\"\n", tensor);
+    return schedule_of(text, copy_kernel_bytes, max_binding_bytes, 1);
 }
 
 static void large_ones_are_a_kernels_where_that_is_faster(void **state) {
@@ -60,7 +66,33 @@ static void large_ones_are_a_kernels_where_that_is_faster(void **state) {
     hdi_schedule_free(schedule);
 }
 
+/* The number of copies in a plan where so many kernels read a small input. */
+static uint32_t fetches(uint32_t elements, uint32_t readers, uint32_t host_visible) {
+    char text[1024];
+    int used = snprintf(text, sizeof text, "heddle 1\nv1 = input f32[%u] \"x\"\n", elements);
+    for (uint32_t i = 0; i < readers; i++)
+        used += snprintf(text + used, sizeof text - (size_t)used, "v%u = relu v1\noutput v%u \"y%u\"\n", i + 2, i + 2, i);
+    hdi_schedule *schedule = schedule_of(text, 0, 0, host_visible);
+    uint32_t copies = 0;
+    for (uint32_t s = 0; s < schedule->step_count; s++) {
+        copies += schedule->steps[s].kind == HDI_CMD_COPY;
+        assert_true(schedule->steps[s].kind == HDI_CMD_COPY || copies == 0 || schedule->steps[s].level > 0);
+    }
+    assert_int_equal(schedule->step_count, readers + copies);
+    hdi_schedule_free(schedule);
+    return copies;
+}
+
+static void inputs_across_the_bus_are_fetched_once(void **state) {
+    (void)state;
+    assert_int_equal(fetches(16, 12, 0), 1);
+    assert_int_equal(fetches(16, 12, 1), 0);    /* the host writes them where kernels read them */
+    assert_int_equal(fetches(16, 2, 0), 0);     /* a fetch would cost as much */
+    assert_int_equal(fetches(16385, 12, 0), 0); /* lies in the device's memory */
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(large_ones_are_a_kernels_where_that_is_faster) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(large_ones_are_a_kernels_where_that_is_faster),
+                                        cmocka_unit_test(inputs_across_the_bus_are_fetched_once) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

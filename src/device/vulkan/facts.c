@@ -377,6 +377,8 @@ hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice ph
     facts->keeps_subnormals = HDVK_HAS(facts, FLOAT_CONTROLS) &&
                               (p.floats.shaderDenormPreserveFloat32 || facts->properties.vendorID == 0x10DE);
     fill_caps(facts, &p);
+    /* Seen so with NVIDIA's 580.159 and Mesa's llvmpipe; others may take subnormals for 0. */
+    facts->exact_halves = facts->properties.vendorID == 0x10DE || facts->found.caps.software;
     fill_info(facts, &p);
     status = read_matrix(host, vk, physical, facts, error);
     return status ? status : read_workgroup_matrix(host, vk, physical, facts, error);

@@ -212,6 +212,7 @@ typedef struct hdvk_facts {
     uint32_t      has, extension; /* bits of HDVK_HAS_LIST: there at all; there as an extension */
     hdvk_queue_place places[HDI_QUEUE_COUNT]; /* of the queues; where only the first is there it takes all */
     bool          keeps_subnormals; /* kernels may demand that f32 keeps its subnormals */
+    bool          exact_halves;     /* f16 to f32 is exact, of subnormals too */
     uint32_t      subgroup_least, subgroup_most;
     hdi_found     found;
 } hdvk_facts;

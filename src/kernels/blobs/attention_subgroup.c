@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_subgroup.comp, digest 1492d69ddc60a02c. Do not edit. */
+/* Made by tools/blobs from glsl/attention_subgroup.comp, digest bfdd96d326a4d148. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_subgroup;
 static const uint32_t words[] = {
@@ -1547,4 +1547,4 @@ static const uint32_t words[] = {
 0x000007f8,0x00000065,0x000200f9,0x000007f7,0x000200f8,0x000007fc,0x000200f9,0x00000163,
 0x000200f8,0x00000163,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_subgroup = { words, sizeof words / 4, UINT64_C(0x1492d69ddc60a02c), NULL };
+const hdi_blob hdi_blob_attention_subgroup = { words, sizeof words / 4, UINT64_C(0xbfdd96d326a4d148), NULL };

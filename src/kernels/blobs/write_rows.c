@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/write_rows.comp, digest 7f0d82d71907449d. Do not edit. */
+/* Made by tools/blobs from glsl/write_rows.comp, digest 3c768bd3968881c3. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_write_rows;
 static const uint32_t words[] = {
@@ -230,4 +230,4 @@ static const uint32_t words[] = {
 0x00000139,0x000200f9,0x00000135,0x000200f8,0x00000135,0x000200f9,0x0000004c,0x000200f8,
 0x0000004c,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_write_rows = { words, sizeof words / 4, UINT64_C(0x7f0d82d71907449d), NULL };
+const hdi_blob hdi_blob_write_rows = { words, sizeof words / 4, UINT64_C(0x3c768bd3968881c3), NULL };

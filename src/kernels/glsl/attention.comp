@@ -1,8 +1,8 @@
 #version 450
 // attention.comp: softmax(scale * Q K^T) V in one pass over the keys, 32 at a time, with a running maximum and sum for
 // each query row. A workgroup has ROWS query rows that share a key head: neighbours in (token, head of the group) order.
-// How many share does not change a bit of the result. Loops of a fixed length are not marked for unrolling: spirv-opt's copies
-// lose their NoContraction, and drivers unroll them anyway.
+// How many share does not change a bit of the result. Loops of a length that is known here are not marked for unrolling:
+// spirv-opt's copies lose their NoContraction, and drivers unroll them anyway.
 #include "rows.glsl"
 layout(constant_id = HDI_ATTENTION_TYPE) const uint TYPE = HDI_TYPE_F32;
 layout(constant_id = HDI_ATTENTION_KV_TYPE) const uint KV_TYPE = HDI_TYPE_F32;
@@ -31,7 +31,7 @@ const uint VECTORS = HDI_MM_BLOCK / 4u, BLOCK_STRIDE = VECTORS + 1u;
 shared vec4 query[ROWS * BLOCKS * BLOCK_STRIDE];
 shared float result[ROWS * WIDTH];  // running sums of weight * value
 shared float block_sums[ROWS * TILE * BLOCKS];
-shared float scores[ROWS * TILE];
+shared ivec4 scores[ROWS * TILE / 4u];  // of 4 keys, as integers that are ordered as they are
 shared vec4 weights[ROWS * TILE / 4u]; // of 4 keys
 shared float running_sum[ROWS], rescale[ROWS];
 shared int largest[ROWS];           // running maximum, as a key
@@ -43,6 +43,30 @@ float capped(float score) {
     if ((FORM & HDI_ATTENTION_CAPPED) == 0u) return score;
     float part = mul_rounded(score, uintBitsToFloat(push.inverse_cap));
     return mul_rounded(uintBitsToFloat(push.cap), EXACT == 1u ? exact_tanh(part) : fast_tanh(part));
+}
+
+// Eight elements of a key from `first` on, which is element d of it; zeros past its end.
+void read_keys(uint first, uint d, out vec4 low, out vec4 high) {
+    low = high = vec4(0.0);
+    if ((FORM & HDI_ATTENTION_WIDE_K) != 0u) {
+        if (d >= push.D) return;
+        uvec4 wide = wide_k[first / 8u];
+        low = vec4(half_values(wide.x), half_values(wide.y));
+        high = vec4(half_values(wide.z), half_values(wide.w));
+    } else
+        for (uint i = 0u; i < 4u; i++) {
+            if (d + i < push.D) low[i] = LOAD_FLOAT(k, KV_TYPE, first + i);
+            if (d + 4u + i < push.D) high[i] = LOAD_FLOAT(k, KV_TYPE, first + 4u + i);
+        }
+}
+float value_at(uint i) {
+    if (KV_TYPE == HDI_TYPE_F16) return half_values(v[i / 2u])[i % 2u];
+    return LOAD_FLOAT(v, KV_TYPE, i);
+}
+// What scores are taken relative to; of nothing but -infinity yet, whose weights are all 0: 0.
+float base_of(int largest_key) {
+    uint bits = bits_of_key(largest_key);
+    return uintBitsToFloat(bits == 0xFF800000u ? 0u : bits);
 }
 
 uint q_first[ROWS];
@@ -83,28 +107,21 @@ void main() {
 
     for (uint begin = seen_from[0] / TILE * TILE; begin < most; begin += TILE) {
         uint count = min(TILE, most - begin), tile_first = row_of(batch, page_of(batch, begin), begin) * kv_step + head * push.D;
-        for (uint item = ME; item < TILE * BLOCKS; item += WORKGROUP) { // one key's block of D, for all rows
-            uint key = item / BLOCKS, block = item - key * BLOCKS, d_first = block * HDI_MM_BLOCK;
-            if (key >= count) continue;
+        // Most tiles are seen whole by all rows.
+        bool whole = rows == ROWS && begin + TILE <= seen_to[0] && (!WINDOWED || begin >= seen_from[ROWS - 1u]);
+        for (uint item = ME; item < count * BLOCKS; item += WORKGROUP) { // one key's block of D, for all rows
+            uint key = item / BLOCKS, block = item - key * BLOCKS, k_first = tile_first + key * kv_step;
             float sums[ROWS];
             [[unroll]] for (uint r = 0u; r < ROWS; r++) sums[r] = 0.0;
-            uint k_first = tile_first + key * kv_step;
-            uvec4 wide = uvec4(0u);
-            for (uint vector = 0u; vector < VECTORS; vector++) {
-                uint d = d_first + 4u * vector, count_of = min(4u, max(push.D, d) - d);
-                vec4 elements = vec4(0.0);
-                if ((FORM & HDI_ATTENTION_WIDE_K) != 0u) {
-                    if (vector % 2u == 0u && count_of > 0u) wide = wide_k[(k_first + d) / 8u];
-                    uvec2 words = vector % 2u == 0u ? wide.xy : wide.zw;
-                    for (uint i = 0u; i < 4u; i++) elements[i] = uintBitsToFloat(f16_to_f32_bits((words[i / 2u] >> (16u * (i % 2u))) & 0xFFFFu));
-                } else {
-                    for (uint i = 0u; i < 4u; i++)
-                        if (i < count_of) elements[i] = LOAD_FLOAT(k, KV_TYPE, k_first + d + i);
-                }
+            for (uint vector = 0u; vector < VECTORS; vector += 2u) {
+                uint d = block * HDI_MM_BLOCK + 4u * vector;
+                vec4 low, high;
+                read_keys(k_first + d, d, low, high);
                 [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-                    vec4 four = query[(r * BLOCKS + block) * BLOCK_STRIDE + vector];
-                    for (uint i = 0u; i < 4u; i++)
-                        if (i < count_of) sums[r] = add_product(sums[r], four[i], elements[i]);
+                    uint at = (r * BLOCKS + block) * BLOCK_STRIDE + vector;
+                    vec4 first = query[at], second = query[at + 1u];
+                    for (uint i = 0u; i < 4u; i++) sums[r] = add_product(sums[r], first[i], low[i]);
+                    for (uint i = 0u; i < 4u; i++) sums[r] = add_product(sums[r], second[i], high[i]);
                 }
             }
             [[unroll]] for (uint r = 0u; r < ROWS; r++) block_sums[(r * TILE + key) * BLOCKS + block] = sums[r];
@@ -113,25 +130,24 @@ void main() {
         for (uint item = ME; item < ROWS * TILE; item += WORKGROUP) {
             float sum = 0.0;
             [[unroll]] for (uint block = 0u; block < BLOCKS; block++) sum = add_rounded(sum, block_sums[item * BLOCKS + block]);
-            scores[item] = capped(mul_rounded(sum, uintBitsToFloat(push.scale)));
+            scores[item / 4u][item % 4u] = key_of(floatBitsToUint(capped(mul_rounded(sum, uintBitsToFloat(push.scale)))));
         }
         barrier();
         for (uint r = ME; r < rows; r += WORKGROUP) { // the maximum, and what it makes of the sums so far
             int best = largest[r];
-            for (uint key = 0u; key < TILE; key++)
-                if (sees(r, begin + key)) best = max(best, key_of(floatBitsToUint(scores[r * TILE + key])));
-            float old = uintBitsToFloat(bits_of_key(largest[r])), base = uintBitsToFloat(bits_of_key(best));
-            if (floatBitsToUint(base) == 0xFF800000u) base = 0.0; // nothing but -infinity yet: all weights are 0
+            for (uint key = 0u; key < TILE; key += 4u) {
+                ivec4 four = scores[(r * TILE + key) / 4u];
+                for (uint i = 0u; i < 4u; i++)
+                    if (whole || sees(r, begin + key + i)) best = max(best, four[i]);
+            }
+            float old = uintBitsToFloat(bits_of_key(largest[r])), base = base_of(best);
             rescale[r] = exponential(add_rounded(old, -base));
             largest[r] = best;
         }
         barrier();
-        for (uint item = ME; item < ROWS * TILE / 4u; item += WORKGROUP) {
-            float base = uintBitsToFloat(bits_of_key(largest[item / (TILE / 4u)]));
-            if (floatBitsToUint(base) == 0xFF800000u) base = 0.0;
-            vec4 four;
-            for (uint i = 0u; i < 4u; i++) four[i] = exponential(add_rounded(scores[4u * item + i], -base));
-            weights[item] = four;
+        for (uint item = ME; item < ROWS * TILE; item += WORKGROUP) {
+            float score = uintBitsToFloat(bits_of_key(scores[item / 4u][item % 4u]));
+            weights[item / 4u][item % 4u] = exponential(add_rounded(score, -base_of(largest[item / TILE])));
         }
         barrier();
         for (uint r = ME; r < rows; r += WORKGROUP) {
@@ -139,23 +155,26 @@ void main() {
             for (uint key = 0u; key < TILE; key += 4u) {
                 vec4 four = weights[(r * TILE + key) / 4u];
                 for (uint i = 0u; i < 4u; i++)
-                    if (sees(r, begin + key + i)) sum = add_rounded(sum, four[i]);
+                    if (whole || sees(r, begin + key + i)) sum = add_rounded(sum, four[i]);
             }
             if (sees_tile(r, begin)) running_sum[r] = add_product(sum, running_sum[r], rescale[r]);
         }
         for (uint d = ME; d < push.D; d += WORKGROUP) {
             float sums[ROWS];
             [[unroll]] for (uint r = 0u; r < ROWS; r++) sums[r] = 0.0;
-            for (uint key = 0u; key < count; key += 4u) {
-                vec4 elements = vec4(0.0);
-                for (uint i = 0u; i < 4u; i++)
-                    if (key + i < count) elements[i] = LOAD_FLOAT(v, KV_TYPE, tile_first + (key + i) * kv_step + d);
-                [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-                    vec4 four = weights[(r * TILE + key) / 4u];
-                    for (uint i = 0u; i < 4u; i++)
-                        if (key + i < count && sees(r, begin + key + i)) sums[r] = add_product(sums[r], four[i], elements[i]);
-                }
+#define ADD_VALUES(KEY_COUNT, SEEN) \
+            for (uint key = 0u; key < KEY_COUNT; key += 4u) { \
+                vec4 elements; \
+                for (uint i = 0u; i < 4u; i++) \
+                    elements[i] = value_at(tile_first + min(key + i, count - 1u) * kv_step + d); \
+                [[unroll]] for (uint r = 0u; r < ROWS; r++) { \
+                    vec4 four = weights[(r * TILE + key) / 4u]; \
+                    for (uint i = 0u; i < 4u; i++) \
+                        if (SEEN) sums[r] = add_product(sums[r], four[i], elements[i]); \
+                } \
             }
+            if (whole) ADD_VALUES(TILE, true)
+            else ADD_VALUES(count, sees(r, begin + key + i))
             [[unroll]] for (uint r = 0u; r < ROWS; r++)
                 if (sees_tile(r, begin)) result[r * WIDTH + d] = add_product(sums[r], result[r * WIDTH + d], rescale[r]);
         }

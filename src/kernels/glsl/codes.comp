@@ -6,8 +6,12 @@
 #include "matmul.glsl"
 #include "strands.glsl"
 
+layout(std430, binding = 0) readonly buffer WideA { uvec4 wide_a[]; };
 layout(std430, binding = 2) writeonly buffer WideC { uvec4 wide_c[]; };
 layout(constant_id = HDI_CODES_FORM) const uint FORM = HDI_CODES_ROWS;
+
+const uint WIDE_LINES = HDI_MM_A_ALONG_K | HDI_MM_A_WIDE;
+const bool WIDE = A_TYPE == HDI_TYPE_F32 && (LAYOUT & WIDE_LINES) == WIDE_LINES;
 
 uint rounded(float x, float inverse, uint place, inout int sum) {
     uint code = exact_int8_code(x, inverse);
@@ -23,15 +27,23 @@ void put_facts(vec4 first, vec2 second, uint count, uint lines, uint steps, uint
 void round_run(uint line, uint run, uint step, uint lines, uint steps) {
     const uint M = push[HDI_MM_PUSH_M], stride = push[HDI_MM_PUSH_A_COL], at = line * steps + step;
     const uint first = a_first(line / M) + line % M * push[HDI_MM_PUSH_A_ROW] + run * HDI_MM_RUN * stride;
-    uint most = 0u; // as bits, so that NaN is the largest
-    for (uint i = 0u; i < HDI_MM_RUN; i++) most = max(most, LOAD(a, A_TYPE, first + i * stride) & 0x7FFFFFFFu);
+    uint x[HDI_MM_RUN], most = 0u; // as bits, so that NaN is the largest
+    for (uint i = 0u; i < HDI_MM_RUN; i += 4u) {
+        uvec4 four;
+        if (WIDE) four = wide_a[(first + i) / 4u];
+        else for (uint k = 0u; k < 4u; k++) four[k] = LOAD(a, A_TYPE, first + (i + k) * stride);
+        for (uint k = 0u; k < 4u; k++) {
+            x[i + k] = four[k];
+            most = max(most, four[k] & 0x7FFFFFFFu);
+        }
+    }
     const exact_rounding rounding = exact_int8_rounding(most);
     int sums[2];
     for (uint h = 0u; h < 2u; h++) {
         sums[h] = 0;
         uvec4 codes = uvec4(0u);
         for (uint i = 0u; i < 16u; i++)
-            codes[i / 4u] |= rounded(LOAD_FLOAT(a, A_TYPE, first + (16u * h + i) * stride), rounding.inverse, i, sums[h]);
+            codes[i / 4u] |= rounded(uintBitsToFloat(x[16u * h + i]), rounding.inverse, i, sums[h]);
         wide_c[at * 2u + h] = codes;
     }
     if (FORM == HDI_CODES_ROWS) {
@@ -47,7 +59,8 @@ void unpack_run(uint line, uint run, uint step, uint lines, uint steps) {
     const uint block = byte_of_run(B_TYPE, push[HDI_MM_PUSH_B_FIRST] + line * push[HDI_MM_PUSH_B_COL], run), part = part_of_run(B_TYPE, run);
     for (uint h = 0u; h < 2u; h++) wide_c[(line * steps + step) * 2u + h] = half_codes(B_TYPE, block, part, h);
     const run_scales s = scales_of_run(B_TYPE, block, part);
-    put_facts(vec4(s.d, s.less, float(s.scale.x), float(s.min.x)), vec2(s.scale.y, s.min.y), COLUMN_FACTS, lines, steps, line, step);
+    const vec2 of_all = BY_HALVES ? vec2(s.d, s.less) : vec2(s.d * float(s.scale.x), s.less * float(s.min.x)); // exact
+    put_facts(vec4(of_all, float(s.scale.x), float(s.min.x)), vec2(s.scale.y, s.min.y), COLUMN_FACTS, lines, steps, line, step);
 }
 
 void main() {

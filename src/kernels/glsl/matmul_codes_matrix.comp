@@ -47,8 +47,9 @@ void keep_b(uvec2 place, uvec4 codes) {
 }
 
 // A fact of 16 lines as a matrix: of rows of C, the same in all columns; of columns, the same in all rows.
-#define OF_ROWS(to, fact, i) SUMS to; coopMatLoad(to, facts, step * FACTS + (fact) * TILE_M + own_m + (i) * UNIT, 0u, gl_CooperativeMatrixLayoutColumnMajor)
-#define OF_COLUMNS(to, fact) SUMS to; coopMatLoad(to, facts, step * FACTS + ROW_FACTS * TILE_M + (fact) * TILE_N + own_n + j * UNIT, 0u, gl_CooperativeMatrixLayoutRowMajor)
+#define OF_ROWS(to, fact) coopMatLoad(to, facts, step * FACTS + (fact) * TILE_M + own_m + i * UNIT, 0u, gl_CooperativeMatrixLayoutColumnMajor);
+#define OF_COLUMNS(to, fact) \
+    coopMatLoad(to, facts, step * FACTS + ROW_FACTS * TILE_M + (fact) * TILE_N + own_n + j * UNIT, 0u, gl_CooperativeMatrixLayoutRowMajor);
 
 void main() {
     const uint M = push[HDI_MM_PUSH_M], N = push[HDI_MM_PUSH_N], runs = push[HDI_MM_PUSH_K] / HDI_MM_RUN, steps = steps_of(runs);
@@ -78,41 +79,37 @@ void main() {
         if (first + STEPS < steps) READ(first + STEPS)
         [[dont_unroll]] for (uint step = 0u; step < STEPS; step++) {
             MATRIX(int8_t, UNIT, 32, A) rows[UNITS_M];
-            [[unroll]] for (uint i = 0u; i < UNITS_M; i++)
+            SUMS a_scale[UNITS_M], low_codes[UNITS_M], high_codes[UNITS_M];
+            [[unroll]] for (uint i = 0u; i < UNITS_M; i++) {
                 coopMatLoad(rows[i], tiles, (own_m + i * UNIT) * A_STRIDE + step * 2u, A_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+                OF_ROWS(a_scale[i], SCALE)
+                if (HAS_MIN) OF_ROWS(low_codes[i], BY_HALVES ? LOW_SUM : SUM)
+                if (HAS_MIN && BY_HALVES) OF_ROWS(high_codes[i], HIGH_SUM)
+            }
             [[unroll]] for (uint j = 0u; j < UNITS_N; j++) {
                 MATRIX(int8_t, 32, UNIT, B) columns, second;
                 const uint at = TILE_M * A_STRIDE + (own_n + j * UNIT) * B_STRIDE + step * B_RUN;
                 coopMatLoad(columns, tiles, at, B_STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
                 if (BY_HALVES) coopMatLoad(second, tiles, at + 2u, B_STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
-                OF_COLUMNS(d, D);
+                SUMS d, less, low, low_min, high, high_min;
+                OF_COLUMNS(d, D)
+                if (BY_HALVES) OF_COLUMNS(low, LOW)
+                if (BY_HALVES) OF_COLUMNS(high, HIGH)
+                if (HAS_MIN) OF_COLUMNS(less, LESS)
+                if (HAS_MIN && BY_HALVES) OF_COLUMNS(low_min, LOW_MIN)
+                if (HAS_MIN && BY_HALVES) OF_COLUMNS(high_min, HIGH_MIN)
                 [[unroll]] for (uint i = 0u; i < UNITS_M; i++) {
                     // Whole numbers below 2^24, in f32 as exact as in s32.
                     SUMS sum = SUMS(coopMatMulAdd(rows[i], columns, WHOLE_SUMS(0)));
-                    if (HAS_SCALE) {
-                        OF_COLUMNS(scale, LOW);
-                        sum = scale * sum;
-                    }
-                    if (BY_HALVES) {
-                        OF_COLUMNS(scale, HIGH);
-                        sum = sum + scale * SUMS(coopMatMulAdd(rows[i], second, WHOLE_SUMS(0)));
-                    }
+                    if (BY_HALVES) sum = low * sum + high * SUMS(coopMatMulAdd(rows[i], second, WHOLE_SUMS(0)));
                     precise SUMS value = d * sum;
                     if (HAS_MIN) {
-                        OF_COLUMNS(less, LESS);
-                        OF_COLUMNS(low_min, LOW_MIN);
-                        OF_ROWS(codes, BY_HALVES ? LOW_SUM : SUM, i);
-                        SUMS mins = low_min * codes;
-                        if (BY_HALVES) {
-                            OF_COLUMNS(high_min, HIGH_MIN);
-                            OF_ROWS(high_codes, HIGH_SUM, i);
-                            mins = mins + high_min * high_codes;
-                        }
+                        SUMS mins = low_codes[i];
+                        if (BY_HALVES) mins = low_min * mins + high_min * high_codes[i];
                         precise SUMS taken = less * mins;
                         value = value - taken;
                     }
-                    OF_ROWS(a_scale, SCALE, i);
-                    precise SUMS result = a_scale * value;
+                    precise SUMS result = a_scale[i] * value;
                     precise SUMS next = strand[i * UNITS_N + j] + result;
                     strand[i * UNITS_N + j] = next;
                 }

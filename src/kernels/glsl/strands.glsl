@@ -8,13 +8,13 @@
 // HDI_SCALED_BY_HALVES, in two constants: spirv-opt puts one before what it is made of.
 const bool HAS_BOOK = HDI_HAS_BOOK(B_TYPE);
 const bool BY_HALVES = B_TYPE == HDI_TYPE_Q6_K || B_TYPE == HDI_TYPE_Q2_K || B_TYPE == HDI_TYPE_Q3_K || HAS_BOOK;
-const bool OF_RUNS = B_TYPE == HDI_TYPE_Q4_K || B_TYPE == HDI_TYPE_Q5_K, HAS_SCALE = BY_HALVES || OF_RUNS;
 const bool HAS_MIN = HDI_HAS_MIN(B_TYPE);
 // Facts of rows: a run's scale; the sums of its codes and of its halves' codes.
 const uint SCALE = 0u, SUM = 1u, LOW_SUM = 2u, HIGH_SUM = 3u, ALL_ROW_FACTS = 4u;
-// Facts of columns: what all codes are scaled with; then of the run, or of its first half; then of its second half.
+// Facts of columns: what all codes of a run are scaled with, and the same of its mins; where its halves have scales of their
+// own, those too. A scale times d, and a min times less, are exact, so that a run with one of each needs no more than two.
 const uint D = 0u, LESS = 1u, LOW = 2u, LOW_MIN = 3u, HIGH = 4u, HIGH_MIN = 5u;
-const uint ROW_FACTS = HAS_MIN ? BY_HALVES ? 4u : 2u : 1u, COLUMN_FACTS = BY_HALVES ? HAS_MIN ? 6u : 5u : HAS_MIN ? 4u : 1u; // that are read
+const uint ROW_FACTS = HAS_MIN ? BY_HALVES ? 4u : 2u : 1u, COLUMN_FACTS = BY_HALVES ? HAS_MIN ? 6u : 5u : HAS_MIN ? 2u : 1u; // that are read
 
 uint steps_of(uint runs) { return (runs + HDI_MM_STEPS - 1u) / HDI_MM_STEPS * HDI_MM_STEPS; }
 // The step at which a run is added; steps past the last run are zeros.

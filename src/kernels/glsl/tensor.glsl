@@ -14,6 +14,12 @@ uint f16_to_f32_bits(uint h) {
     r = exponent == 0x7C00u ? 0x7F800000u | fraction : r;
     return r | ((h & 0x8000u) << 16);
 }
+// What arithmetic takes a half for: by the device's own conversion where that is exact; of NaN, any NaN.
+layout(constant_id = HDI_SPEC_HALVES) const uint DEVICE_HALVES = 0u;
+vec2 half_values(uint word) {
+    if (DEVICE_HALVES == 1u) return unpackHalf2x16(word);
+    return vec2(uintBitsToFloat(f16_to_f32_bits(word & 0xFFFFu)), uintBitsToFloat(f16_to_f32_bits(word >> 16)));
+}
 uint f32_bits_to_f16(uint f) {
     uint a = f & 0x7FFFFFFFu;
     precise float lined = uintBitsToFloat(a) + 0.5; // under 2^-14 the sum rounds to f16's unit there, 2^-24

@@ -24,6 +24,7 @@ typedef struct config {
     /* module that makes rows of A ready in a launch of its own; HDI_MODULE_COUNT: A is read as it is */
     uint32_t packs;
     bool     in_strands; /* both operands are packed so (CODES) */
+    bool     staged;     /* whole blocks go through shared memory (MATVEC) */
     bool     halves[2]; /* operands that a launch of their own makes f16 first */
     const char *because;
 } config;
@@ -149,8 +150,13 @@ static bool vector_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
     c->tile_m = (uint32_t)p->m;
     c->because = vector_because(p);
-    return p->m <= FEW_ROWS && most_invocations(caps) >= c->workgroup &&
-           caps->shared_bytes >= 4 * c->tile_m * (c->workgroup + c->tile_n);
+    const uint64_t sums = 4 * c->tile_m * (c->workgroup + c->tile_n);
+    const hd_dtype b = p->b.tensor->dtype;
+    const uint64_t b_chunks = b == HD_F32 ? 9 : 5, a_chunks = 9; /* of 16 bytes, of a block in shared memory */
+    const uint64_t blocks = 16 * (c->workgroup * b_chunks + c->tile_m * (c->workgroup / c->tile_n) * a_chunks);
+    c->staged = p->a.along_k && p->b.along_k && p->a.wide && p->b.wide && !hdi_dtype_is_quantised(b) &&
+                caps->shared_bytes >= sums + blocks;
+    return p->m <= FEW_ROWS && most_invocations(caps) >= c->workgroup && caps->shared_bytes >= sums;
 }
 
 static uint64_t vector_cost(const product *p, const hdi_kernel_option *o) {
@@ -619,7 +625,7 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
                                   (p->a.wide ? HDI_MM_A_WIDE : 0) | (p->b.wide ? HDI_MM_B_WIDE : 0) |
                                   (p->batch == 1 ? HDI_MM_ONE_BATCH : 0) | (p->chosen ? HDCPU_MM_GROUPED : 0);
     const bool matrix = module == HDI_MODULE_MATMUL_MATRIX, tensor = module == HDI_MODULE_MATMUL_TENSOR;
-    if (p->k % HDI_MM_DEPTH == 0 && (matrix || tensor)) kernel->spec[HDI_MM_LAYOUT] |= HDI_MM_WHOLE;
+    if (c->staged || (p->k % HDI_MM_DEPTH == 0 && (matrix || tensor))) kernel->spec[HDI_MM_LAYOUT] |= HDI_MM_WHOLE;
     if (matrix) {
         kernel->spec_count = HDI_MM_PARTS + 1;
         kernel->spec[HDI_MM_PARTS] = HDI_MAX(c->parts, 1);

@@ -34,6 +34,14 @@ uint32_t hdi_product_words(const product *p, hdi_launch *launch) {
     return words;
 }
 
+/* The push words of a kernel that reads A alone: products of the same A begin with equal launches, which the plan makes one. */
+static void words_of_rows(const product *p, hdi_launch *launch) {
+    static const uint32_t of_b[] = { HDI_MM_PUSH_N, HDI_MM_PUSH_B_ROW, HDI_MM_PUSH_B_COL, HDI_MM_PUSH_B_FIRST,
+                                     HDI_MM_PUSH_B_BATCH, HDI_MM_PUSH_B_BATCH + 1, HDI_MM_PUSH_B_BATCH + 2 };
+    hdi_product_words(p, launch);
+    for (size_t i = 0; i < HDI_COUNT(of_b); i++) launch->push[of_b[i]] = 0;
+}
+
 /* A as a product of native tiles reads it: a group packs 16 rows. */
 static hd_status pack_tiles(const product *p, uint32_t module, hdi_lowering *lowering, hdi_tensor *out_packed,
                             hd_error *error) {
@@ -56,7 +64,7 @@ static hd_status pack_tiles(const product *p, uint32_t module, hdi_lowering *low
     kernel->spec[HDI_MM_A_TYPE] = (uint32_t)p->a.tensor->dtype;
     kernel->spec[HDI_MM_B_TYPE] = (uint32_t)(bf16 ? p->a.tensor->dtype : p->b.tensor->dtype); /* what it is judged by */
     kernel->spec[HDI_MM_LAYOUT] = p->chosen ? HDCPU_MM_GROUPED : 0;
-    hdi_product_words(p, launch);
+    words_of_rows(p, launch);
     kernel->push_bytes = 4 * HDI_MM_PUSH_CHAIN;
     hdi_launch_bind(launch, p->a.tensor, HDI_READ);
     hdi_launch_bind(launch, out_packed, HDI_WRITE);
@@ -75,7 +83,7 @@ static hd_status pack_tiles(const product *p, uint32_t module, hdi_lowering *low
 /* ROW_FACTS and COLUMN_FACTS of strands.glsl. */
 static uint64_t row_facts(uint32_t b) { return !HDI_HAS_MIN(b) ? 1 : HDI_SCALED_BY_HALVES(b) ? 4 : 2; }
 static uint64_t column_facts(uint32_t b) {
-    return HDI_SCALED_BY_HALVES(b) ? HDI_HAS_MIN(b) ? 6 : 5 : HDI_HAS_MIN(b) ? 4 : 1;
+    return HDI_SCALED_BY_HALVES(b) ? HDI_HAS_MIN(b) ? 6 : 5 : HDI_HAS_MIN(b) ? 2 : 1;
 }
 
 uint64_t hdi_product_steps(const product *p, uint32_t form) {
@@ -118,9 +126,12 @@ static hd_status write_codes(const product *p, uint32_t form, hdi_lowering *lowe
     kernel->spec[HDI_SPEC_WORKGROUP] = INVOCATIONS;
     kernel->spec[HDI_SPEC_EXACT] = 1;
     kernel->spec[HDI_MM_A_TYPE] = kernel->spec[HDI_MM_B_TYPE] = (uint32_t)s->tensor->dtype;
-    kernel->spec[HDI_MM_LAYOUT] = p->batch == 1 ? HDI_MM_ONE_BATCH : 0;
+    kernel->spec[HDI_MM_LAYOUT] = (p->batch == 1 ? HDI_MM_ONE_BATCH : 0) |
+                                  (!columns && s->along_k ? HDI_MM_A_ALONG_K : 0) |
+                                  (!columns && s->wide ? HDI_MM_A_WIDE : 0);
     kernel->spec[HDI_CODES_FORM] = form;
-    hdi_product_words(p, launch);
+    if (columns) hdi_product_words(p, launch);
+    else words_of_rows(p, launch);
     launch->push[HDI_CODES_PUSH_LINES] = (uint32_t)lines;
     kernel->push_bytes = 4 * (HDI_CODES_PUSH_LINES + 1);
     hdi_launch_bind(launch, s->tensor, HDI_READ);
