@@ -36,7 +36,7 @@ static int add_message(chat *c, const char *role, char *content) {
         free(content);
         return cli_fail(c->llm.cli.command, "no memory is left");
     }
-    c->messages[c->message_count++] = (hd_message){ role, content };
+    c->messages[c->message_count++] = (hd_message){ .role = role, .content = content };
     return CLI_OK;
 }
 
@@ -152,7 +152,7 @@ static int regenerate(chat *c) {
     char *said =
         !code && (c->answer.text_bytes || c->answer.made.stop != HD_STOP_CALLER) ? strdup(c->answer.text) : NULL;
     if (said) free((char *)before.content);
-    c->messages[c->message_count++] = (hd_message){ before.role, said ? said : before.content };
+    c->messages[c->message_count++] = (hd_message){ .role = before.role, .content = said ? said : before.content };
     return code ? code : end_turn(c);
 }
 
@@ -308,7 +308,7 @@ static int converse(chat *c) {
 static int begin(const cli_args *args, chat *c) {
     char history[4096];
     const char *system = cli_get(args, "--system");
-    const hd_message probe = { "user", "Hello" };
+    const hd_message probe = { .role = "user", .content = "Hello" };
     size_t count = 0;
     int code = cli_llm_open(args, &c->llm);
     if (code) return code;
