@@ -1,6 +1,7 @@
 /* answer.c: a prompt's continuation as the options ask for it, printed as it comes, and the report about it. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/llm.h"
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,6 +117,7 @@ int cli_answer_prepare(const cli_args *args, cli_llm *llm, cli_answer *a) {
 
 void cli_answer_free(cli_answer *a) {
     hd_grammar_destroy(a->desc.grammar);
+    hd_chat_reader_destroy(a->reader);
     free(a->stops);
     free(a->biases);
     free(a->tokens);
@@ -125,30 +127,47 @@ void cli_answer_free(cli_answer *a) {
 
 /* ---- running ---- */
 
-/* At a terminal: thoughts are dim, and an empty line stands between them and what is said. */
-static void print_part(void *user, bool is_thought, const char *text, size_t bytes) {
-    cli_answer *a = user;
-    const bool ends = a->thought && !is_thought;
+/* At a terminal thoughts are dim, and an empty line stands between them and what is said. */
+static void print_text(cli_answer *a, bool is_thought, const char *text, size_t bytes) {
+    const bool ends = a->shows_thoughts && a->thought && !is_thought;
+    for (; a->called && bytes > 0 && isspace((unsigned char)*text); bytes--) text++;
     for (; ends && bytes > 0 && *text == '\n'; bytes--) text++;
     if (bytes == 0) return;
-    if (is_thought != a->thought) cli_print_dim(is_thought);
+    if (a->shows_thoughts && is_thought != a->thought) cli_print_dim(is_thought);
     if (ends) cli_print_text("\n\n", a->ends_line ? 1 : 2);
     a->thought = is_thought;
+    a->called = false;
     a->ends_line = text[bytes - 1] == '\n';
     cli_print_text(text, bytes);
 }
 
-/* Whether the prompt ends with the mark that begins a thought. */
-static bool prompt_begins_thought(const cli_llm *llm, const cli_answer *a) {
-    char end[64] = "";
-    size_t count = 0;
-    for (size_t i = a->prompt_count > 6 ? a->prompt_count - 6 : 0; i < a->prompt_count; i++) {
-        size_t bytes = 0;
-        const char *text = hd_model_token_text(llm->model, a->tokens[i], &bytes);
-        if (count + bytes > sizeof end) count = 0;
-        if (text && bytes <= sizeof end - count) memcpy(end + count, text, bytes), count += bytes;
-    }
-    return thoughts_open(end, count);
+/* {"name": ..., "arguments": ...} on a line of its own. */
+static void print_call(cli_answer *a, const hd_tool_call *call) {
+    json_t *value = cli_json_text(call->name);
+    char *name = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
+    if (a->shows_thoughts && a->thought) cli_print_dim(false);
+    if (!a->ends_line) cli_print_text("\n", 1);
+    cli_print_text("{\"name\": ", 9);
+    cli_print_text(name ? name : "\"\"", name ? strlen(name) : 2);
+    cli_print_text(", \"arguments\": ", 15);
+    cli_print_text(call->arguments, strlen(call->arguments));
+    cli_print_text("}\n", 2);
+    a->thought = false;
+    a->called = a->ends_line = true;
+    free(name);
+    json_decref(value);
+}
+
+static void print_part(void *user, const hd_part *part) {
+    cli_answer *a = user;
+    if (part->kind == HD_PART_CALL) print_call(a, part->call);
+    else if (part->kind != HD_PART_MARK) print_text(a, part->kind == HD_PART_THOUGHT, part->text, part->bytes);
+    else if (!a->shows_thoughts) print_text(a, a->thought, part->text, part->bytes);
+}
+
+int cli_answer_take_apart(cli_llm *llm, cli_answer *a, const hd_chat_form *form, const char *file) {
+    if (hd_chat_reader_create(llm->model, form, print_part, a, &a->reader)) return cli_session_fail(&llm->cli, file);
+    return CLI_OK;
 }
 
 static bool take(void *user, const char *text, size_t bytes) {
@@ -163,8 +182,8 @@ static bool take(void *user, const char *text, size_t bytes) {
     memcpy(a->text + a->text_bytes, text, bytes);
     a->text_bytes += bytes;
     a->text[a->text_bytes] = 0;
-    if (a->shows_thoughts) thoughts_add(&a->thoughts, text, bytes);
-    else if (!a->silent) cli_print_text(text, bytes);
+    if (a->reader && hd_chat_reader_push(a->reader, text, bytes)) return false;
+    if (!a->reader && !a->silent) cli_print_text(text, bytes);
     return system_interrupts_count() == 0 && !ferror(stdout);
 }
 
@@ -176,8 +195,10 @@ int cli_answer_run(cli_llm *llm, cli_answer *a, size_t held) {
     size_t at = held;
     uint64_t piece_ns = 0;
     a->made = (hd_generated){ 0 };
-    a->thought = a->ends_line = false;
-    thoughts_begin(&a->thoughts, a->shows_thoughts && prompt_begins_thought(llm, a), print_part, a);
+    a->thought = a->called = false;
+    a->ends_line = true;
+    if (a->reader && hd_chat_reader_begin(a->reader, a->tokens, a->prompt_count))
+        return cli_session_fail(&llm->cli, NULL);
     a->fed = a->prompt_count - held;
     a->text_bytes = 0;
     if (!take(a, "", 0) && system_interrupts_count() == 0 && !ferror(stdout))
@@ -195,8 +216,8 @@ int cli_answer_run(cli_llm *llm, cli_answer *a, size_t held) {
     desc.user = a;
     if (system_interrupts_count()) a->made.stop = HD_STOP_CALLER;
     else if (!status) status = hd_generate(llm->session, &desc, a->tokens + a->prompt_count, &a->made);
-    thoughts_end(&a->thoughts);
-    if (a->thought) cli_print_dim(false); /* it thought to the end */
+    if (a->reader && hd_chat_reader_end(a->reader) && !status) status = HD_STATUS_OUT_OF_HOST_MEMORY;
+    if (a->shows_thoughts && a->thought) cli_print_dim(false); /* it thought to the end */
     a->made.prompt_ns += piece_ns;
     return status ? cli_session_fail(&llm->cli, NULL) : CLI_OK;
 }

@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "cli/llm.h"
 #include "cli/line_edit.h"
+#include "cli/talk.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,9 @@ typedef struct chat {
     cli_answer   answer;         /* its tokens are those that the session holds, `held` of them */
     size_t       held;
     hd_chat_form form;
-    hd_message  *messages;       /* [0] is the system's, and counts only where it has a text */
-    size_t       message_count, message_room;
+    char        *tools;          /* of a file, or NULL */
+    talk         talk;           /* message 0 is the system's, and counts only where it has a text */
+    bool         over;           /* no line comes any more */
     size_t       forgotten;      /* with `shift`: the first ones behind [0], which the model is told no more */
     bool         shift;
     bool         interactive;    /* somebody sits at the keyboard */
@@ -22,36 +24,19 @@ typedef struct chat {
 
 /* ---- messages ---- */
 
-/* Takes `content`, which may be NULL for lack of memory. */
-static int add_message(chat *c, const char *role, char *content) {
-    if (content && c->message_count == c->message_room) {
-        const size_t room = 2 * c->message_room + 16;
-        hd_message *grown = realloc(c->messages, room * sizeof *grown);
-        if (grown) {
-            c->messages = grown;
-            c->message_room = room;
-        }
-    }
-    if (!content || c->message_count == c->message_room) {
-        free(content);
-        return cli_fail(c->llm.cli.command, "no memory is left");
-    }
-    c->messages[c->message_count++] = (hd_message){ role, content };
-    return CLI_OK;
-}
+static int no_memory(const chat *c) { return cli_fail(c->llm.cli.command, "no memory is left"); }
 
 static void drop_messages(chat *c, size_t count) {
-    while (c->message_count > count) free((char *)c->messages[--c->message_count].content);
+    talk_cut(&c->talk, count);
     if (count <= 1) c->forgotten = 0;
 }
 
+static bool has_system(const talk *t) { return t->messages[0].content[0] != 0; }
+
 static int set_system(chat *c, const char *text) {
-    char *copy = strdup(text);
-    if (c->message_count == 0) return add_message(c, "system", copy);
-    if (!copy) return cli_fail(c->llm.cli.command, "no memory is left");
-    free((char *)c->messages[0].content);
-    c->messages[0].content = copy;
-    return CLI_OK;
+    const hd_message message = { .role = "system", .content = text };
+    const bool done = c->talk.count ? message_say(&c->talk.messages[0], text) : talk_add(&c->talk, &message);
+    return done ? CLI_OK : no_memory(c);
 }
 
 /* ---- a turn ---- */
@@ -59,8 +44,8 @@ static int set_system(chat *c, const char *text) {
 /* With --shift: the oldest message that the model is told, and its answer, are told no more. False: it is the last. */
 static bool forget_oldest(chat *c) {
     size_t next = 2 + c->forgotten;
-    while (next < c->message_count && strcmp(c->messages[next].role, "user") != 0) next++;
-    if (!c->shift || next >= c->message_count) return false;
+    while (next < c->talk.count && strcmp(c->talk.messages[next].role, "user") != 0) next++;
+    if (!c->shift || next >= c->talk.count) return false;
     c->forgotten = next - 1;
     return true;
 }
@@ -68,11 +53,11 @@ static bool forget_oldest(chat *c) {
 /* Gathers what the model is told, as much as its context holds; with --shift a quarter of that stays for the answer. */
 static int gather(chat *c, hd_message *told, size_t *out_told, size_t *out_tokens) {
     const uint32_t context = c->llm.desc.context, most = c->shift ? context - context / 4 : context;
-    const size_t without_system = c->messages[0].content[0] ? 0 : 1, before = c->forgotten;
+    const size_t before = c->forgotten;
     do {
         *out_told = 0;
-        for (size_t i = without_system; i < c->message_count; i++)
-            if (i == 0 || i > c->forgotten) told[(*out_told)++] = c->messages[i];
+        for (size_t i = has_system(&c->talk) ? 0 : 1; i < c->talk.count; i++)
+            if (i == 0 || i > c->forgotten) told[(*out_told)++] = c->talk.messages[i];
         if (hd_model_chat_tokens(c->llm.model, &c->form, told, *out_told, NULL, out_tokens))
             return cli_session_fail(&c->llm.cli, NULL);
     } while (*out_tokens > most && forget_oldest(c));
@@ -89,10 +74,10 @@ static int gather(chat *c, hd_message *told, size_t *out_told, size_t *out_token
 /* Puts the tokens of the conversation into the answer; *out_same is how many of them the session holds already. */
 static int tokenize(chat *c, size_t *out_same) {
     size_t count = 0, told_count = 0, same = 0;
-    hd_message *told = calloc(c->message_count, sizeof *told);
-    int code = told ? gather(c, told, &told_count, &count) : cli_fail(c->llm.cli.command, "no memory is left");
+    hd_message *told = calloc(c->talk.count, sizeof *told);
+    int code = told ? gather(c, told, &told_count, &count) : no_memory(c);
     int32_t *tokens = calloc(count + 1, sizeof *tokens);
-    if (!code && !tokens) code = cli_fail(c->llm.cli.command, "no memory is left");
+    if (!code && !tokens) code = no_memory(c);
     if (!code && hd_model_chat_tokens(c->llm.model, &c->form, told, told_count, tokens, &count))
         code = cli_session_fail(&c->llm.cli, NULL);
     if (!code) {
@@ -114,7 +99,7 @@ static int answer(chat *c) {
     system_interrupts_catch(true);
     code = cli_answer_run(&c->llm, &c->answer, same);
     c->held = hd_session_position(c->llm.session, 0);
-    cli_print("\n");
+    if (!c->answer.called) cli_print("\n");
     fflush(stdout);
     return code;
 }
@@ -128,91 +113,99 @@ static int end_turn(chat *c) {
     return CLI_OK;
 }
 
-/* The user's message and its answer. Where that fails or Ctrl-C comes before its first word, the conversation is as
- * before. */
-static int turn(chat *c, const char *line) {
-    const size_t before = c->message_count;
-    int code = add_message(c, "user", strdup(line));
-    if (!code) code = answer(c);
-    const bool said = !code && (c->answer.text_bytes || c->answer.made.stop != HD_STOP_CALLER);
-    if (said) code = add_message(c, "assistant", strdup(c->answer.text));
-    if (code || !said) drop_messages(c, before);
+static char *next_line(chat *c, const char *prompt);
+
+/* The next line is what came of a call. */
+static int take_result(chat *c, const char *name) {
+    char prompt[64];
+    snprintf(prompt, sizeof prompt, "%.40s> ", name);
+    char *line = next_line(c, prompt);
+    if (!line) {
+        cli_note("heddle: the input ended where the result of %s should stand\n", name);
+        c->over = true;
+        return CLI_OK;
+    }
+    const bool added = talk_add(&c->talk, &(hd_message){ .role = "tool", .content = line });
+    free(line);
+    return added ? CLI_OK : no_memory(c);
+}
+
+/* Answers until one calls nothing, with what came of the calls in between. Where one fails or Ctrl-C comes before its
+ * first word, the conversation has `before` messages again. */
+static int answer_calls(chat *c, size_t before) {
+    bool said = true;
+    size_t calls = 1;
+    int code = CLI_OK;
+    while (!code && said && calls > 0 && !c->over) {
+        code = answer(c);
+        said = !code && (c->answer.text_bytes || c->answer.made.stop != HD_STOP_CALLER);
+        if (said && !talk_add(&c->talk, hd_chat_reader_message(c->answer.reader))) code = no_memory(c);
+        const size_t asked = c->talk.count - 1;
+        calls = said && !code ? c->talk.messages[asked].call_count : 0;
+        for (size_t i = 0; i < calls && !code && !c->over; i++)
+            code = take_result(c, c->talk.messages[asked].calls[i].name);
+    }
+    if (code || !said || c->over) drop_messages(c, before);
     return code ? code : end_turn(c);
+}
+
+/* The user's message and its answer. */
+static int turn(chat *c, const char *line) {
+    const size_t before = c->talk.count;
+    if (!talk_add(&c->talk, &(hd_message){ .role = "user", .content = line })) return no_memory(c);
+    return answer_calls(c, before);
 }
 
 /* Another answer to the last message, with the next seed; where it does not come, the one before stays. */
 static int regenerate(chat *c) {
-    if (c->message_count < 3) {
+    const size_t before = c->talk.count - 1;
+    if (before < 2 || strcmp(c->talk.messages[before].role, "assistant") != 0) {
         cli_note("heddle: there is no answer to be given anew\n");
         return CLI_OK;
     }
-    const hd_message before = c->messages[--c->message_count];
+    hd_message last = talk_take_last(&c->talk);
     c->answer.desc.sampling.seed++;
-    int code = answer(c);
-    char *said =
-        !code && (c->answer.text_bytes || c->answer.made.stop != HD_STOP_CALLER) ? strdup(c->answer.text) : NULL;
-    if (said) free((char *)before.content);
-    c->messages[c->message_count++] = (hd_message){ before.role, said ? said : before.content };
-    return code ? code : end_turn(c);
+    const int code = answer_calls(c, before);
+    if (c->talk.count > before) message_free(&last);
+    else talk_put_back(&c->talk, last);
+    return code;
 }
 
 /* ---- conversations as files ---- */
 
-/* {"messages": [{"role": ..., "content": ...}, ...]}, as the field has it. */
 static int save(const chat *c, const char *path) {
+    const size_t first = has_system(&c->talk) ? 0 : 1;
     bool ok = true;
-    json_t *root = json_object(), *list = json_array();
-    for (size_t i = c->messages[0].content[0] ? 0 : 1; i < c->message_count; i++) {
-        json_t *message = json_object();
-        cli_put(message, "role", json_string(c->messages[i].role), &ok);
-        cli_put(message, "content", cli_json_text(c->messages[i].content), &ok);
-        if (json_array_append_new(list, message)) ok = false;
-    }
-    cli_put(root, "messages", list, &ok);
+    json_t *root = talk_json(&c->talk, first, &ok);
     ok = ok && cli_json_save(root, path, JSON_INDENT(2));
     json_decref(root);
     if (!ok) return cli_fail(c->llm.cli.command, "%s cannot be written; check the path", path);
-    cli_note("heddle: %zu messages are in %s\n", c->message_count - (c->messages[0].content[0] ? 0 : 1), path);
+    cli_note("heddle: %zu messages are in %s\n", c->talk.count - first, path);
     return CLI_OK;
-}
-
-static const char *role_named(const char *name) {
-    static const char *const roles[] = { "system", "user", "assistant" };
-    for (size_t i = 0; i < CLI_COUNT(roles) && name; i++)
-        if (strcmp(name, roles[i]) == 0) return roles[i];
-    return NULL;
 }
 
 /* Takes the messages of a file in place of those that are there: all, or none. */
 static int load(chat *c, const char *path) {
     json_error_t where;
-    json_t *root = cli_json_load(path, 0, &where), *list = json_object_get(root, "messages");
-    chat fresh = { .llm = c->llm };
-    int code = root ? set_system(&fresh, "") : CLI_FAILED;
-    for (size_t i = 0; i < json_array_size(list) && !code; i++) {
-        const json_t *message = json_array_get(list, i);
-        const char *role = role_named(json_string_value(json_object_get(message, "role")));
-        const char *content = json_string_value(json_object_get(message, "content"));
-        if (!role || !content) code = CLI_FAILED;
-        else if (i == 0 && strcmp(role, "system") == 0) code = set_system(&fresh, content);
-        else code = add_message(&fresh, role, strdup(content));
-    }
-    if (!json_is_array(list)) code = CLI_FAILED;
-    if (!code) {
-        const chat old = *c;
-        c->messages = fresh.messages;
-        c->message_count = fresh.message_count;
-        c->message_room = fresh.message_room;
+    json_t *root = cli_json_load(path, 0, &where);
+    const json_t *list = json_object_get(root, "messages");
+    const char *first = json_string_value(json_object_get(json_array_get(list, 0), "role"));
+    talk fresh = { 0 };
+    /* a conversation without a message of the system's has an empty one */
+    bool ok = root && ((first && strcmp(first, "system") == 0) ||
+                       talk_add(&fresh, &(hd_message){ .role = "system", .content = "" }));
+    ok = ok && talk_read(&fresh, root);
+    if (ok) {
+        const talk old = c->talk;
+        c->talk = fresh;
         c->forgotten = 0;
-        fresh.messages = old.messages;
-        fresh.message_count = old.message_count;
+        fresh = old;
         cli_note("heddle: %zu messages are taken from %s\n", json_array_size(list), path);
     }
-    drop_messages(&fresh, 0);
-    free(fresh.messages);
+    talk_free(&fresh);
     json_decref(root);
-    return code ? cli_fail(c->llm.cli.command, "%s is no conversation that /save wrote, or cannot be read", path)
-                : CLI_OK;
+    return ok ? CLI_OK
+              : cli_fail(c->llm.cli.command, "%s is no conversation that /save wrote, or cannot be read", path);
 }
 
 /* ---- what begins with a slash ---- */
@@ -270,12 +263,12 @@ static bool command(chat *c, const char *line, int *code) {
 
 #define IN_A_ROW_NS UINT64_C(1500000000)
 
-/* The next message; NULL at the end. Ctrl-C clears what is being typed; twice in a row, with no time to type between,
+/* The next line; NULL at the end. Ctrl-C clears what is being typed; twice in a row, with no time to type between,
  * it ends. */
-static char *next_line(chat *c) {
+static char *next_line(chat *c, const char *prompt) {
     for (uint64_t before = 0, now;; before = now) {
         system_interrupts_catch(false);
-        char *line = line_edit_read(c->editor, "> ");
+        char *line = line_edit_read(c->editor, prompt);
         if (line || system_interrupts_count() == 0) {
             if (!line && c->interactive) cli_note("\n");
             return line;
@@ -291,12 +284,11 @@ static char *next_line(chat *c) {
 /* At the keyboard a failed turn is told, and the next one may go well; from a file it ends all. */
 static int converse(chat *c) {
     int code = CLI_OK;
-    bool goes_on = true;
     char *line;
-    while (goes_on && (line = next_line(c))) {
+    while (!c->over && (line = next_line(c, "> "))) {
         char *start = line;
         while (isspace((unsigned char)*start)) start++;
-        if (*start == '/') goes_on = command(c, start, &code);
+        if (*start == '/') c->over = !command(c, start, &code) || c->over;
         else if (*start) code = turn(c, start);
         free(line);
         if (ferror(stdout) || (code && !c->interactive)) return code;
@@ -305,10 +297,24 @@ static int converse(chat *c) {
     return code;
 }
 
+/* A list stands for itself, other words name a file. */
+static int read_tools(const cli_args *args, chat *c) {
+    enum { LIMIT = 1 << 20 };
+    const char *word = cli_get(args, "--tools");
+    size_t bytes;
+    if (word && word[strspn(word, " \t\r\n")] != '[') {
+        c->tools = cli_read_text(args->command, word, LIMIT, &bytes);
+        if (!c->tools) return CLI_FAILED;
+        if (strlen(c->tools) != bytes) return cli_fail(args->command, "%s is no text", word);
+    }
+    c->form.tools = c->tools ? c->tools : word;
+    return cli_answer_take_apart(&c->llm, &c->answer, &c->form, c->tools ? word : NULL);
+}
+
 static int begin(const cli_args *args, chat *c) {
     char history[4096];
     const char *system = cli_get(args, "--system");
-    const hd_message probe = { "user", "Hello" };
+    const hd_message probe = { .role = "user", .content = "Hello" };
     size_t count = 0;
     int code = cli_llm_open(args, &c->llm);
     if (code) return code;
@@ -316,7 +322,8 @@ static int begin(const cli_args *args, chat *c) {
         return cli_fail(args->command,
                         "%s has no chat template, so it may be no chat model; name one with --template, or see "
                         "`heddle generate`", args->operand);
-    /* A template that cannot be used is told before anything is loaded. */
+    /* A template that cannot be used, and tools that cannot, are told before anything is loaded. */
+    if ((code = read_tools(args, c))) return code;
     if (hd_model_chat_tokens(c->llm.model, &c->form, &probe, 1, NULL, &count))
         return cli_session_fail(&c->llm.cli, NULL);
     code = set_system(c, system ? system : "");
@@ -348,8 +355,8 @@ static int run(const cli_args *args) {
     line_edit_close(c.editor);
     cli_answer_free(&c.answer);
     cli_llm_close(&c.llm);
-    drop_messages(&c, 0);
-    free(c.messages);
+    talk_free(&c.talk);
+    free(c.tools);
     return code;
 }
 
@@ -357,6 +364,7 @@ static const cli_option options[] = {
     { "--system", "TEXT", "what the model is told first" },
     { "--template", "NAME", "chatml, llama2, llama3, mistral, gemma, qwen, phi3 or bitnet; default: the model's own" },
     { "--thinking", "WHEN", "on or off, for models that can be asked to think first; default: as the template has it" },
+    { "--tools", "FILE", "what the model may call: a JSON list of functions as OpenAI's API has it, or a file of one" },
     { "-n", "N", "most tokens of an answer; 0, the default: as many as the context holds" },
     { "--shift", NULL, "in a full context forget the oldest messages" },
     CLI_SAMPLING_OPTIONS,
@@ -367,6 +375,8 @@ const cli_command cli_chat = {
     "chat", "a conversation with a chat model", "chat MODEL.gguf [--system TEXT] [options]", "[MODEL.gguf]", options,
     CLI_COUNT(options),
     "Type a message and press Enter; /help lists what else can be typed. Ctrl-C stops an answer, Ctrl-D ends.\n"
-    "Where standard input is no terminal, each of its lines is a message.\n",
+    "Where standard input is no terminal, each of its lines is a message.\n"
+    "With --tools a call is printed as a line of JSON with name and arguments; the next line, one for each call, is\n"
+    "what came of it, and the model goes on.\n",
     "  heddle chat model.gguf --system \"Answer in one sentence.\"\n", run,
 };

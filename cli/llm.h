@@ -4,7 +4,6 @@
 #define CLI_LLM_H
 
 #include "cli/cli.h"
-#include "cli/thoughts.h"
 #include <heddle_llm.h>
 
 /* ---- vectors of texts (embed.c) ---- */
@@ -100,9 +99,9 @@ typedef struct cli_answer {
     hd_bias         *biases;
     bool             random_seed; /* the report tells it */
     bool             silent;      /* the text is kept, and not printed as it comes */
-    bool             shows_thoughts; /* what is thought is printed apart from what is said: */
-    thoughts         thoughts;
-    bool             thought, ends_line; /* the last that was printed */
+    hd_chat_reader  *reader;      /* takes the answer apart; NULL: it is one text */
+    bool             shows_thoughts; /* what is thought is printed apart from what is said, without the marks */
+    bool             thought, called, ends_line; /* what was printed last */
     int32_t         *tokens;      /* what the sequence holds or is to hold: first a prompt, then its answer */
     size_t           token_room;
     size_t           prompt_count;
@@ -114,6 +113,9 @@ typedef struct cli_answer {
 
 /* Reads the options; an answer has at most -n tokens, else `fallback`; 0: as many as the context holds. */
 int cli_answer_read(const cli_args *args, uint64_t fallback, cli_answer *out);
+/* The answer is taken apart from here on, as answers to conversations in this form: what is thought, said and called. A
+ * call is printed as a line of JSON. `file` holds the tools, for messages; NULL: none does. */
+int cli_answer_take_apart(cli_llm *llm, cli_answer *a, const hd_chat_form *form, const char *file);
 /* Makes room for the tokens of the session's context; reads what needs the model: its grammar and biases. */
 int cli_answer_prepare(const cli_args *args, cli_llm *llm, cli_answer *a);
 /* Continues the `prompt_count` first tokens, of which the session holds `held` already: prints the text as it comes and

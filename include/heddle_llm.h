@@ -160,10 +160,21 @@ HD_API const char *hd_model_token_text(const hd_model *model, int32_t token, siz
 /** Whether the token ends an answer: the model's end of text, of turn or of message. */
 HD_API bool hd_model_token_ends(const hd_model *model, int32_t token);
 
+/** A call of a tool: what an assistant asks for before it goes on. Whoever runs the model runs the tool, or does not. */
+typedef struct hd_tool_call {
+    const char *id;        /* NULL: none was named */
+    const char *name;
+    const char *arguments; /* JSON: an object */
+} hd_tool_call;
 /** One message of a conversation. */
 typedef struct hd_message {
-    const char *role;    /* "system", "user" or "assistant" */
-    const char *content; /* an assistant's: the answer as it came; where that was several messages (hd_text_fn), the last one counts */
+    const char *role;    /* "system", "user" or "assistant"; "tool": what came of a call */
+    const char *content; /* an assistant's: the answer as it came, without its calls; where that was several messages (hd_text_fn), the
+                            last one counts */
+    const hd_tool_call *calls; /* an assistant's, `call_count` of them, at most 1,024. In a template those without an id get one */
+    size_t      call_count;
+    const char *call_id; /* of "tool": the call that this came of; NULL: of the assistant's last calls the first one that nothing came
+                            of yet. The template is told its name, too */
 } hd_message;
 /** Whether a model that thinks before it answers is to do so: what its template knows as enable_thinking. Templates without such
  *  a switch are as they are. */
@@ -174,15 +185,19 @@ typedef struct hd_chat_form {
                                   and where it makes no text at all); else a built-in one: "chatml", "llama2", "llama3", "mistral",
                                   "gemma", "qwen", "phi3", "bitnet". One that asks for the date gets today's, in UTC */
     hd_thinking thinking;
+    const char *tools;         /* what the model may call: JSON, a list of functions as OpenAI's API has it, {"type": "function",
+                                  "function": {"name", "description", "parameters": a JSON Schema}}; at most 1 MiB. NULL: nothing */
 } hd_chat_form;
 /** A conversation as the text that the model was trained to continue. @param form NULL: all zero. The text is to be looked at;
  *  hd_model_chat_tokens gives what is to be fed. @param out_text at most `room` bytes with the ending zero. @param out_needed bytes in
- *  full, may be NULL. Statuses: NULL_POINTER, NAME_NOT_FOUND, UNSUPPORTED, PARSE, LIMIT (cut). */
+ *  full, may be NULL. Statuses: NULL_POINTER, NAME_NOT_FOUND, UNSUPPORTED (also tools or calls, by a template that knows of none), PARSE
+ *  (also tools or arguments that are no JSON), INVALID_ARGUMENT (tools that are no functions, calls without a name; messages that
+ *  the template refuses), LIMIT (cut, or above a limit). */
 HD_API hd_status hd_model_render_chat(const hd_model *model, const hd_chat_form *form, const hd_message *messages, size_t count,
                                       char *out_text, size_t room, size_t *out_needed);
-/** The same as token ids. What a message says cannot become a control token, whatever it spells; an assistant's messages are
- *  taken as the model's own words. @param out_tokens NULL to ask the number only. @param count in: room in out_tokens; out: number
- *  of tokens. Statuses as hd_model_render_chat; LIMIT: more tokens than room. */
+/** The same as token ids. What a message says cannot become a control token, whatever it spells, nor what stands in tools and calls; what
+ *  an assistant says is taken as the model's own words. @param out_tokens NULL to ask the number only. @param count in: room in
+ *  out_tokens; out: number of tokens. Statuses as hd_model_render_chat; LIMIT: more tokens than room. */
 HD_API hd_status hd_model_chat_tokens(const hd_model *model, const hd_chat_form *form, const hd_message *messages, size_t message_count,
                                       int32_t *out_tokens, size_t *count);
 /** A conversation that is over, as token ids, and which of them an assistant said, the end of each turn with it: what is learned from
@@ -190,6 +205,46 @@ HD_API hd_status hd_model_chat_tokens(const hd_model *model, const hd_chat_form 
  *  ask the number only; out_said 1 or 0 of each token. Statuses as hd_model_chat_tokens. */
 HD_API hd_status hd_model_chat_said(const hd_model *model, const hd_chat_form *form, const hd_message *messages, size_t message_count,
                                     int32_t *out_tokens, uint8_t *out_said, size_t *count);
+
+/* AN ANSWER'S PARTS. Models write what they think, what they say and what they call into one text, with marks around it that families
+ * of models have of their own. A reader tells them apart as the text comes. */
+typedef enum hd_part_kind {
+    HD_PART_TEXT = 0, /* what is said */
+    HD_PART_THOUGHT,  /* what is thought before it */
+    HD_PART_MARK,     /* a mark around thoughts */
+    HD_PART_CALL      /* a call of a tool */
+} hd_part_kind;
+/** A part of an answer: valid during the call. */
+typedef struct hd_part {
+    hd_part_kind        kind;
+    const char         *text;  /* `bytes` of it, without an ending zero; "" of a call */
+    size_t              bytes;
+    const hd_tool_call *call;  /* of HD_PART_CALL: its arguments are one line of JSON */
+} hd_part;
+/** Told each part. Texts come in pieces of any size. It must not end its reader. */
+typedef void (*hd_part_fn)(void *user, const hd_part *part);
+
+/** Reads answers, one after the other. Used by one thread at a time. */
+typedef struct hd_chat_reader hd_chat_reader;
+/** Makes a reader for answers to conversations in this form: where that has tools, calls are read as the template's family writes them
+ *  (docs/tools.md). @param form NULL: all zero; not needed after the call. @param on_part NULL: nobody is told. @param out_reader yours;
+ *  hd_chat_reader_destroy. It keeps the model's memory until then. Statuses: NULL_POINTER, UNSUPPORTED (tools, and a template that knows
+ *  none or has another form of calls), those of hd_model_render_chat for the template and the tools. */
+HD_API hd_status hd_chat_reader_create(hd_model *model, const hd_chat_form *form, hd_part_fn on_part, void *user,
+                                       hd_chat_reader **out_reader);
+/** Begins an answer. @param prompt the tokens that it continues, of which the last ones tell whether it begins as a thought; may be NULL
+ *  with a count of 0. Statuses: NULL_POINTER. */
+HD_API hd_status hd_chat_reader_begin(hd_chat_reader *reader, const int32_t *prompt, size_t count);
+/** The next piece of the answer, as hd_text_fn gets it. A call is told when it is whole. What begins as one and is none, or is longer than
+ *  1 MiB, is text. Statuses: NULL_POINTER, OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_chat_reader_push(hd_chat_reader *reader, const char *text, size_t bytes);
+/** The answer is over: what was held comes. Statuses as hd_chat_reader_push. */
+HD_API hd_status hd_chat_reader_end(hd_chat_reader *reader);
+/** The answer that is over as an assistant's message, its calls apart: what the conversation goes on with. Valid until the reader is used
+ *  again. NULL: no reader. */
+HD_API const hd_message *hd_chat_reader_message(hd_chat_reader *reader);
+/** Ends the reader. NULL is fine. */
+HD_API void hd_chat_reader_destroy(hd_chat_reader *reader);
 
 /* --------------------------------------------------------------------------------------------------- 3. sessions */
 
@@ -356,7 +411,8 @@ typedef enum hd_stop {
 
 /** Receives the answer piece by piece: whole characters of UTF-8, without an ending zero. Returning false ends it. An answer of
  *  gpt-oss may be several messages, and their marks are part of it: "<|channel|>analysis<|message|>...<|end|><|start|>assistant
- *  <|channel|>final<|message|>...". Other control tokens are not shown. */
+ *  <|channel|>final<|message|>...". So are marks of calls, "[TOOL_CALLS]" or "<|python_tag|>": hd_chat_reader knows both. Other control
+ *  tokens are not shown. */
 typedef bool (*hd_text_fn)(void *user, const char *text, size_t bytes);
 
 /** Something that is added to a token's score. */

@@ -5,6 +5,7 @@
 #ifndef HDL_CHAT_H
 #define HDL_CHAT_H
 
+#include "llm/form/json.h"
 #include "llm/support.h"
 #include <heddle_llm.h>
 
@@ -27,9 +28,19 @@
 #define HDL_PART_WORK 16u
 #define HDL_MAX_CHAT_NESTING 250u
 
+/* A call in a message. */
+typedef struct hdl_chat_call {
+    hdl_span        id, name;
+    const hdl_json *json;
+    uint32_t        arguments;  /* a value of it */
+} hdl_chat_call;
+
 typedef struct hdl_chat_message {
-    hdl_span role;    /* "system", "user", "assistant" */
-    hdl_span content;
+    hdl_span role;    /* "system", "user", "assistant", "tool" */
+    hdl_span content; /* NULL bytes, and calls: none */
+    const hdl_chat_call *calls;
+    size_t   call_count;
+    const hdl_chat_call *call; /* that a tool's message came of; NULL: not known */
 } hdl_chat_message;
 
 typedef struct hdl_chat_desc {
@@ -39,6 +50,9 @@ typedef struct hdl_chat_desc {
     bool                    add_generation_prompt; /* the text ends where the model's answer begins */
     hdl_span                bos, eos;              /* the texts of these tokens; NULL bytes: the template finds none */
     hd_thinking             thinking;              /* the variable enable_thinking */
+    const hdl_json         *tools;                 /* the variable tools: value `tools_value`; NULL: none */
+    uint32_t                tools_value;
+    bool                    text_arguments;        /* of calls, in place of maps */
     /* seconds since 1970, for the date; 0: no date, templates have their own */
     int64_t                 now;
 } hdl_chat_desc;

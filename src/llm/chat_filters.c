@@ -37,10 +37,10 @@ static hdl_value tojson(const hdl_use *u) {
     static const char blanks[] = "                ";
     hdl_sink sink = { .limit = HDL_MAX_CHAT_BYTES };
     const hdl_value *indent = hdl_arg(u->args, 1, "indent"), *separators = hdl_arg(u->args, 2, "separators");
-    hdl_json form = { .ascii = hdl_truth_arg(u->args, 0, "ensure_ascii", false),
-                      .sorted = hdl_truth_arg(u->args, 3, "sort_keys", false),
-                      .between = hdl_text(", "),
-                      .colon = hdl_text(": ") };
+    hdl_json_style form = { .ascii = hdl_truth_arg(u->args, 0, "ensure_ascii", false),
+                            .sorted = hdl_truth_arg(u->args, 3, "sort_keys", false),
+                            .between = hdl_text(", "),
+                            .colon = hdl_text(": ") };
     if (indent && !hdl_is(*indent, HDL_IS_NONE)) {
         const bool text = hdl_is(*indent, HDL_IS_TEXT);
         const int64_t width = text ? 0 : hdl_number_arg(u, 1, "indent", 0);

@@ -159,7 +159,9 @@ hdl_node *hdl_parse_template(hdl_chat_run *run, hdl_span source);
 /* ---- values (chat_value.c) ---- */
 
 typedef enum hdl_value_kind {
-    HDL_IS_UNDEFINED, HDL_IS_NONE, HDL_IS_BOOL, HDL_IS_NUMBER, HDL_IS_TEXT,
+    HDL_IS_UNDEFINED, HDL_IS_NONE, HDL_IS_BOOL, HDL_IS_NUMBER,
+    HDL_IS_DECIMAL, /* any other number, which only JSON from outside brings in: it is printed and not worked with */
+    HDL_IS_TEXT,
     HDL_IS_LIST, HDL_IS_TUPLE, HDL_IS_RANGE, HDL_IS_VIEW, /* the keys, values or items of a map */
     HDL_IS_LAZY, /* what filters such as map give: true, without a length, and each item is there once */
     HDL_IS_MAP, HDL_IS_NAMESPACE, HDL_IS_LOOP, HDL_IS_MACRO, HDL_IS_FUNCTION,
@@ -183,7 +185,7 @@ struct hdl_value {
     bool           safe; /* a TEXT that the filter safe gave, to which others are added as HTML */
     union {
         int64_t           number; /* also of BOOL: 0 or 1; of FUNCTION: which one */
-        hdl_span          text;   /* of UNDEFINED: its name */
+        hdl_span          text;   /* of UNDEFINED: its name; of DECIMAL: as Python prints it */
         hdl_list         *list;   /* of LIST to LAZY */
         hdl_map          *map;    /* also of NAMESPACE */
         struct hdl_loop  *loop;
@@ -239,6 +241,13 @@ hdl_value hdl_item(hdl_chat_run *run, uint32_t at, hdl_value v, hdl_value key);
 hdl_value hdl_slice(hdl_chat_run *run, uint32_t at, hdl_value v, const int64_t *start, const int64_t *stop,
                     const int64_t *step);
 
+/* ---- JSON from outside (chat_json.c) ---- */
+
+/* A value of a document, whose texts it shares; none for number 0. */
+hdl_value hdl_value_of_json(hdl_chat_run *run, const hdl_json *json, uint32_t number);
+/* The same as a text, as json.dumps writes it. */
+hdl_value hdl_text_of_json(hdl_chat_run *run, const hdl_json *json, uint32_t number);
+
 /* ---- text (chat_text.c) ---- */
 
 /* Text that grows. The output is one as well; `limit` bounds it. */
@@ -251,13 +260,14 @@ hdl_span hdl_sunk(const hdl_sink *sink);
 /* As Python's str, and its repr inside of lists and maps. */
 void hdl_put_value(hdl_chat_run *run, hdl_sink *sink, hdl_value v, bool quoted);
 hdl_span hdl_printed(hdl_chat_run *run, hdl_value v);
-/* As its json.dumps. */
-typedef struct hdl_json {
+/* How its json.dumps is to write. */
+typedef struct hdl_json_style {
     hdl_span indent; /* of a level; NULL bytes: all is one line */
     hdl_span between, colon;
     bool     sorted, ascii;
-} hdl_json;
-void hdl_put_json(hdl_chat_run *run, hdl_sink *sink, uint32_t at, hdl_value v, const hdl_json *form, uint32_t level);
+} hdl_json_style;
+void hdl_put_json(hdl_chat_run *run, hdl_sink *sink, uint32_t at, hdl_value v, const hdl_json_style *form,
+                  uint32_t level);
 
 hdl_span hdl_cut(hdl_span text, uint64_t from, uint64_t to);
 /* Moves the first or last character out of `rest`; empty when there is none, or after a failure. */

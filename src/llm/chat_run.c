@@ -244,17 +244,48 @@ static void run_list(hdl_chat_run *run, const hdl_node *list) {
 
 /* ---- a rendering ---- */
 
+static void put_text(hdl_chat_run *run, hdl_value map, const char *name, hdl_span text) {
+    if (!hdl_chat_stopped(run)) hdl_map_set(run, map.as.map, hdl_text_value(hdl_text(name)), hdl_text_value(text));
+}
+
+/* {"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}, as the field has it. */
+static hdl_value call_value(hdl_chat_run *run, const hdl_chat_call *call) {
+    const hdl_value whole = hdl_map_value(run, HDL_IS_MAP), function = hdl_map_value(run, HDL_IS_MAP);
+    const hdl_value arguments = run->desc->text_arguments ? hdl_text_of_json(run, call->json, call->arguments)
+                                                          : hdl_value_of_json(run, call->json, call->arguments);
+    put_text(run, whole, "id", call->id);
+    put_text(run, whole, "type", hdl_text("function"));
+    put_text(run, function, "name", call->name);
+    if (hdl_chat_stopped(run)) return whole;
+    hdl_map_set(run, function.as.map, hdl_text_value(hdl_text("arguments")), arguments);
+    hdl_map_set(run, whole.as.map, hdl_text_value(hdl_text("function")), function);
+    return whole;
+}
+
+static hdl_value message_value(hdl_chat_run *run, const hdl_chat_message *m) {
+    const hdl_value message = hdl_map_value(run, HDL_IS_MAP);
+    put_text(run, message, "role", m->role);
+    if (m->call_count && !m->content.bytes && !hdl_chat_stopped(run))
+        hdl_map_set(run, message.as.map, hdl_text_value(hdl_text("content")), hdl_none());
+    else put_text(run, message, "content", m->content);
+    if (m->call_count) {
+        const hdl_value calls = hdl_list_value(run, HDL_IS_LIST, m->call_count);
+        for (size_t i = 0; i < m->call_count && !hdl_chat_stopped(run); i++)
+            calls.as.list->items[i] = call_value(run, &m->calls[i]);
+        if (!hdl_chat_stopped(run)) hdl_map_set(run, message.as.map, hdl_text_value(hdl_text("tool_calls")), calls);
+    }
+    if (m->call) {
+        put_text(run, message, "name", m->call->name);
+        put_text(run, message, "tool_call_id", m->call->id);
+    }
+    return message;
+}
+
 static void bind_messages(hdl_chat_run *run) {
     const hdl_chat_desc *desc = run->desc;
     const hdl_value list = hdl_list_value(run, HDL_IS_LIST, desc->message_count);
-    for (size_t i = 0; i < desc->message_count && !hdl_chat_stopped(run); i++) {
-        const hdl_value message = hdl_map_value(run, HDL_IS_MAP);
-        if (hdl_chat_stopped(run)) return;
-        hdl_map_set(run, message.as.map, hdl_text_value(hdl_text("role")), hdl_text_value(desc->messages[i].role));
-        hdl_map_set(run, message.as.map, hdl_text_value(hdl_text("content")),
-                    hdl_text_value(desc->messages[i].content));
-        list.as.list->items[i] = message;
-    }
+    for (size_t i = 0; i < desc->message_count && !hdl_chat_stopped(run); i++)
+        list.as.list->items[i] = message_value(run, &desc->messages[i]);
     hdl_bind(run, run->globals, hdl_text("messages"), list);
 }
 
@@ -262,7 +293,8 @@ static void bind_globals(hdl_chat_run *run) {
     const hdl_chat_desc *desc = run->desc;
     hdl_bind_functions(run);
     /* What others give to every template: some compare with none, which an undefined value is not. */
-    hdl_bind(run, run->globals, hdl_text("tools"), hdl_none());
+    hdl_bind(run, run->globals, hdl_text("tools"),
+             desc->tools ? hdl_value_of_json(run, desc->tools, desc->tools_value) : hdl_none());
     hdl_bind(run, run->globals, hdl_text("documents"), hdl_none());
     hdl_bind(run, run->globals, hdl_text("add_generation_prompt"), hdl_bool(desc->add_generation_prompt));
     if (desc->bos.bytes) hdl_bind(run, run->globals, hdl_text("bos_token"), hdl_text_value(desc->bos));

@@ -13,6 +13,10 @@ static bool is_sequence(hdl_value v) {
            hdl_is(v, HDL_IS_MAP);
 }
 
+static bool is_fraction(hdl_value v) {
+    return hdl_is(v, HDL_IS_DECIMAL) && (hdl_has(v.as.text, ".") || hdl_has(v.as.text, "e"));
+}
+
 static int64_t number(hdl_chat_run *run, uint32_t at, hdl_value v) {
     if (!hdl_is_number(v)) hdl_chat_fail(run, HD_STATUS_PARSE, at, "%s is no number,", hdl_kind_name(v));
     return hdl_is_number(v) ? v.as.number : 1;
@@ -46,8 +50,8 @@ static bool answers(hdl_chat_run *run, uint32_t at, question what, hdl_value v) 
     case IS_TRUE: return hdl_is(v, HDL_IS_BOOL) && v.as.number;
     case IS_FALSE: return hdl_is(v, HDL_IS_BOOL) && !v.as.number;
     case IS_BOOLEAN: return hdl_is(v, HDL_IS_BOOL);
-    case IS_NUMBER: return hdl_is_number(v);
-    case IS_INTEGER: return hdl_is(v, HDL_IS_NUMBER);
+    case IS_NUMBER: return hdl_is_number(v) || hdl_is(v, HDL_IS_DECIMAL);
+    case IS_INTEGER: return hdl_is(v, HDL_IS_NUMBER) || (hdl_is(v, HDL_IS_DECIMAL) && !is_fraction(v));
     case IS_STRING: return hdl_is(v, HDL_IS_TEXT);
     case IS_MAPPING: return hdl_is(v, HDL_IS_MAP);
     case IS_ITERABLE:
@@ -56,7 +60,7 @@ static bool answers(hdl_chat_run *run, uint32_t at, question what, hdl_value v) 
     case IS_CALLABLE: return hdl_is(v, HDL_IS_UNDEFINED) || v.kind >= HDL_IS_LOOP;
     case IS_ODD: return number(run, at, v) % 2 != 0;
     case IS_EVEN: return number(run, at, v) % 2 == 0;
-    default: return false; /* IS_FLOAT: there are whole numbers only */
+    default: return is_fraction(v); /* IS_FLOAT */
     }
 }
 

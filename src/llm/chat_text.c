@@ -175,7 +175,7 @@ static bool is_hidden(uint32_t code) {
 
 /* The escape of a character in a quoted text, "" where it stands as it is. JSON knows \b \f \u0001, Python \x01
  * \u2028. */
-static void write_escape(uint32_t code, char quote, const hdl_json *json, char out[16]) {
+static void write_escape(uint32_t code, char quote, const hdl_json_style *json, char out[16]) {
     static const char plain[] = "\nn\rr\tt\bb\ff";
     const char *known = code && code < 0x80 ? memchr(plain, (int)code, json ? 10 : 6) : NULL;
     const bool number = json ? code < 0x20 || (json->ascii && code >= 0x80) : is_hidden(code);
@@ -189,7 +189,7 @@ static void write_escape(uint32_t code, char quote, const hdl_json *json, char o
                               (code > 0xff && code <= 0xffff) ? "\\u%04x" : code <= 0xff ? "\\x%02x" : "\\U%08x", code);
 }
 
-static void put_quoted(hdl_chat_run *run, hdl_sink *sink, hdl_span text, char quote, const hdl_json *json) {
+static void put_quoted(hdl_chat_run *run, hdl_sink *sink, hdl_span text, char quote, const hdl_json_style *json) {
     const hdl_span quotes = { (const uint8_t *)&quote, 1 };
     hdl_span rest = text, character;
     uint64_t done = 0, at = 0;
@@ -247,6 +247,7 @@ void hdl_put_value(hdl_chat_run *run, hdl_sink *sink, hdl_value v, bool quoted) 
     case HDL_IS_NONE: hdl_put(run, sink, hdl_text("None")); break;
     case HDL_IS_BOOL: hdl_put(run, sink, hdl_text(v.as.number ? "True" : "False")); break;
     case HDL_IS_NUMBER: put_number(run, sink, v.as.number); break;
+    case HDL_IS_DECIMAL: hdl_put(run, sink, v.as.text); break;
     case HDL_IS_TEXT:
         if (quoted && v.safe) hdl_chat_unsupported(run, run->at, "quoting", hdl_text("what safe gave"));
         else if (quoted) put_repr(run, sink, v.as.text);
@@ -272,14 +273,15 @@ hdl_span hdl_printed(hdl_chat_run *run, hdl_value v) {
 }
 
 /* A new line, where there are lines, with the indent of its level. */
-static void put_line(hdl_chat_run *run, hdl_sink *sink, const hdl_json *form, uint32_t level) {
+static void put_line(hdl_chat_run *run, hdl_sink *sink, const hdl_json_style *form, uint32_t level) {
     if (!form->indent.bytes) return;
     hdl_put(run, sink, hdl_text("\n"));
     for (uint32_t i = 0; i < level; i++) hdl_put(run, sink, form->indent);
 }
 
 /* Numbers, true, false and none become texts. */
-static void put_json_key(hdl_chat_run *run, hdl_sink *sink, uint32_t at, hdl_value key, const hdl_json *form) {
+static void put_json_key(hdl_chat_run *run, hdl_sink *sink, uint32_t at, hdl_value key,
+                         const hdl_json_style *form) {
     const bool text = hdl_is(key, HDL_IS_TEXT);
     if (hdl_is(key, HDL_IS_TUPLE)) hdl_chat_fail(run, HD_STATUS_PARSE, at, "a tuple cannot be a key of JSON,");
     if (!text) hdl_put(run, sink, hdl_text("\""));
@@ -287,12 +289,14 @@ static void put_json_key(hdl_chat_run *run, hdl_sink *sink, uint32_t at, hdl_val
     if (!text) hdl_put(run, sink, hdl_text("\""));
 }
 
-void hdl_put_json(hdl_chat_run *run, hdl_sink *sink, uint32_t at, hdl_value v, const hdl_json *form, uint32_t level) {
+void hdl_put_json(hdl_chat_run *run, hdl_sink *sink, uint32_t at, hdl_value v, const hdl_json_style *form,
+                  uint32_t level) {
     const bool map = v.kind == HDL_IS_MAP, parts = map || hdl_is_list(v);
     if (!hdl_chat_enter(run)) return;
     if (v.kind == HDL_IS_NONE) hdl_put(run, sink, hdl_text("null"));
     else if (v.kind == HDL_IS_BOOL) hdl_put(run, sink, hdl_text(v.as.number ? "true" : "false"));
     else if (v.kind == HDL_IS_NUMBER) put_number(run, sink, v.as.number);
+    else if (v.kind == HDL_IS_DECIMAL) hdl_put(run, sink, v.as.text);
     else if (v.kind == HDL_IS_TEXT) put_quoted(run, sink, v.as.text, '"', form);
     else if (!parts) hdl_chat_fail(run, HD_STATUS_PARSE, at, "%s cannot be JSON,", hdl_kind_name(v));
     const hdl_map *pairs = map && form->sorted ? hdl_sorted_map(run, v.as.map) : v.as.map;

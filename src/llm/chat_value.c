@@ -113,7 +113,8 @@ const hdl_map *hdl_sorted_map(hdl_chat_run *run, const hdl_map *map) {
 }
 
 const char *hdl_kind_name(hdl_value v) {
-    static const char *const names[] = { "an undefined value", "none", "a truth value", "a number", "a text", "a list",
+    static const char *const names[] = { "an undefined value", "none", "a truth value", "a number", "a fraction",
+                                         "a text", "a list",
                                          "a tuple",
                                          "a range", "a view of a map", "a lazy list", "a map", "a namespace",
                                          "the loop", "a macro",
@@ -127,6 +128,7 @@ bool hdl_true(hdl_value v) {
     case HDL_IS_NONE: return false;
     case HDL_IS_BOOL:
     case HDL_IS_NUMBER: return v.as.number != 0;
+    case HDL_IS_DECIMAL: return !hdl_same(v.as.text, hdl_text("0.0")) && !hdl_same(v.as.text, hdl_text("-0.0"));
     case HDL_IS_TEXT: return v.as.text.count > 0;
     case HDL_IS_LIST: case HDL_IS_TUPLE: case HDL_IS_RANGE:
     case HDL_IS_VIEW: return v.as.list->count > 0;
@@ -156,7 +158,7 @@ bool hdl_equal(hdl_chat_run *run, hdl_value a, hdl_value b) {
     if (!hdl_chat_enter(run)) return false;
     if (hdl_is_number(a) && hdl_is_number(b)) same = a.as.number == b.as.number;
     else if (a.kind == b.kind) switch (a.kind) {
-    case HDL_IS_TEXT: same = hdl_text_same(run, a.as.text, b.as.text); break;
+    case HDL_IS_DECIMAL: case HDL_IS_TEXT: same = hdl_text_same(run, a.as.text, b.as.text); break;
     case HDL_IS_LIST: case HDL_IS_TUPLE:
     case HDL_IS_RANGE:
         same = a.as.list->count == b.as.list->count && same_items(run, a.as.list, b.as.list) == a.as.list->count;

@@ -1,97 +1,52 @@
-/* conversation.c: messages as the text, and as the tokens, that a model was trained to continue. What people write is
- * guarded: it can spell a control token, but it cannot become one. The model's own words go in as they are, since
- * templates look into them. */
-#include "llm/chat.h"
-#include "llm/model.h"
+/* conversation.c: messages as the text, and as the tokens, that a model was trained to continue. */
+#include "llm/messages.h"
 #include <time.h>
 
-#define TEMPLATE_NAMES "chatml, llama3, qwen, gemma, mistral, llama2, phi3 or bitnet"
-
-/* Messages on their way to the template. */
+/* Messages on their way through the template. */
 typedef struct conversation {
-    const hd_model   *model;
-    hdl_chat_message *messages;
-    size_t            count;
-    uint8_t         **guarded;  /* the texts that were made for them, or NULL */
-    char             *text;     /* rendered */
-    size_t            bytes;
-    hd_error          error;
+    hdl_messages messages;
+    char        *text;     /* rendered */
+    size_t       bytes;
+    hd_error     error;
 } conversation;
 
-static hd_status no_memory(conversation *c) {
-    return hdl_fail(&c->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %zu messages", c->count);
-}
-
-/* What an assistant said: where an answer is several messages, the last one, without the marks around it. */
-static hdl_span said(const hd_model *model, const char *content) {
-    static const char begin[] = "<|message|>", end[] = "<|end|>";
-    if (model->mark_count == 0) return hdl_text(content);
-    for (const char *at; (at = strstr(content, begin));) content = at + strlen(begin);
-    const char *to = strstr(content, end);
-    return (hdl_span){ (const uint8_t *)content, to ? (uint64_t)(to - content) : strlen(content) };
-}
-
-/* Takes the messages; with `guard`, those that people wrote are guarded. */
-static hd_status take(conversation *c, const hd_message *messages, bool guard) {
-    const hd_model *model = c->model;
-    c->messages = hdl_alloc(&model->allocator, c->count * sizeof *c->messages);
-    c->guarded = hdl_alloc(&model->allocator, c->count * sizeof *c->guarded);
-    if (!c->messages || !c->guarded) return no_memory(c);
-    for (size_t i = 0; i < c->count; i++) {
-        hdl_chat_message *m = &c->messages[i];
-        *m = (hdl_chat_message){ hdl_text(messages[i].role ? messages[i].role : ""),
-                                 hdl_text(messages[i].content ? messages[i].content : "") };
-        const bool own = hdl_same(m->role, hdl_text("assistant"));
-        if (own && messages[i].content) m->content = said(model, messages[i].content);
-        if (!guard || own) continue;
-        const hd_status status = hdl_guard_text(model->tokenizer, &model->allocator, m->content, &c->guarded[i],
-                                                &m->content.count, &c->error);
-        if (status) return status;
-        m->content.bytes = c->guarded[i];
-    }
-    return HD_OK;
-}
-
 static void forget(conversation *c) {
-    const hd_allocator *allocator = &c->model->allocator;
-    for (size_t i = 0; i < c->count && c->guarded && c->messages; i++)
-        hdl_free(allocator, c->guarded[i], c->messages[i].content.count);
-    hdl_free(allocator, c->guarded, c->count * sizeof *c->guarded);
-    hdl_free(allocator, c->messages, c->count * sizeof *c->messages);
-    if (c->text) hdl_chat_free(allocator, c->text, c->bytes);
+    if (c->text) hdl_chat_free(&c->messages.model->allocator, c->text, c->bytes);
+    hdl_messages_free(&c->messages);
 }
 
 /* @param turn whether the text ends where an assistant is to begin */
 static hd_status render(conversation *c, const hd_chat_form *form, const hd_message *messages, bool guard, bool turn) {
-    const hd_model *model = c->model;
-    const char *template_name = form ? form->template_name : NULL;
-    const char *built_in = template_name ? hdl_chat_template(template_name) : NULL;
-    if (template_name && !built_in)
-        return hdl_fail(&c->error, HD_STATUS_NAME_NOT_FOUND,
-                        "no chat template is called \"%.40s\"; name one of " TEMPLATE_NAMES, template_name);
-    if (!built_in && model->chat_template.count == 0)
-        return hdl_fail(&c->error, HD_STATUS_UNSUPPORTED, "the file has no chat template; name one of " TEMPLATE_NAMES);
-    const hd_status status = take(c, messages, guard);
+    const hdl_messages *m = &c->messages;
+    const hd_model *model = m->model;
+    const char *tools = form ? form->tools : NULL;
+    hdl_span source;
+    hd_status status = hdl_find_template(model, form, &source, &c->error);
+    if (!status) status = hdl_messages_take(&c->messages, source, tools, messages, guard, &c->error);
     if (status) return status;
-    const hdl_chat_desc desc = { .source = built_in ? hdl_text(built_in) : model->chat_template,
-                                 .messages = c->messages,
-                                 .message_count = c->count,
+    const hdl_call_form *calls = hdl_call_form_of(source);
+    const hdl_chat_desc desc = { .source = source,
+                                 .messages = m->messages,
+                                 .message_count = m->count,
                                  .add_generation_prompt = turn,
                                  .bos = hdl_token_text(model->tokenizer, hdl_token_bos(model->tokenizer)),
                                  .eos = hdl_token_text(model->tokenizer, hdl_token_eos(model->tokenizer)),
                                  .thinking = form ? form->thinking : HD_THINKING_DEFAULT,
+                                 .tools = m->tools ? &m->documents[0] : NULL,
+                                 .tools_value = m->tools,
+                                 .text_arguments = calls && calls->text_arguments,
                                  .now = (int64_t)time(NULL) };
-    const hd_status rendered = hdl_chat_render(&model->allocator, &desc, &c->text, &c->bytes, &c->error);
-    if (rendered || c->bytes) return rendered;
+    status = hdl_chat_render(&model->allocator, &desc, &c->text, &c->bytes, &c->error);
+    if (status || c->bytes) return status;
     return hdl_fail(&c->error, HD_STATUS_UNSUPPORTED,
-                    "the chat template makes no text of these messages; name one of " TEMPLATE_NAMES);
+                    "the chat template makes no text of these messages; name one of " HDL_TEMPLATE_NAMES);
 }
 
 hd_status hd_model_render_chat(const hd_model *model, const hd_chat_form *form, const hd_message *messages,
                                size_t count, char *out_text, size_t room, size_t *out_needed) {
     hd_status status = hdl_model_find(&model);
     if (status || (!messages && count) || (!out_text && room)) return status ? status : HD_STATUS_NULL_POINTER;
-    conversation c = { .model = model, .count = count };
+    conversation c = { .messages = { .model = model, .count = count } };
     status = hdl_need_tokenizer(model);
     if (status) return status;
     if ((status = render(&c, form, messages, false, true))) {
@@ -119,7 +74,7 @@ typedef struct whole {
 
 /* The tokens of the first `count` messages, added to the list. */
 static hd_status tokens_of(whole *w, size_t count, bool turn, hdl_id_list *list) {
-    conversation c = { .model = w->model, .count = count };
+    conversation c = { .messages = { .model = w->model, .count = count } };
     hd_status status = render(&c, w->form, w->messages, true, turn);
     if (!status)
         status = hdl_tokenize(w->model->tokenizer, c.text, c.bytes, HDL_PARSE_SPECIAL | HDL_GUARDED, list, &c.error);

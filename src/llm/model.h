@@ -74,10 +74,12 @@ struct hd_model {
     hdl_adapted    adapted;      /* what its adapters added */
     hdl_tokenizer *tokenizer;
     hdl_span       chat_template; /* of no bytes where there is none */
+    hdl_span       tool_template; /* another one for conversations with tools, that few files have */
     int32_t        ends[16];      /* tokens that end an answer */
     uint32_t       end_count;
-    int32_t        marks[5];      /* control tokens that are shown: where messages of one answer begin and end */
+    int32_t        marks[24];     /* control tokens that are shown: around calls and the messages of one answer */
     uint32_t       mark_count;
+    bool           channels;      /* an answer may be several messages */
     _Atomic(hdl_trie *) trie;     /* of the tokens, since the first grammar; NULL before */
 };
 

@@ -13,6 +13,17 @@ static void keep_printing(char *text) {
         if (*text < ' ' || *text > '~') *text = '?';
 }
 
+bool hdl_has(hdl_span text, const char *part) {
+    const size_t count = strlen(part);
+    if (text.count < count) return false;
+    for (const uint8_t *at = text.bytes, *end = text.bytes + text.count; (size_t)(end - at) >= count; at++) {
+        at = memchr(at, part[0], (size_t)(end - at) - count + 1);
+        if (!at) return false;
+        if (memcmp(at, part, count) == 0) return true;
+    }
+    return false;
+}
+
 hd_status hdl_fail(hd_error *error, hd_status status, const char *format, ...) {
     if (!error || error->status != HD_OK) return status;
     va_list args;

@@ -26,6 +26,9 @@ static inline bool hdl_same(hdl_span a, hdl_span b) {
     return a.count == b.count && (a.count == 0 || memcmp(a.bytes, b.bytes, a.count) == 0);
 }
 
+/* Whether a part stands somewhere in a text. */
+bool hdl_has(hdl_span text, const char *part);
+
 /* Fills in `error` (may be NULL), unless it already holds a failure, and returns `status`. One line: what is not a
  * printing ASCII character becomes '?'. */
 hd_status hdl_fail(hd_error *error, hd_status status, const char *format, ...) HDL_PRINTF(3, 4);

@@ -1,4 +1,5 @@
 /* vocabulary.c: a file's tokenizer keys as a tokenizer, the tokens that end an answer, and the chat template. */
+#include "llm/calls.h"
 #include "llm/model.h"
 #include "llm/tokenizer_words.h"
 
@@ -178,13 +179,21 @@ static hd_status find_ends(hd_model *model, hd_error *error) {
     return HD_OK;
 }
 
+static int32_t add_mark(hd_model *model, const char *text) {
+    const int32_t id = control(model, text);
+    if (id != HDL_NO_TOKEN && model->mark_count < sizeof model->marks / sizeof *model->marks)
+        model->marks[model->mark_count++] = id;
+    return id;
+}
+
 /* An answer of gpt-oss is several messages: <|return|> and <|call|> end it, and <|end|> a message of it. */
 static void find_marks(hd_model *model) {
     static const char *const texts[] = { "<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>" };
+    for (const char *const *text = hdl_call_marks; *text; text++) add_mark(model, *text);
     if (control(model, "<|return|>") == HDL_NO_TOKEN || control(model, "<|call|>") == HDL_NO_TOKEN) return;
+    model->channels = true;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        const int32_t id = control(model, texts[i]);
-        if (id != HDL_NO_TOKEN) model->marks[model->mark_count++] = id;
+        const int32_t id = add_mark(model, texts[i]);
         for (uint32_t k = 0; k < model->end_count; k++)
             if (model->ends[k] == id) model->ends[k--] = model->ends[--model->end_count];
     }
@@ -207,6 +216,9 @@ hd_status hdl_vocabulary_read(hd_model *model, hd_error *error) {
     lists l = { .allocator = &model->allocator };
     hd_status status =
         hdl_gguf_get_text(model->gguf, "tokenizer.chat_template", hdl_text(""), &model->chat_template, error);
+    if (!status)
+        status = hdl_gguf_get_text(model->gguf, "tokenizer.chat_template.tool_use", hdl_text(""), &model->tool_template,
+                                   error);
     if (!status) status = hdl_gguf_get_text(model->gguf, "tokenizer.ggml.model", hdl_text("none"), &name, error);
     if (!status) status = hdl_gguf_get_text(model->gguf, "tokenizer.ggml.pre", hdl_text("default"), &pattern, error);
     if (status || hdl_same(name, hdl_text("none")) || hdl_same(name, hdl_text("no_vocab")))

@@ -139,7 +139,8 @@ static hd_status take_line(const reading *r, const char *line, size_t bytes) {
     hd_status status;
     if (messages) status = take_messages(r, messages);
     else if (prompt && completion)
-        status = take_conversation(r, (const hd_message[]){ { "user", prompt }, { "assistant", completion } }, 2);
+        status = take_conversation(r, (const hd_message[]){ { .role = "user", .content = prompt },
+                                                           { .role = "assistant", .content = completion } }, 2);
     else if (text) status = take_text(r, text);
     else status = wrong(r, "no object with messages, with prompt and completion, or with a text");
     json_decref(root);

@@ -1,5 +1,5 @@
 /* fuzz_chat_template.c: any bytes as a template and messages: first flags, then the roles and contents of a few messages
- * with their lengths, the rest is the template. A rendering ends in text or in a failure with a line of words; the same
+ * with their lengths, some with a call, the rest is the template. A rendering ends in text or in a failure with a line of words; the same
  * again gives the same.
  * options: -max_len=2000 -dict=tests/fuzz/chat_template.dict */
 #include "llm/chat.h"
@@ -17,18 +17,29 @@ static hdl_span take_text(input *in) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const char *const roles[] = { "user", "assistant", "system" };
-    hdl_chat_message messages[4];
+    static const char *const roles[] = { "user", "assistant", "system", "tool" };
+    static const char tools[] = "[{\"function\": {\"name\": \"f\", \"parameters\": {\"a\": [1, -2.5e-9, 1e400, null, true, {}]}}}]";
+    static hdl_json json; /* read once, and kept */
+    static uint32_t tools_value;
+    if (!json.values && hdl_json_read(&hdl_default_allocator, hdl_text(tools), &json, &tools_value, NULL)) abort();
+    const hdl_chat_call call = { hdl_text("call00001"), hdl_text("f"), &json, json.values[json.values[tools_value].first].first };
+    hdl_chat_message messages[4] = { 0 };
     input in = { data, data + size };
     const uint8_t flags = take(&in);
+    const unsigned more = take(&in);
     hdl_chat_desc desc = { .messages = messages, .message_count = flags % 5 % 4, .add_generation_prompt = flags & 16 };
     for (size_t i = 0; i < desc.message_count; i++) {
-        messages[i].role = flags & 8 ? take_text(&in) : hdl_text(roles[take(&in) % 3]);
+        messages[i].role = flags & 8 ? take_text(&in) : hdl_text(roles[take(&in) % 4]);
         messages[i].content = take_text(&in);
+        if (more & 2 << i) messages[i].calls = messages[i].call = &call;
+        if (more & 32 << i) messages[i].call_count = messages[i].calls ? 1 : 0;
     }
     if (flags & 32) desc.bos = desc.eos = hdl_text("<s>");
     if (flags & 64) desc.thinking = HD_THINKING_OFF;
     if (flags & 128) desc.now = 1760003661;
+    if (more & 1) desc.tools = &json;
+    desc.tools_value = tools_value;
+    desc.text_arguments = more & 16;
     desc.source = (hdl_span){ in.at, (uint64_t)(in.end - in.at) };
 
     char *text, *again;

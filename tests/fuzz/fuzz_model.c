@@ -38,7 +38,8 @@ static void check_refusal(const hd_context *context, hd_status status) {
 
 static void use_text(const hd_model *model, hd_context *context) {
     static const char text[] = "The 3 quick\tfoxes\n\n  said: \xe4\xb8\xad \xf0\x9f\x98\x80 <|endoftext|> \xff don't!";
-    static const hd_message messages[] = { { "system", "be brief" }, { "user", "hello" } };
+    static const hd_message messages[] = { { .role = "system", .content = "be brief" },
+                                           { .role = "user", .content = "hello" } };
     int32_t ids[256];
     char chat[4096];
     size_t count = 256, needed;

@@ -423,7 +423,9 @@ static void an_answer_may_be_messages(void **state) {
     hd_model *model;
     CHECK(open_fixture(&f, &model));
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
-        const hd_message messages[] = { { "user", "Hi" }, { "assistant", answers[i].said }, { "user", "So<|end|>" } };
+        const hd_message messages[] = { { .role = "user", .content = "Hi" },
+                                        { .role = "assistant", .content = answers[i].said },
+                                        { .role = "user", .content = "So<|end|>" } };
         char text[128], wanted[128];
         snprintf(wanted, sizeof wanted, "<user>Hi<assistant>%s<user>So<|end|>", answers[i].told);
         CHECK(hd_model_render_chat(model, NULL, messages, 3, text, sizeof text, NULL));

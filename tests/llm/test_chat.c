@@ -51,7 +51,7 @@ static void by_chance(void **state) {
     assert_int_equal(all.different, 0);
 }
 
-static const hdl_chat_message hello = { { (const uint8_t *)"user", 4 }, { (const uint8_t *)"Hi", 2 } };
+static const hdl_chat_message hello = { .role = { (const uint8_t *)"user", 4 }, .content = { (const uint8_t *)"Hi", 2 } };
 
 /* The status of rendering, which must take less than a second or so and, where it fails, say `words`. */
 static void try(const char *source, hd_status wanted, const char *words) {
@@ -241,10 +241,10 @@ static void own_templates(void **state) {
     size_t count = 0;
     for (const char *name; (name = hdl_chat_template_name(count)) != NULL; count++) {
         const hdl_chat_message messages[] = {
-            { hdl_text("system"), hdl_text("Be kind.") },
-            { hdl_text("user"), hdl_text("Hi") },
-            { hdl_text("assistant"), hdl_text("Hello") },
-            { hdl_text("user"), hdl_text("Bye") },
+            { .role = hdl_text("system"), .content = hdl_text("Be kind.") },
+            { .role = hdl_text("user"), .content = hdl_text("Hi") },
+            { .role = hdl_text("assistant"), .content = hdl_text("Hello") },
+            { .role = hdl_text("user"), .content = hdl_text("Bye") },
         };
         const hdl_chat_desc desc = { .source = hdl_text(hdl_chat_template(name)),
                                      .messages = messages,

@@ -584,7 +584,7 @@ static void templates_of_files(void **state) {
         fixture f = fixture_edited("llama_q8_0", &e, 1);
         memory_files memory = { .files = { { "m.gguf", f.bytes, f.count } }, .file_count = 1 };
         const hdl_files files = memory_table(&memory);
-        const hd_message messages = { "user", "Hi" };
+        const hd_message messages = { .role = "user", .content = "Hi" };
         hd_model *model;
         char text[64] = "";
         int32_t tokens[64];

@@ -100,9 +100,9 @@ static inline hd_status cut_is_fine(hd_status status) { return status == HD_STAT
     X(hd_model_tokenize, (model), cut_is_fine(hd_model_tokenize(o->model, "a", 1, 0, NULL, room_for(0)))) \
     X(hd_model_token_text, (model), given(hd_model_token_text(o->model, 40, &needed_room))) \
     X(hd_model_render_chat, (model), \
-      cut_is_fine(hd_model_render_chat(o->model, &(hd_chat_form){ .template_name = "chatml" }, &(hd_message){ "user", "a" }, 1, NULL, 0, &needed_room))) \
+      cut_is_fine(hd_model_render_chat(o->model, &(hd_chat_form){ .template_name = "chatml" }, &(hd_message){ .role = "user", .content = "a" }, 1, NULL, 0, &needed_room))) \
     X(hd_model_chat_tokens, (model), \
-      cut_is_fine(hd_model_chat_tokens(o->model, &(hd_chat_form){ .template_name = "chatml" }, &(hd_message){ "user", "a" }, 1, NULL, room_for(0)))) \
+      cut_is_fine(hd_model_chat_tokens(o->model, &(hd_chat_form){ .template_name = "chatml" }, &(hd_message){ .role = "user", .content = "a" }, 1, NULL, room_for(0)))) \
     X(hd_model_fit, (model, device), hd_model_fit(o->model, &(hd_session_desc){ .device = o->device, .context = 32 }, &(hd_fit){ 0 })) \
     X(hd_session_create, (model), create_session(o)) \
     X(hd_session_feed, (session), hd_session_feed(o->session, 0, (int32_t[]){ 40 }, 1)) \

@@ -1,4 +1,4 @@
-/* json.c: reads JSON (RFC 8259), UTF-8 only. */
+/* json.c: reads and writes JSON (RFC 8259), UTF-8 only. */
 #include "llm/form/json.h"
 #include "llm/utf8.h"
 
@@ -247,6 +247,63 @@ hd_status hdl_json_read(const hd_allocator *allocator, hdl_span text, hdl_json *
     skip(&r);
     if (peek(&r) >= 0) fail(&r, HD_STATUS_PARSE, "something stands behind the value");
     return r.error->status;
+}
+
+/* ---- writing ---- */
+
+/* Text that is counted, and put down where there is a place for it. */
+typedef struct writer {
+    char    *out;
+    uint64_t count;
+} writer;
+
+static void put(writer *w, hdl_span text) {
+    if (w->out && text.count) memcpy(w->out + w->count, text.bytes, (size_t)text.count);
+    w->count += text.count;
+}
+
+static void put_string(writer *w, hdl_span text) {
+    static const char hex[] = "0123456789abcdef", known[] = "b\bf\fn\nr\rt\t";
+    put(w, hdl_text("\""));
+    for (uint64_t i = 0; i < text.count; i++) {
+        const uint8_t c = text.bytes[i];
+        const char *name = NULL;
+        for (size_t k = 1; c && k < sizeof known - 1; k += 2)
+            if ((uint8_t)known[k] == c) name = &known[k - 1];
+        const char escape[] = { '\\', c >= ' ' ? (char)c : name ? *name : 'u', '0', '0', hex[c >> 4], hex[c & 15] };
+        if (c == '"' || c == '\\' || name) put(w, (hdl_span){ (const uint8_t *)escape, 2 });
+        else if (c < ' ') put(w, (hdl_span){ (const uint8_t *)escape, sizeof escape });
+        else put(w, (hdl_span){ &text.bytes[i], 1 });
+    }
+    put(w, hdl_text("\""));
+}
+
+static void put_value(writer *w, const hdl_json *json, uint32_t value) {
+    static const char *const words[] = { "null", "false", "true" };
+    const hdl_json_value *v = &json->values[value];
+    if (v->kind <= HDL_JSON_TRUE) put(w, hdl_text(words[v->kind]));
+    else if (v->kind == HDL_JSON_NUMBER) put(w, v->text);
+    else if (v->kind == HDL_JSON_STRING) put_string(w, v->text);
+    if (v->kind < HDL_JSON_ARRAY) return;
+    put(w, hdl_text(v->kind == HDL_JSON_OBJECT ? "{" : "["));
+    for (uint32_t i = v->first; i; i = json->values[i].next) {
+        if (i != v->first) put(w, hdl_text(", "));
+        if (v->kind == HDL_JSON_OBJECT) {
+            put_string(w, json->values[i].name);
+            put(w, hdl_text(": "));
+        }
+        put_value(w, json, i);
+    }
+    put(w, hdl_text(v->kind == HDL_JSON_OBJECT ? "}" : "]"));
+}
+
+char *hdl_json_write(const hdl_json *json, uint32_t value, const hd_allocator *allocator) {
+    writer w = { 0 };
+    put_value(&w, json, value);
+    w.out = hdl_alloc(allocator, w.count + 1);
+    w.count = 0;
+    if (w.out) put_value(&w, json, value);
+    return w.out;
 }
 
 void hdl_json_free(hdl_json *json) {

@@ -1,5 +1,5 @@
-/* json.h: JSON as the core library reads it, which needs no other library for it: schemas. Values are numbers of a
- * list, so that new ones can be made of old ones. */
+/* json.h: JSON as the core library reads it, which needs no other library for it: schemas, tools and their calls.
+ * Values are numbers of a list, so that new ones can be made of old ones. */
 #ifndef HDL_JSON_H
 #define HDL_JSON_H
 
@@ -53,5 +53,8 @@ bool hdl_json_same(const hdl_json *json, uint32_t a, uint32_t b);
 uint32_t hdl_json_new(hdl_json *json, hdl_json_kind kind, hdl_span text);
 /* Puts a copy of a value, which shares what is inside, into an object or array. False as hdl_json_new. */
 bool hdl_json_put(hdl_json *json, uint32_t into, hdl_span name, uint32_t value);
+/* A value as a text of one line with an ending zero, as Python's json.dumps has it without escapes for what is not
+ * ASCII. Numbers stand as they were written. Free strlen + 1 bytes with hdl_free. NULL: there is no memory. */
+char *hdl_json_write(const hdl_json *json, uint32_t value, const hd_allocator *allocator);
 
 #endif

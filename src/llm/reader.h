@@ -1,0 +1,40 @@
+/* reader.h: an answer's parts, as heddle_llm.h has them: what is thought, said and called, told apart by marks. The
+ * text comes in pieces, which may end within a mark; wherever they end, the parts say the same. */
+#ifndef HDL_READER_H
+#define HDL_READER_H
+
+#include "llm/calls.h"
+
+enum { HDL_MARK_BYTES = 64 };
+
+typedef struct hdl_reader {
+    const hdl_call_form *form;   /* NULL: nothing is a call */
+    hd_part_fn    on_part;       /* NULL: nobody is told */
+    void         *user;
+    enum { HDL_SAID, HDL_THOUGHT, HDL_CALLED } state, before; /* before: the call */
+    bool          said;          /* something but space: <think> begins a thought no more, nor does { a call */
+    bool          in_string, escaped; /* of a call, where no mark ends it */
+    bool          no_memory;
+    uint8_t       held[HDL_MARK_BYTES]; /* it may be the beginning of a mark */
+    size_t        held_count;
+    uint8_t      *call;          /* a call with the mark that began it */
+    size_t        call_count, call_room, mark_count;
+    uint8_t      *content;       /* all but calls, with an ending zero */
+    size_t        content_count, content_room, content_end; /* up to its last byte that is no space */
+    hdl_call_list calls;
+} hdl_reader;
+
+/* `allocator` is kept in calls. hdl_reader_free in any case. */
+void hdl_reader_init(hdl_reader *r, const hd_allocator *allocator, const hdl_call_form *form);
+void hdl_reader_free(hdl_reader *r);
+/* `in_thought`: the prompt ends with the mark that begins a thought. */
+void hdl_reader_begin(hdl_reader *r, bool in_thought);
+/* OUT_OF_HOST_MEMORY, from the first time on. */
+hd_status hdl_reader_push(hdl_reader *r, hdl_span text);
+hd_status hdl_reader_end(hdl_reader *r);
+/* The message of an assistant that came of it. */
+hd_message hdl_reader_message(hdl_reader *r);
+/* Whether a text ends within a thought that it began. */
+bool hdl_begins_thought(hdl_span text);
+
+#endif
