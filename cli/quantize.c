@@ -52,24 +52,51 @@ static void warn(const char *type) {
         cli_tell("heddle: %s without --importance loses much; `heddle importance` makes such a file\n", type);
 }
 
-static int run(const cli_args *args) {
+/* KEY=TEXT of each --set. False after a message. */
+static bool read_sayings(const cli_args *args, char **keys, hd_model_saying *out, size_t *out_count) {
+    size_t at = 0;
+    for (const char *set; (set = cli_next(args, "--set", &at)) != NULL; ++*out_count) {
+        const char *equals = strchr(set, '=');
+        if (!equals) return cli_usage(args->command, "--set takes KEY=TEXT, not \"%s\"", set), false;
+        char *key = malloc((size_t)(equals - set) + 1);
+        if (!key) return cli_fail(args->command, "no memory is left"), false;
+        memcpy(key, set, (size_t)(equals - set));
+        key[equals - set] = 0;
+        keys[*out_count] = key;
+        out[*out_count] = (hd_model_saying){ key, equals + 1 };
+    }
+    return true;
+}
+
+static int quantize(const cli_args *args, const hd_quantize_desc *desc, report *r) {
     cli_session session;
+    int code = cli_session_open(args->command, &session);
+    if (!code && hd_model_quantize(session.context, args->operands[0], args->operands[1], desc))
+        code = cli_session_fail(&session, NULL);
+    if (r->json && r->started) cli_print("\n]\n");
+    if (!code && !r->json) summary(r);
+    cli_session_close(&session);
+    return code;
+}
+
+static int run(const cli_args *args) {
     report r = { .json = cli_get(args, "--json") != NULL, .importance = cli_get(args, "--importance") };
-    size_t at = 0, count = 0;
+    size_t at = 0, count = 0, said = 0;
     const char **keep = calloc(args->given_count + 1, sizeof *keep);
-    if (!keep) return cli_fail(args->command, "no memory is left");
-    for (const char *part; (part = cli_next(args, "--keep", &at)) != NULL;) keep[count++] = part;
+    char **keys = calloc(args->given_count + 1, sizeof *keys);
+    hd_model_saying *sayings = calloc(args->given_count + 1, sizeof *sayings);
+    int code = keep && keys && sayings ? CLI_OK : cli_fail(args->command, "no memory is left");
+    for (const char *part; !code && (part = cli_next(args, "--keep", &at)) != NULL;) keep[count++] = part;
+    if (!code && !read_sayings(args, keys, sayings, &said)) code = CLI_USAGE;
     const hd_quantize_desc desc = {
         .type = args->operands[2], .keep = keep, .keep_count = count, .report = take, .report_user = &r,
-        .importance = r.importance
+        .importance = r.importance, .sayings = sayings, .saying_count = said
     };
-    if (!r.importance) warn(desc.type);
-    int code = cli_session_open(args->command, &session);
-    if (!code && hd_model_quantize(session.context, args->operands[0], args->operands[1], &desc))
-        code = cli_session_fail(&session, NULL);
-    if (r.json && r.started) cli_print("\n]\n");
-    if (!code && !r.json) summary(&r);
-    cli_session_close(&session);
+    if (!code && !r.importance) warn(desc.type);
+    if (!code) code = quantize(args, &desc, &r);
+    for (size_t i = 0; i < said; i++) free(keys[i]);
+    free(sayings);
+    free(keys);
     free(keep);
     return code;
 }
@@ -77,6 +104,8 @@ static int run(const cli_args *args) {
 static const cli_option options[] = {
     { "--importance", "FILE.gguf", "which columns matter: what heddle importance or llama.cpp's llama-imatrix wrote" },
     { "--keep", "PART", "tensors whose name has PART in it keep their type; may be given several times" },
+    { "--set", "KEY=TEXT",
+      "what the file says of itself, such as general.name=\"My model\" or general.languages=en,de; several times" },
     CLI_OPTION_JSON,
 };
 

@@ -85,6 +85,11 @@ typedef struct hd_quantized_tensor {
     double   error;                      /* root of the sum of squares of what elements are off, over that of the values; 0: the same */
 } hd_quantized_tensor;
 
+/** What a file says of itself: general.name, general.description, general.license, ... */
+typedef struct hd_model_saying {
+    const char *key;  /* general.NAME, of what nothing is computed by */
+    const char *text; /* of general.languages and general.tags a list with commas between: "en,de" */
+} hd_model_saying;
 /** Wishes for quantising. */
 typedef struct hd_quantize_desc {
     const char        *type;       /* needed: "q4_k_m", "q8_0", "iq4_xs", "f16", ...: llama.cpp's names in small letters */
@@ -94,11 +99,14 @@ typedef struct hd_quantize_desc {
     void              *report_user;
     const char        *importance; /* an importance file, of hd_model_importance or llama.cpp's llama-imatrix as GGUF; NULL: all columns
                                       count alike */
+    const hd_model_saying *sayings; /* in place of what the file says under these keys */
+    size_t             saying_count;
 } hd_quantize_desc;
 /** Writes a GGUF file with the weights of another one in another type: without an importance file the same bytes as llama.cpp's
  *  llama-quantize. With one, errors of a matrix that it tells of count by what their columns are multiplied with; other tensors
  *  are written as without. Tensors that the type is not for keep theirs. Weights are read in pieces; `out_path` is written whole or
- *  not at all. Statuses: NULL_POINTER, NAME_NOT_FOUND (the type), UNSUPPORTED (weights that are not f32, f16, bf16 or q8_0;
+ *  not at all. Statuses: NULL_POINTER, NAME_NOT_FOUND (the type), INVALID_ARGUMENT (a key that sayings do not have), NAME_TAKEN (one that
+ *  stands there twice), UNSUPPORTED (weights that are not f32, f16, bf16 or q8_0;
  *  no importance file), PARSE (NaN or infinity among them; in an importance file negative numbers too), SHAPE and TYPE (of tensors of
  *  the importance file), IO, OUT_OF_HOST_MEMORY, those of hd_model_open for a file that is no GGUF file. */
 HD_API hd_status hd_model_quantize(hd_context *context, const char *path, const char *out_path, const hd_quantize_desc *desc);

@@ -96,17 +96,57 @@ static hd_status plan(work *w, const hdl_mix_row *row, hd_error *error) {
     return HD_OK;
 }
 
+/* ---- what the file says of itself ---- */
+
+static hd_status check_sayings(const hd_quantize_desc *desc, hd_error *error) {
+    static const char *const taken[] = { "general.architecture", "general.type", "general.alignment",
+                                         "general.file_type", "general.quantization_version" };
+    for (size_t i = 0; i < desc->saying_count; i++) {
+        const hd_model_saying *saying = &desc->sayings[i];
+        if (!saying->key || !saying->text) return HD_STATUS_NULL_POINTER;
+        bool good = strncmp(saying->key, "general.", strlen("general.")) == 0;
+        for (size_t k = 0; k < sizeof taken / sizeof *taken; k++) good = good && strcmp(saying->key, taken[k]) != 0;
+        if (!good)
+            return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT,
+                            "the key %.60s is none that a text can be put under: general.name, general.license, ...",
+                            saying->key);
+    }
+    return HD_OK;
+}
+
+static bool is_said(const hd_quantize_desc *desc, hdl_span key) {
+    for (size_t i = 0; i < desc->saying_count; i++)
+        if (hdl_same(key, hdl_text(desc->sayings[i].key))) return true;
+    return false;
+}
+
+static void put_saying(hdl_gguf_writer *writer, const hd_model_saying *saying) {
+    enum { MOST = 64 };
+    hdl_span items[MOST];
+    size_t count = 0;
+    if (strcmp(saying->key, "general.languages") != 0 && strcmp(saying->key, "general.tags") != 0) {
+        hdl_gguf_put_text(writer, saying->key, hdl_text(saying->text));
+        return;
+    }
+    for (const char *at = saying->text; count < MOST; at += strcspn(at, ",") + 1) {
+        items[count++] = (hdl_span){ (const uint8_t *)at, strcspn(at, ",") };
+        if (!strchr(at, ',')) break;
+    }
+    hdl_gguf_put_texts(writer, saying->key, items, count);
+}
+
 static void put_all(work *w, uint32_t file_type) {
     static const char *const dropped[] = { "general.quantization_version", "general.file_type", "split.no",
                                            "split.count", "split.tensors.count" };
     const uint32_t keys = hdl_gguf_get_info(w->gguf).key_count;
     for (uint32_t i = 0; i < keys; i++) {
         const hdl_gguf_value value = hdl_gguf_key(w->gguf, i);
-        bool drops = false;
+        bool drops = is_said(w->desc, value.name);
         for (size_t k = 0; k < sizeof dropped / sizeof *dropped; k++)
             drops = drops || hdl_same(value.name, hdl_text(dropped[k]));
         if (!drops) hdl_gguf_put_value(w->writer, &value);
     }
+    for (size_t i = 0; i < w->desc->saying_count; i++) put_saying(w->writer, &w->desc->sayings[i]);
     hdl_gguf_put_u32(w->writer, "general.quantization_version", 2);
     hdl_gguf_put_u32(w->writer, "general.file_type", file_type);
     for (uint32_t i = 0; i < w->count; i++)
@@ -243,6 +283,8 @@ static hd_status fill(void *user, uint32_t number, hdl_gguf_sink sink, void *to,
 
 static hd_status run(work *w, const char *out_path, hd_error *error) {
     const hdl_mix_row *row = hdl_mix_find(w->desc->type);
+    hd_status status = check_sayings(w->desc, error);
+    if (status) return status;
     if (!row)
         return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "no type is called %.40s; there are %s", w->desc->type,
                         hdl_mix_names());
@@ -253,7 +295,6 @@ static hd_status run(work *w, const char *out_path, hd_error *error) {
     w->to = hdl_alloc(&w->allocator, BYTES);
     w->writer = hdl_gguf_writer_create(&w->allocator, 0);
     if (!w->values || !w->back || !w->weights || !w->from || !w->to || !w->writer) return no_memory(error);
-    hd_status status = HD_OK;
     if (w->desc->importance)
         status = hdl_importance_open(w->desc->importance, &w->allocator, &w->importance, error);
     if (!status) status = plan(w, row, error);
@@ -264,7 +305,8 @@ static hd_status run(work *w, const char *out_path, hd_error *error) {
 }
 
 hd_status hd_model_quantize(hd_context *context, const char *path, const char *out_path, const hd_quantize_desc *desc) {
-    if (!context || !path || !out_path || !desc || !desc->type || (desc->keep_count && !desc->keep))
+    if (!context || !path || !out_path || !desc || !desc->type || (desc->keep_count && !desc->keep) ||
+        (desc->saying_count && !desc->sayings))
         return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
     work w = { .context = context, .desc = desc, .allocator = hd_context_allocator(context) };

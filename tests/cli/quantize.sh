@@ -19,7 +19,22 @@ refuse 1 'no type is called q9; there are f32, f16' "$heddle" quantize "$mixes/m
 refuse 1 'no/such.gguf' "$heddle" quantize no/such.gguf out.gguf q4_0
 refuse 1 'cannot be written' "$heddle" quantize "$mixes/mix_f16.gguf" no/such/out.gguf q4_0
 refuse 2 'needs IN.gguf OUT.gguf TYPE' "$heddle" quantize "$mixes/mix_f16.gguf" out.gguf
+refuse 2 '--set takes KEY=TEXT, not "general.name"' "$heddle" quantize "$mixes/mix_f16.gguf" out.gguf q4_0 --set general.name
+for key in general.architecture general.alignment tokenizer.ggml.model name; do
+    refuse 1 "the key $key is none that a text can be put under" "$heddle" quantize "$mixes/mix_f16.gguf" out.gguf q4_0 --set $key=a
+done
 [ -e out.gguf ] && fail "quantize left a file where it failed"
+
+# What it says of itself, in place of what it said: twice the same bytes.
+expect 0 - "" "$heddle" quantize "$demo" said.gguf f32 --set general.name='Any = name' --set general.languages=de,en --set general.url=
+expect 0 '^name +Any = name$' "" "$heddle" info said.gguf
+expect 0 - "" "$heddle" quantize said.gguf again.gguf f32 --set general.name='Any = name' --set general.languages=de,en --set general.url=
+cmp -s said.gguf again.gguf || fail "the same words make another file"
+python "import struct
+texts = lambda *all: b''.join(struct.pack('<Q', len(t)) + t for t in all)
+data = open('said.gguf', 'rb').read()
+assert texts(b'general.languages') + struct.pack('<IIQ', 9, 8, 2) + texts(b'de', b'en') in data, 'languages'
+assert texts(b'general.url') + struct.pack('<I', 8) + texts(b'') in data, 'url'"
 
 # What llama-perplexity (llama.cpp 0.7.0, build 11669, CPU) says of the demo model and this text: 82.5938 +- 16.37557 and 84.7735 +- 17.19616.
 expect 0 '"perplexity": 8[12]\.' - "$heddle" perplexity "$demo" "$sources/LICENSE" --context 64 --device cpu --json
