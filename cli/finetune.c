@@ -56,12 +56,16 @@ static void batch(void *user, uint64_t step, int32_t *tokens, int32_t *targets) 
     hd_samples_draw(j->samples, j->run.desc.seed, step, j->run.desc.batch, tokens, targets);
 }
 
-static int measure_held_out(void *user, float *out_loss) {
-    job *j = user;
-    train_run *run = &j->run;
-    hd_samples_draw(j->held_out, run->desc.seed, 0, run->desc.micro_batch, run->tokens, run->targets);
-    return hd_trainer_loss(run->trainer, run->tokens, run->targets, out_loss) ? cli_session_fail(&run->cli, NULL)
-                                                                              : CLI_OK;
+/* All samples come once before one comes again: those of the last batch that do have no targets. */
+static bool held_out(void *user, uint64_t number) {
+    const job *j = user;
+    const train_run *run = &j->run;
+    const uint64_t first = number * run->desc.micro_batch, count = hd_samples_get_info(j->held_out).samples;
+    if (first >= count) return false;
+    hd_samples_draw(j->held_out, run->desc.seed, number, run->desc.micro_batch, run->tokens, run->targets);
+    for (uint64_t i = (count - first) * run->desc.length; i < (uint64_t)run->desc.micro_batch * run->desc.length; i++)
+        run->targets[i] = -1;
+    return true;
 }
 
 /* ---- the adapter ---- */
@@ -101,6 +105,7 @@ static int finetune(job *j) {
     code = train_run_make(run, hd_samples_get_info(j->samples).tokens * sizeof(int32_t));
     if (!code) code = train_run_go(run);
     if (!code) code = train_run_report(run);
+    if (!code) code = train_run_use_best(run);
     return code ? code : write_adapter(j);
 }
 
@@ -111,7 +116,7 @@ static int run(const cli_args *args) {
     if (!train_run_options(args, "heddle-finetune", &j.run)) return CLI_USAGE;
     j.run.user = &j;
     j.run.batch = batch;
-    j.run.held_out = cli_get(args, "--held-out") ? measure_held_out : NULL;
+    j.run.held_out = cli_get(args, "--held-out") ? held_out : NULL;
     j.run.free_options = free_options;
     j.run.free_count = CLI_COUNT(free_options);
     const int code = finetune(&j);
@@ -130,7 +135,8 @@ static const cli_option options[] = {
     { "--alpha", "X", "what they add is multiplied by alpha / rank; default: twice the rank" },
     { "--targets", "LIST", "weights that get adapters: attn_q,attn_v; default: all of attention and feed-forward" },
     { "--template", "NAME", "the model's own, or chatml, llama3, qwen, gemma, mistral, llama2, phi3, bitnet" },
-    { "--held-out", "FILE.jsonl", "samples to measure the loss on, twenty times in a run" },
+    { "--held-out", "FILE.jsonl",
+      "samples to measure the loss on, all of them, twenty times in a run; the best adapter is kept" },
     TRAIN_RUN_OPTIONS("heddle-finetune", "4", "512", "three times through the samples", "0.0002", "0"),
 };
 

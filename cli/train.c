@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 enum { DATA_LIMIT = INT_MAX, BYTES = 256, SAMPLE_MOST = 4096 };
+#define DOCUMENT_END "<|endoftext|>" /* as data for GPT-2 and many since have it */
 
 typedef struct job {
     const cli_args *args;
@@ -23,26 +24,34 @@ typedef struct job {
 
 /* ---- what is trained ---- */
 
-/* A text as the tokenizer's tokens, which take its place. */
+/* A text as the tokenizer's tokens, which take its place; control tokens count, among them the ends of documents. */
 static int tokenize(job *j, size_t bytes, char **inout_bytes, hd_token_data *out) {
     size_t count = 0;
-    if (hd_model_tokenize(j->tokenizer, *inout_bytes, bytes, HD_TOKENIZE_PLAIN, NULL, &count))
+    if (hd_model_tokenize(j->tokenizer, *inout_bytes, bytes, HD_TOKENIZE_PARSE_SPECIAL, NULL, &count))
         return cli_session_fail(&j->run.cli, NULL);
     int32_t *tokens = malloc(count * sizeof *tokens + 1);
     if (!tokens) return cli_fail(j->args->command, "no memory is left");
-    const hd_status status = hd_model_tokenize(j->tokenizer, *inout_bytes, bytes, HD_TOKENIZE_PLAIN, tokens, &count);
+    const hd_status status =
+        hd_model_tokenize(j->tokenizer, *inout_bytes, bytes, HD_TOKENIZE_PARSE_SPECIAL, tokens, &count);
     free(*inout_bytes);
     *inout_bytes = (char *)tokens;
     *out = (hd_token_data){ tokens, sizeof *tokens, count };
     return status ? cli_session_fail(&j->run.cli, NULL) : CLI_OK;
 }
 
+/* Whether documents of the text are ended; zeros may stand in it. */
+static bool has_ends(const char *text, size_t bytes) {
+    for (const char *at = text; at < text + bytes; at += strlen(at) + 1)
+        if (strstr(at, DOCUMENT_END)) return true;
+    return false;
+}
+
 /* A tokenizer of as many tokens as the model is to have, from the text that it will be trained on. */
 static int learn(job *j, const char *text, size_t bytes) {
     j->learns = false;
     cli_progress("learning %u tokens", (unsigned)j->run.desc.model.vocabulary);
-    const hd_status status =
-        hd_tokenizer_learn(j->run.cli.context, text, bytes, j->run.desc.model.vocabulary, &j->tokenizer);
+    const hd_status status = hd_tokenizer_learn(j->run.cli.context, text, bytes, j->run.desc.model.vocabulary,
+                                                has_ends(text, bytes) ? DOCUMENT_END : NULL, &j->tokenizer);
     cli_progress_end();
     return status ? cli_session_fail(&j->run.cli, NULL) : CLI_OK;
 }
@@ -107,9 +116,11 @@ static bool read_recipe(void *user) {
 static int make_trainer(job *j) {
     const hd_trainer_desc *desc = &j->run.desc;
     const uint32_t length = desc->length ? desc->length : desc->model.context;
-    if (j->data.count <= length || (j->held_out.tokens && j->held_out.count <= length))
+    if (j->data.count <= length)
         return cli_fail(j->args->command, "the data holds no more than the %u tokens of one sequence",
                         (unsigned)length);
+    if (j->held_out.tokens && j->held_out.count < 2)
+        return cli_fail(j->args->command, "%s holds less than two tokens", cli_get(j->args, "--held-out"));
     return train_run_make(&j->run, j->data.count * j->data.token_bytes);
 }
 
@@ -120,14 +131,18 @@ static void batch(void *user, uint64_t step, int32_t *tokens, int32_t *targets) 
     hd_draw_batch(&j->data, j->run.desc.seed, step, j->run.desc.batch, j->run.desc.length, tokens, targets);
 }
 
-static int measure_held_out(void *user, float *out_loss) {
-    job *j = user;
-    train_run *run = &j->run;
-    if (!hd_draw_batch(&j->held_out, run->desc.seed, 0, run->desc.micro_batch, run->desc.length, run->tokens,
-                       run->targets))
-        return CLI_OK;
-    return hd_trainer_loss(run->trainer, run->tokens, run->targets, out_loss) ? cli_session_fail(&run->cli, NULL)
-                                                                              : CLI_OK;
+static bool held_out(void *user, uint64_t number) {
+    const job *j = user;
+    const hd_trainer_desc *desc = &j->run.desc;
+    return hd_cut_batch(&j->held_out, number, desc->micro_batch, desc->length, j->run.tokens, j->run.targets);
+}
+
+/* What a sample begins behind: the end of a text before it, or a line's end; or just any token. */
+static int32_t token_before(const job *j) {
+    if (j->data.token_bytes == 1) return '\n';
+    for (int32_t i = 0; i < (int32_t)j->run.desc.model.vocabulary && j->tokenizer; i++)
+        if (hd_model_token_ends(j->tokenizer, i)) return i;
+    return 0;
 }
 
 static void print_token(const job *j, int32_t token, bool first) {
@@ -143,7 +158,7 @@ static int sample(void *user) {
     job *j = user;
     int32_t tokens[SAMPLE_MOST + 1];
     size_t count = 1;
-    tokens[0] = j->data.token_bytes == 1 ? '\n' : 0;
+    tokens[0] = token_before(j);
     cli_progress_end();
     cli_note("heddle: after step %llu\n", (unsigned long long)hd_trainer_steps(j->run.trainer));
     for (uint64_t i = 0; i < j->sample_tokens && system_interrupts_count() == 0; i++, count++) {
@@ -162,6 +177,8 @@ static int export(job *j) {
     const char *path = cli_get(j->args, "--export");
     const hd_export_desc desc = { .tokenizer = j->tokenizer, .bytes = j->data.token_bytes == 1 };
     if (!path) return CLI_OK;
+    const int code = train_run_use_best(&j->run);
+    if (code) return code;
     if (hd_trainer_export(j->run.trainer, path, &desc)) return cli_session_fail(&j->run.cli, NULL);
     cli_print("model       %s\n", path);
     return CLI_OK;
@@ -209,7 +226,7 @@ static int run(const cli_args *args) {
     j.run.user = &j;
     j.run.batch = batch;
     j.run.sample = sample;
-    j.run.held_out = cli_get(args, "--held-out") ? measure_held_out : NULL;
+    j.run.held_out = cli_get(args, "--held-out") ? held_out : NULL;
     j.run.free_options = free_options;
     j.run.free_count = CLI_COUNT(free_options);
     const int code = train(&j);
@@ -221,11 +238,12 @@ static int run(const cli_args *args) {
 }
 
 static const cli_option options[] = {
-    { "--export", "OUT.gguf", "write the model for `heddle generate` when the run ends, or has ended: --resume" },
+    { "--export", "OUT.gguf",
+      "write the model for `heddle generate` when the run ends, or has ended: --resume; with --held-out the best" },
     { "--tokenizer", "MODEL.gguf",
       "whose tokens the text becomes, or a checkpoint's tokenizer.gguf; default: its bytes are tokens" },
     { "--tokens", NULL, "the data is 16-bit token numbers, little-endian, in place of text" },
-    { "--held-out", "FILE", "data of the same kind to measure the loss on, twenty times in a run" },
+    { "--held-out", "FILE", "data of the same kind to measure the loss on, all of it, twenty times in a run" },
     { "--config", "FILE.json",
       "the model: Hugging Face's config.json of a GPT-2, llama or qwen3; options come first" },
     { "--layers", "N", "default: 4" },

@@ -48,7 +48,8 @@ typedef struct train_run {
     /* what the command has of its own */
     void           *user;
     void          (*batch)(void *user, uint64_t step, int32_t *tokens, int32_t *targets);
-    int           (*held_out)(void *user, float *out_loss); /* NULL: nothing is held out */
+    /* fills in micro-batch `number` of what is held out; false behind the last. NULL: nothing is held out */
+    bool          (*held_out)(void *user, uint64_t number);
     int           (*sample)(void *user); /* where sample_every is not 0 */
     const char *const *free_options;   /* that --resume may stand beside */
     size_t          free_count;
@@ -100,5 +101,7 @@ int train_run_make(train_run *run, uint64_t data_bytes);
 /* All steps that are left; Ctrl-C ends it early. Then a checkpoint. */
 int train_run_go(train_run *run);
 int train_run_report(train_run *run);
+/* Puts the weights that did best on what is held out in the place of the last ones; where nothing is, these stay. */
+int train_run_use_best(train_run *run);
 void train_run_end(train_run *run);
 #endif

@@ -80,8 +80,8 @@ static bool find_checkpoint(const train_run *j, uint64_t below, uint64_t *out) {
 /* Removes a checkpoint's folder, and of its files those that heddle wrote. */
 static void remove_checkpoint(const char *folder) {
     static const char *const files[] = { "weights.safetensors", "optimizer.safetensors", "config.json", "trainer.json",
-                                         "tokenizer.gguf",
-                                         "weights.safetensors.new", "optimizer.safetensors.new" };
+                                         "tokenizer.gguf", "best.safetensors", "weights.safetensors.new",
+                                         "optimizer.safetensors.new", "best.safetensors.new" };
     char path[TRAIN_PATH + 32];
     for (size_t i = 0; i < CLI_COUNT(files); i++) {
         snprintf(path, sizeof path, "%s/%s", folder, files[i]);
@@ -207,10 +207,28 @@ int train_run_make(train_run *j, uint64_t data_bytes) {
 
 /* ---- the steps ---- */
 
-/* One step of each twentieth of the run. */
+/* One step of each twentieth of the run, and the last one. */
 static bool is_told(const train_run *j, uint64_t step) {
     const uint64_t twentieth = j->steps / 20 ? j->steps / 20 : 1;
-    return (step + 1) % twentieth == 0;
+    return (step + 1) % twentieth == 0 || step + 1 == j->steps;
+}
+
+/* The mean loss over all that is held out. The weights with the lowest are kept. */
+static int measure(train_run *j, float *out_loss) {
+    const uint64_t places = (uint64_t)j->desc.micro_batch * j->desc.length;
+    double sum = 0, count = 0;
+    for (uint64_t number = 0; j->held_out(j->user, number); number++) {
+        float loss;
+        uint64_t targets = 0;
+        for (uint64_t i = 0; i < places; i++) targets += j->targets[i] >= 0;
+        if (hd_trainer_loss(j->trainer, j->tokens, j->targets, &loss)) return cli_session_fail(&j->cli, NULL);
+        sum += (double)loss * (double)targets;
+        count += (double)targets;
+    }
+    *out_loss = (float)(sum / count);
+    const hd_train_best best = hd_trainer_best(j->trainer);
+    const bool better = isfinite(*out_loss) && (best.steps == 0 || *out_loss < best.loss);
+    return better && hd_trainer_keep(j->trainer, *out_loss) ? cli_session_fail(&j->cli, NULL) : CLI_OK;
 }
 
 static void tell_step(const train_run *j, const train_row *row) {
@@ -221,7 +239,7 @@ static void tell_step(const train_run *j, const train_row *row) {
     cli_progress("step %llu/%llu  loss %.4f  norm %.3f  rate %.2e  %.0f tokens/s  %s left",
                  (unsigned long long)r->step + 1, (unsigned long long)j->steps, (double)r->loss, (double)r->norm,
                  r->rate, row->tokens_per_second, cli_time(rest, left));
-    if (isfinite(row->held_out) || r->step + 1 == j->steps || is_told(j, r->step)) {
+    if (is_told(j, r->step)) {
         cli_progress_end();
         cli_tell("step %llu/%llu  loss %.4f  norm %.3f  rate %.2e  %.0f tokens/s", (unsigned long long)r->step + 1,
                  (unsigned long long)j->steps, (double)r->loss, (double)r->norm, r->rate, row->tokens_per_second);
@@ -233,9 +251,8 @@ static void tell_step(const train_run *j, const train_row *row) {
 static int note(train_run *j, const hd_train_report *report) {
     const double seconds = (double)(cli_now_ns() - j->began_ns) * 1e-9;
     train_row row = { *report, (double)(report->step + 1 - j->first) * j->desc.batch * j->desc.length / seconds, NAN };
-    const bool last = report->step + 1 == j->steps;
     int code = CLI_OK;
-    if (j->held_out && (last || is_told(j, report->step))) code = j->held_out(j->user, &row.held_out);
+    if (j->held_out && is_told(j, report->step)) code = measure(j, &row.held_out);
     j->skipped = isfinite(report->norm) ? 0 : j->skipped + 1;
     if (!code) code = train_log_add(&j->log, &row);
     if (!code) tell_step(j, &row);
@@ -264,8 +281,9 @@ int train_run_go(train_run *j) {
         if (hd_trainer_step(j->trainer, j->tokens, j->targets, &report, &told)) return cli_session_fail(&j->cli, NULL);
         if (told) code = note(j, &report);
         const bool saves = j->save_every && (step + 1) % j->save_every == 0,
-                   samples = j->sample_every && (step + 1) % j->sample_every == 0;
-        if (!code && (saves || samples)) code = catch_up(j);
+                   samples = j->sample_every && (step + 1) % j->sample_every == 0,
+                   measures = j->held_out && is_told(j, step); /* the weights after this very step */
+        if (!code && (saves || samples || measures)) code = catch_up(j);
         if (!code && saves) code = save(j);
         if (!code && samples) code = j->sample(j->user);
     }
@@ -285,6 +303,14 @@ int train_run_report(train_run *j) {
     cli_print("steps       %llu\nloss        %.6f\nhash        %016llx\ncheckpoint  %s\n",
               (unsigned long long)hd_trainer_steps(j->trainer),
               j->log.count ? (double)j->log.rows[j->log.count - 1].report.loss : NAN, (unsigned long long)hash, folder);
+    return CLI_OK;
+}
+
+int train_run_use_best(train_run *j) {
+    const hd_train_best best = hd_trainer_best(j->trainer);
+    if (best.steps == 0) return CLI_OK;
+    if (hd_trainer_use_best(j->trainer)) return cli_session_fail(&j->cli, NULL);
+    cli_print("best        step %llu, held out %.6f\n", (unsigned long long)best.steps, (double)best.loss);
     return CLI_OK;
 }
 

@@ -155,9 +155,12 @@ typedef enum hd_tokenize_flags {
  *  pair of neighbours that stands in the text most often becomes a token, again and again, while it stands there twice or more. Of pairs
  *  that are as frequent that one comes first whose left token was made first, then whose right one was; bytes come in the order of the
  *  letters that GPT-2 writes them as. Tokens that are left over in the end are unused. @param vocabulary 256 to 2^20 tokens.
- *  @param out_model yours; hd_model_close: a model of which there is only the tokenizer. Statuses: NULL_POINTER, LIMIT (more than 256 MiB
- *  of text, or 32 MiB of words, each counted once), OUT_OF_HOST_MEMORY. */
-HD_API hd_status hd_tokenizer_learn(hd_context *context, const char *text, size_t bytes, uint32_t vocabulary, hd_model **out_model);
+ *  @param end_text what stands behind each document in the text, such as "<|endoftext|>": the last token, a control token, which ends
+ *  what a model writes; nothing is learned across it. At most 256 bytes. NULL: there is none.
+ *  @param out_model yours; hd_model_close: a model of which there is only the tokenizer. Statuses: NULL_POINTER, LIMIT (more than
+ *  256 MiB of text, or 32 MiB of words, each counted once), OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_tokenizer_learn(hd_context *context, const char *text, size_t bytes, uint32_t vocabulary,
+                                    const char *end_text, hd_model **out_model);
 /** Text (any bytes) to token ids. @param out_tokens NULL to ask the number only. @param count in: room in out_tokens; out:
  *  number of tokens. Statuses: NULL_POINTER, LIMIT (more tokens than room; the first ones are filled in), OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens,

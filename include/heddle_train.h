@@ -180,6 +180,11 @@ typedef struct hd_token_data {
  *  tokens than `length`, or their size is none of those. @param out_tokens, out_targets [batch, length]. Any thread. */
 HD_API bool hd_draw_batch(const hd_token_data *data, uint64_t seed, uint64_t step, uint32_t batch, uint32_t length,
                           int32_t *out_tokens, int32_t *out_targets);
+/** Fills in batch `number` of the data in its order, cut into sequences of `length` tokens, for hd_trainer_loss: so the batches from 0 on
+ *  have every token but the first as a target, once. Behind the data's end tokens are 0 and targets -1. False, and nothing is
+ *  filled in, where the batch lies behind the end, or a token's size is none of those. Any thread. */
+HD_API bool hd_cut_batch(const hd_token_data *data, uint64_t number, uint32_t batch, uint32_t length, int32_t *out_tokens,
+                         int32_t *out_targets);
 
 /** Which adapters learn beside a model that stays as it is: y = W x + alpha / rank * B (A x), of some of its weights W (LoRA). */
 typedef struct hd_lora_desc {
@@ -257,21 +262,37 @@ HD_API hd_status hd_trainer_step(hd_trainer *trainer, const int32_t *tokens, con
                                  bool *out_told);
 /** Waits for the last step and tells of it, where that was not done yet. Statuses: as hd_ticket_wait. */
 HD_API hd_status hd_trainer_finish(hd_trainer *trainer, hd_train_report *out_report, bool *out_told);
-/** The mean loss of [micro_batch, length] tokens, without training on them; 0 where there is no target. */
+/** The mean loss of the targets of [micro_batch, length] tokens, without training on them; a target of -1 is none. 0 where there is no
+ *  target. */
 HD_API hd_status hd_trainer_loss(hd_trainer *trainer, const int32_t *tokens, const int32_t *targets, float *out_loss);
 /** Draws the token that follows `count` tokens, of which the last `length` are seen: the largest of score / temperature plus noise of
  *  Gumbel's distribution, so that each comes with its probability. @param temperature 0: the most probable one.
  *  @param draw tells draws apart. Statuses: NULL_POINTER, ZERO_SIZE, those of hd_plan_run. */
 HD_API hd_status hd_trainer_next(hd_trainer *trainer, const int32_t *tokens, size_t count, float temperature, uint64_t draw,
                                  int32_t *out_token);
+/** The weights that did best. */
+typedef struct hd_train_best {
+    uint64_t steps; /* after which they were kept; 0: none are */
+    float    loss;
+} hd_train_best;
+/** Keeps a copy of the weights on the host, in place of the one that was kept before: those that did best on a held-out text, say. A
+ *  checkpoint has it too, as best.safetensors. Statuses: NULL_POINTER, INVALID_ARGUMENT (no step was begun, or the loss is not
+ *  finite), those of hd_buffer_read, OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_trainer_keep(hd_trainer *trainer, float loss);
+/** What is kept. */
+HD_API hd_train_best hd_trainer_best(const hd_trainer *trainer);
+/** Puts the weights that are kept in the place of the present ones, to be exported or measured; the optimizer's state stays that of the
+ *  present ones. Statuses: NULL_POINTER, WRONG_STATE (none are kept), those of hd_buffer_write. */
+HD_API hd_status hd_trainer_use_best(hd_trainer *trainer);
 /** A hash of all weights and of all that the optimizer keeps (FNV-1a of their bytes): runs that are equal to the bit have equal ones. */
 HD_API hd_status hd_trainer_hash(hd_trainer *trainer, uint64_t *out_hash);
 
 /* CHECKPOINTS are folders: weights.safetensors under the names of Hugging Face's GPT2LMHeadModel, LlamaForCausalLM or Qwen3ForCausalLM,
  * config.json for it (of adapters under the names that they have in GGUF files, and none), optimizer.safetensors (NAME.exp_avg and
- * NAME.exp_avg_sq, of Muon NAME.momentum_buffer), trainer.json, which is the desc and the step, and tokenizer.gguf where there is one,
- * for hd_model_desc.tokenizer_only. A folder is written under another name, down to the disk, and then renamed: it is there whole or not
- * at all. A run that goes on from one gives the bits of a run that never stopped, on another device too. */
+ * NAME.exp_avg_sq, of Muon NAME.momentum_buffer), best.safetensors where weights are kept (hd_trainer_keep), trainer.json, which is
+ * the desc and the step, and tokenizer.gguf where there is one, for hd_model_desc.tokenizer_only. A folder is written under another name,
+ * down to the disk, and then renamed: it is there whole or not at all. A run that goes on from one gives the bits of a run that never
+ * stopped, on another device too. */
 
 /** Writes a checkpoint after the steps that were begun. Statuses: NAME_TAKEN (the folder is there), IO, those of hd_buffer_read. */
 HD_API hd_status hd_trainer_save(hd_trainer *trainer, const char *folder);

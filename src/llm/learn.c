@@ -2,7 +2,7 @@
  * as GPT-2's pattern cuts them, the pair of neighbours that stands in the text most often becomes a token, again and
  * again. Of pairs that are as frequent that one comes first whose left token was made first, then whose right one was;
  * bytes come in the order of the letters that GPT-2's map writes them as. Words are counted once, and a merge visits
- * only where its pair stands. */
+ * only where its pair stands. What ends a document cuts the text, and is one token, the last one. */
 #include "llm/model.h"
 #include "llm/tokenizer_words.h"
 #include <stdio.h>
@@ -33,6 +33,7 @@ typedef struct merge { uint32_t left, right; } merge;
 typedef struct learning {
     const hd_allocator *allocator;
     const uint8_t *text;
+    hdl_span   end;        /* of a document; empty: there is no such token */
     uint32_t   letters[BYTES], orders[BYTES];
     hdl_index  index;      /* of words */
     hdl_span  *words;
@@ -99,13 +100,34 @@ static bool count_word(learning *l, hdl_span word) {
     return hdl_index_reserve(&l->index, l->allocator, number + 1, word_at, l) && hdl_index_add(&l->index, word_at, l);
 }
 
+/* Where the document that begins there ends. */
+static size_t document_end(const learning *l, size_t at, size_t bytes) {
+    const size_t count = (size_t)l->end.count;
+    for (const uint8_t *found; count > 0 && at + count <= bytes; at = (size_t)(found - l->text) + 1) {
+        found = memchr(l->text + at, *l->end.bytes, bytes - at - count + 1);
+        if (!found) break;
+        if (memcmp(found, l->end.bytes, count) == 0) return (size_t)(found - l->text);
+    }
+    return bytes;
+}
+
+static bool count_document(learning *l, const hdl_word_rule *rule, hdl_span text) {
+    hdl_words words = { .rule = rule, .text = text.bytes, .bytes = (size_t)text.count };
+    bool good = true;
+    for (size_t at = 0, end = 0; good && hdl_words_next(&words, &end); at = end)
+        good = count_word(l, (hdl_span){ text.bytes + at, end - at });
+    return good;
+}
+
 static hd_status count_words(learning *l, size_t bytes, hd_error *error) {
     hdl_word_rule *rule = hdl_alloc(l->allocator, sizeof *rule);
     if (!rule) return no_memory(error);
-    hdl_words words = { .rule = rule, .text = l->text, .bytes = bytes };
     bool good = hdl_words_find("gpt-2", rule);
-    for (size_t at = 0, end = 0; good && hdl_words_next(&words, &end); at = end)
-        good = count_word(l, (hdl_span){ l->text + at, end - at });
+    for (size_t at = 0; good && at < bytes;) {
+        const size_t end = document_end(l, at, bytes);
+        good = count_document(l, rule, (hdl_span){ l->text + at, end - at });
+        at = end + (size_t)l->end.count;
+    }
     hdl_free(l->allocator, rule, sizeof *rule);
     return good ? HD_OK : no_memory(error);
 }
@@ -302,7 +324,8 @@ static hd_status learn(learning *l, uint32_t vocabulary, hd_error *error) {
                         "learned from", (unsigned long long)bytes);
     begin_letters(l);
     if (!begin_tokens(l) || !begin_symbols(l)) return no_memory(error);
-    while (l->token_count < vocabulary && l->merge_count < HDL_MAX_MERGES && l->heap_count > 0) {
+    const uint32_t most = vocabulary - (l->end.count > 0);
+    while (l->token_count < most && l->merge_count < HDL_MAX_MERGES && l->heap_count > 0) {
         const entry top = pop(l);
         const pair *one = &l->pairs[top.pair];
         if (one->count < LEAST || l->tokens[one->left].bytes + l->tokens[one->right].bytes > MOST_TOKEN_BYTES) continue;
@@ -348,6 +371,11 @@ static bool put_tokens(const learning *l, hd_model_writer *writer, uint32_t voca
     const bool good = begin_spelling(l, &s, vocabulary, 2 * l->text_count + (size_t)vocabulary * UNUSED_ROOM) && types;
     for (uint32_t i = 0; i < vocabulary && good; i++) {
         const bool learned = i < l->token_count;
+        if (l->end.count > 0 && i == vocabulary - 1) {
+            s.texts[i] = (const char *)l->end.bytes;
+            types[i] = HDL_TOKEN_CONTROL;
+            break;
+        }
         s.texts[i] = s.bytes + s.used;
         types[i] = learned ? HDL_TOKEN_NORMAL : HDL_TOKEN_UNUSED;
         if (learned) spell(l, &s, token_at(l, i), 0);
@@ -376,6 +404,17 @@ static bool put_merges(const learning *l, hd_model_writer *writer) {
     return good;
 }
 
+static bool put_vocabulary(const learning *l, hd_model_writer *writer, uint32_t vocabulary) {
+    hd_model_writer_text(writer, "tokenizer.ggml.model", "gpt2", strlen("gpt2"));
+    hd_model_writer_text(writer, "tokenizer.ggml.pre", "gpt-2", strlen("gpt-2"));
+    if (l->end.count > 0) {
+        hd_model_writer_u32(writer, "tokenizer.ggml.bos_token_id", vocabulary - 1);
+        hd_model_writer_u32(writer, "tokenizer.ggml.eos_token_id", vocabulary - 1);
+        hd_model_writer_bool(writer, "tokenizer.ggml.add_bos_token", false);
+    }
+    return put_tokens(l, writer, vocabulary) && put_merges(l, writer);
+}
+
 static void end(learning *l) {
     const hd_allocator *a = l->allocator;
     hdl_index_free(&l->index, a);
@@ -395,30 +434,29 @@ static void end(learning *l) {
 }
 
 hd_status hd_tokenizer_learn(hd_context *context, const char *text, size_t bytes, uint32_t vocabulary,
-                             hd_model **out_model) {
+                             const char *end_text, hd_model **out_model) {
     if (out_model) *out_model = NULL;
     hd_status status = hdl_context_lives(context);
     if (status || !out_model || (!text && bytes)) return status ? status : HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
     const hd_allocator allocator = hd_context_allocator(context);
-    learning l = { .allocator = &allocator, .text = (const uint8_t *)text };
+    learning l = {
+        .allocator = &allocator, .text = (const uint8_t *)text, .end = hdl_text(end_text ? end_text : "")
+    };
+    const uint32_t least = BYTES + (l.end.count > 0);
     hdl_random_key(l.index.key);
     hdl_random_key(l.token_index.key);
     hd_model_writer *writer = NULL;
-    if (vocabulary < BYTES || vocabulary > HDL_MAX_TOKENS || bytes > HDL_MAX_TEXT_BYTES)
-        status = hdl_fail(&error, HD_STATUS_LIMIT, "a vocabulary of %u tokens from %zu bytes: 256 to %u, from at most "
-                          "256 MiB, can be learned", vocabulary, bytes, HDL_MAX_TOKENS);
+    if (vocabulary < least || vocabulary > HDL_MAX_TOKENS || bytes > HDL_MAX_TEXT_BYTES)
+        status = hdl_fail(&error, HD_STATUS_LIMIT, "a vocabulary of %u tokens from %zu bytes: %u to %u, from at most "
+                          "256 MiB, can be learned", vocabulary, bytes, least, HDL_MAX_TOKENS);
     if (!status) status = count_words(&l, bytes, &error);
     if (!status) status = learn(&l, vocabulary, &error);
     if (status) hd_context_put_error(context, &error);
     if (!status) status = hd_model_writer_create(context, &writer);
-    if (!status) {
-        hd_model_writer_text(writer, "tokenizer.ggml.model", "gpt2", strlen("gpt2"));
-        hd_model_writer_text(writer, "tokenizer.ggml.pre", "gpt-2", strlen("gpt-2"));
-        if (!put_tokens(&l, writer, vocabulary) || !put_merges(&l, writer)) {
-            status = no_memory(&error);
-            hd_context_put_error(context, &error);
-        }
+    if (!status && !put_vocabulary(&l, writer, vocabulary)) {
+        status = no_memory(&error);
+        hd_context_put_error(context, &error);
     }
     end(&l);
     if (!status) status = hd_model_writer_sketch(writer, &(hd_model_desc){ .tokenizer_only = 1 }, out_model);

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "train/safetensors.h"
 #include "train/trainer.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +133,9 @@ static char *settings_of(const hd_trainer *trainer) {
     if (trainer->desc.optimizer == HD_OPTIMIZER_MUON)
         good = good && put_fields(muon, muon_fields, HDT_COUNT(muon_fields), &trainer->desc) &&
                json_object_set(root, "muon", muon) == 0;
+    if (trainer->of_best.steps)
+        good = good && json_object_set_new(root, "best", json_pack("{s:o, s:f}", "steps", whole(trainer->of_best.steps),
+                                                                   "loss", (double)trainer->of_best.loss)) == 0;
     json_decref(lora);
     json_decref(muon);
     json_decref(decoder);
@@ -169,11 +173,20 @@ static char *config_of(const hd_gpt *model) {
     return text;
 }
 
-hd_status hd_trainer_read(hd_context *context, const char *folder, hd_trainer_desc *out_desc, uint64_t *out_step) {
+static hd_status take_best(hd_context *context, const char *path, const json_t *best, hd_train_best *out) {
+    const json_t *loss = json_object_get(best, "loss");
+    *out = (hd_train_best){ .loss = (float)json_number_value(loss) };
+    if (!best || (whole_of(json_object_get(best, "steps"), &out->steps) && out->steps && json_is_number(loss) &&
+                  isfinite(out->loss)))
+        return HD_OK;
+    return hdt_fail(context, HD_STATUS_PARSE, "%s: best is of no use", path);
+}
+
+static hd_status read_settings(hd_context *context, const char *folder, hd_trainer_desc *out_desc, uint64_t *out_step,
+                               hd_train_best *out_best) {
     char path[HDT_PATH_ROOM];
     hdt_map map;
     json_error_t why;
-    if (!context || !folder || !out_desc || !out_step) return HD_STATUS_NULL_POINTER;
     memset(out_desc, 0, sizeof *out_desc);
     if (snprintf(path, sizeof path, "%s/trainer.json", folder) >= (int)sizeof path)
         return hdt_fail(context, HD_STATUS_LIMIT, "the path %.60s... is too long", folder);
@@ -199,8 +212,15 @@ hd_status hd_trainer_read(hd_context *context, const char *folder, hd_trainer_de
         out_desc->optimizer = HD_OPTIMIZER_MUON;
         status = take_fields(context, path, muon, muon_fields, HDT_COUNT(muon_fields), out_desc);
     }
+    if (!status) status = take_best(context, path, json_object_get(root, "best"), out_best);
     json_decref(root);
     return status ? status : hdt_check_desc(context, out_desc);
+}
+
+hd_status hd_trainer_read(hd_context *context, const char *folder, hd_trainer_desc *out_desc, uint64_t *out_step) {
+    hd_train_best best;
+    if (!context || !folder || !out_desc || !out_step) return HD_STATUS_NULL_POINTER;
+    return read_settings(context, folder, out_desc, out_step, &best);
 }
 
 /* ---- tensors ---- */
@@ -209,11 +229,11 @@ typedef char tensor_name[HDT_NAME + 24];
 
 /* False: nothing of the kind is kept of it. */
 static bool name_tensor(const hdt_parameter *parameter, int kept, tensor_name out) {
-    static const char *const endings[HDT_KEPT] = { "", ".exp_avg", ".exp_avg_sq" };
+    static const char *const endings[HDT_ALL] = { "", ".exp_avg", ".exp_avg_sq", "" };
     const bool muon = parameter->group == HDT_HIDDEN;
     snprintf(out, sizeof(tensor_name), "%s%s", parameter->name,
              muon && kept == HDT_FIRST ? ".momentum_buffer" : endings[kept]);
-    return !muon || kept < HDT_SECOND;
+    return !muon || kept != HDT_SECOND;
 }
 
 /* Puts the rows of a weight into the other order: as checkpoints have them, or as the state has. */
@@ -236,7 +256,7 @@ static hd_status reorder(const hd_trainer *trainer, const hdt_parameter *paramet
 static hd_status write_states(const hd_trainer *trainer, const char *path, int from, int to) {
     const hdt_layout *layout = &trainer->layout;
     const uint64_t most = (uint64_t)layout->count * HDT_KEPT;
-    float *held[HDT_KEPT][HDT_GROUPS] = { { NULL } };
+    float *held[HDT_ALL][HDT_GROUPS] = { { NULL } };
     hd_safetensor *tensors = hdt_alloc(trainer->context, most, sizeof *tensors);
     tensor_name *names = hdt_alloc(trainer->context, most, sizeof *names);
     hd_status status = tensors && names ? HD_OK : hdt_no_memory(trainer->context);
@@ -265,14 +285,16 @@ static hd_status write_states(const hd_trainer *trainer, const char *path, int f
 /* A checkpoint's tensor into its place. */
 static hd_status take_tensor(hd_trainer *trainer, const hdt_parameter *parameter, int kept,
                              const hd_safetensor *tensor) {
-    hd_buffer *state = trainer->states[parameter->group][kept];
-    const uint64_t at = parameter->first * sizeof(float), count = hd_shape_elements(parameter->shape);
-    if (parameter->heads == 0) return hd_buffer_write(state, at, tensor->data, tensor->bytes);
+    const uint64_t count = hd_shape_elements(parameter->shape);
     float *values = hdt_alloc(trainer->context, count, sizeof *values);
     if (!values) return hdt_no_memory(trainer->context);
     memcpy(values, tensor->data, tensor->bytes);
     hd_status status = reorder(trainer, parameter, true, values);
-    if (!status) status = hd_buffer_write(state, at, values, tensor->bytes);
+    if (!status && kept == HDT_BEST)
+        memcpy(trainer->best[parameter->group] + parameter->first, values, tensor->bytes);
+    else if (!status)
+        status = hd_buffer_write(trainer->states[parameter->group][kept], parameter->first * sizeof(float), values,
+                                 tensor->bytes);
     hdt_free(trainer->context, values, count, sizeof *values);
     return status;
 }
@@ -334,16 +356,18 @@ static hd_status write_tokenizer(const hd_trainer *trainer, const char *folder) 
 hd_status hd_trainer_save(hd_trainer *trainer, const char *folder) {
     if (!trainer || !folder) return HD_STATUS_NULL_POINTER;
     hd_context *context = trainer->context;
-    char part[HDT_PATH_ROOM], weights[HDT_PATH_ROOM], optimizer[HDT_PATH_ROOM];
+    char part[HDT_PATH_ROOM], weights[HDT_PATH_ROOM], optimizer[HDT_PATH_ROOM], best[HDT_PATH_ROOM];
     hd_status status = path_in(context, folder, ".new", "", part);
     if (!status) status = path_in(context, folder, ".new", "/weights.safetensors", weights);
     if (!status) status = path_in(context, folder, ".new", "/optimizer.safetensors", optimizer);
+    if (!status) status = path_in(context, folder, ".new", "/best.safetensors", best);
     if (status) return status;
     if (hdt_is_there(folder)) return hdt_fail(context, HD_STATUS_NAME_TAKEN, "%s is there already", folder);
     hdt_remove_folder(part); /* of a run that was ended in the middle */
     status = hdt_make_folder(context, part);
     if (!status) status = write_states(trainer, weights, HDT_WEIGHTS, HDT_FIRST);
     if (!status) status = write_states(trainer, optimizer, HDT_FIRST, HDT_KEPT);
+    if (!status && trainer->of_best.steps) status = write_states(trainer, best, HDT_BEST, HDT_ALL);
     if (!status && !trainer->base)
         status = write_text(context, folder, "/config.json", config_of(&trainer->desc.model));
     if (!status && trainer->desc.tokenizer) status = write_tokenizer(trainer, folder);
@@ -355,15 +379,21 @@ hd_status hd_trainer_save(hd_trainer *trainer, const char *folder) {
 
 hd_status hd_trainer_load(hd_trainer *trainer, const char *folder) {
     if (!trainer || !folder) return HD_STATUS_NULL_POINTER;
-    char weights[HDT_PATH_ROOM], optimizer[HDT_PATH_ROOM];
+    char weights[HDT_PATH_ROOM], optimizer[HDT_PATH_ROOM], best[HDT_PATH_ROOM];
     hd_trainer_desc desc;
+    hd_train_best of_best = { 0 };
     uint64_t step = 0;
     hd_status status = hd_trainer_finish(trainer, NULL, NULL);
-    if (!status) status = hd_trainer_read(trainer->context, folder, &desc, &step);
+    if (!status) status = read_settings(trainer->context, folder, &desc, &step, &of_best);
     if (!status) status = path_in(trainer->context, folder, "", "/weights.safetensors", weights);
     if (!status) status = path_in(trainer->context, folder, "", "/optimizer.safetensors", optimizer);
+    if (!status) status = path_in(trainer->context, folder, "", "/best.safetensors", best);
     if (!status) status = read_states(trainer, weights, HDT_WEIGHTS, HDT_FIRST);
     if (!status) status = read_states(trainer, optimizer, HDT_FIRST, HDT_KEPT);
-    if (!status) trainer->steps = step;
+    if (!status && of_best.steps) status = hdt_make_best(trainer);
+    if (!status && of_best.steps) status = read_states(trainer, best, HDT_BEST, HDT_ALL);
+    if (status) return status;
+    trainer->steps = step;
+    trainer->of_best = of_best;
     return status;
 }

@@ -125,7 +125,7 @@ static hd_status put_bytes(const export *e) {
     if (count < BYTES)
         return hdt_fail(e->trainer->context, HD_STATUS_INVALID_ARGUMENT,
                         "a model of %u tokens does not have the 256 bytes as its tokens", count);
-    const hd_status status = hd_tokenizer_learn(e->trainer->context, "", 0, count, &bytes);
+    const hd_status status = hd_tokenizer_learn(e->trainer->context, "", 0, count, NULL, &bytes);
     if (!status) hd_model_writer_tokenizer(e->writer, bytes);
     hd_model_close(bytes);
     return status;

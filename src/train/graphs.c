@@ -269,7 +269,7 @@ hd_status hdt_plan_loss(hd_trainer *trainer) {
         hd_value losses = 0;
         if (!trainer->layout.base) status = head(&d, hdt_graph_hidden(&d.graph, tokens), targets, NULL, NULL, &losses);
         else losses = losses_of(&d, tokens, targets);
-        hd_output(p, "loss", trainer->layout.base ? mean_of_targets(&d, losses) : hd_mean(p, losses, HD_ALL_AXES));
+        hd_output(p, "loss", mean_of_targets(&d, losses));
     }
     return finish(&d, status, &trainer->loss);
 }

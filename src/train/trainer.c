@@ -136,10 +136,12 @@ hd_status hdt_read_groups(const hd_trainer *trainer, int kept, float *out_groups
     hd_status status = HD_OK;
     for (int group = 0; group < HDT_GROUPS && !status; group++) {
         const uint64_t count = trainer->layout.group_elements[group];
-        if (!trainer->states[group][kept]) continue;
+        const bool is_best = kept == HDT_BEST;
+        if (is_best ? !trainer->best[group] : !trainer->states[group][kept]) continue;
         out_groups[group] = hdt_alloc(trainer->context, count, sizeof(float));
         if (!out_groups[group]) return hdt_no_memory(trainer->context);
-        status = hd_buffer_read(trainer->states[group][kept], 0, out_groups[group], count * sizeof(float));
+        if (is_best) memcpy(out_groups[group], trainer->best[group], count * sizeof(float));
+        else status = hd_buffer_read(trainer->states[group][kept], 0, out_groups[group], count * sizeof(float));
     }
     return status;
 }
@@ -211,6 +213,7 @@ void hd_trainer_destroy(hd_trainer *trainer) {
     hd_plan_destroy(trainer->next);
     hd_weights_destroy(trainer->base);
     for (int i = 0; i < HDT_GROUPS * HDT_KEPT; i++) hd_buffer_destroy(trainer->states[i / HDT_KEPT][i % HDT_KEPT]);
+    hdt_free_groups(trainer, trainer->best);
     hdt_free(trainer->context, trainer->keys, trainer->desc.batch, sizeof *trainer->keys);
     hdt_free(trainer->context, trainer->room, trainer->desc.length, sizeof *trainer->room);
     hdt_layout_free(&trainer->layout);
@@ -324,12 +327,12 @@ hd_status hd_trainer_loss(hd_trainer *trainer, const int32_t *tokens, const int3
     if (!trainer || !tokens || !targets || !out_loss) return was_null(trainer, "hd_trainer_loss");
     const uint64_t count = (uint64_t)trainer->desc.micro_batch * trainer->desc.length;
     hd_status status = check_tokens(trainer, tokens, count, 0);
-    if (!status) status = check_tokens(trainer, targets, count, trainer->base ? -1 : 0);
+    if (!status) status = check_tokens(trainer, targets, count, -1);
     if (!status && !trainer->loss) status = hdt_plan_loss(trainer);
     if (!status) status = hd_plan_write(trainer->loss, "tokens", tokens, count * sizeof *tokens);
     if (!status) status = hd_plan_write(trainer->loss, "targets", targets, count * sizeof *targets);
     const float share = share_of(targets, count);
-    if (!status && trainer->base) status = hd_plan_write(trainer->loss, "share", &share, sizeof share);
+    if (!status) status = hd_plan_write(trainer->loss, "share", &share, sizeof share);
     if (!status) status = hd_plan_run(trainer->loss, NULL);
     return status ? status : hd_plan_read(trainer->loss, "loss", out_loss, sizeof *out_loss);
 }
@@ -352,6 +355,49 @@ hd_status hd_trainer_next(hd_trainer *trainer, const int32_t *tokens, size_t cou
     if (!status) status = hd_plan_write(trainer->next, "temperature", &temperature, sizeof temperature);
     if (!status) status = hd_plan_run(trainer->next, NULL);
     return status ? status : hd_plan_read(trainer->next, "next", out_token, sizeof *out_token);
+}
+
+/* ---- the weights that did best ---- */
+
+hd_status hdt_make_best(hd_trainer *trainer) {
+    for (int group = 0; group < HDT_GROUPS; group++) {
+        const uint64_t count = trainer->layout.group_elements[group];
+        if (count == 0 || trainer->best[group]) continue;
+        trainer->best[group] = hdt_alloc(trainer->context, count, sizeof(float));
+        if (!trainer->best[group]) return hdt_no_memory(trainer->context);
+    }
+    return HD_OK;
+}
+
+hd_status hd_trainer_keep(hd_trainer *trainer, float loss) {
+    if (!trainer) return HD_STATUS_NULL_POINTER;
+    if (trainer->steps == 0 || !isfinite(loss))
+        return hdt_fail(trainer->context, HD_STATUS_INVALID_ARGUMENT,
+                        "a loss of %g after %llu steps: weights are kept after the first step, with a finite loss",
+                        (double)loss, (unsigned long long)trainer->steps);
+    hd_status status = hdt_make_best(trainer);
+    for (int group = 0; group < HDT_GROUPS && !status; group++)
+        if (trainer->best[group])
+            status = hd_buffer_read(trainer->states[group][HDT_WEIGHTS], 0, trainer->best[group],
+                                    trainer->layout.group_elements[group] * sizeof(float));
+    trainer->of_best = (hd_train_best){ .steps = status ? 0 : trainer->steps, .loss = loss };
+    return status;
+}
+
+hd_train_best hd_trainer_best(const hd_trainer *trainer) {
+    return trainer ? trainer->of_best : (hd_train_best){ 0 };
+}
+
+hd_status hd_trainer_use_best(hd_trainer *trainer) {
+    if (!trainer) return HD_STATUS_NULL_POINTER;
+    if (trainer->of_best.steps == 0)
+        return hdt_fail(trainer->context, HD_STATUS_WRONG_STATE, "no weights were kept: hd_trainer_keep does it");
+    hd_status status = hd_trainer_finish(trainer, NULL, NULL);
+    for (int group = 0; group < HDT_GROUPS && !status; group++)
+        if (trainer->best[group])
+            status = hd_buffer_write(trainer->states[group][HDT_WEIGHTS], 0, trainer->best[group],
+                                     trainer->layout.group_elements[group] * sizeof(float));
+    return status;
 }
 
 hd_status hd_trainer_hash(hd_trainer *trainer, uint64_t *out_hash) {

@@ -4,8 +4,9 @@
 
 #include "train/gpt.h"
 
-/* What a group keeps, each a flat state of its own buffer, which all plans share. */
-enum { HDT_WEIGHTS, HDT_FIRST, HDT_SECOND, HDT_KEPT };
+/* What a group keeps, each a flat state of its own buffer, which all plans share. And on the host the weights that did
+ * best. */
+enum { HDT_WEIGHTS, HDT_FIRST, HDT_SECOND, HDT_KEPT, HDT_BEST = HDT_KEPT, HDT_ALL };
 
 /* A step that was begun and not told of yet. */
 typedef struct hdt_flight {
@@ -25,6 +26,8 @@ struct hd_trainer {
     hd_stream      *stream;     /* of steps */
     hdt_flight      flights[2]; /* of steps with an even and with an odd number */
     uint64_t        steps;
+    float          *best[HDT_GROUPS]; /* NULL: nothing did best yet */
+    hd_train_best   of_best;
     uint32_t      (*keys)[4];   /* [batch], with dropout */
     int32_t        *room;       /* [length] tokens, for hd_trainer_next */
 };
@@ -37,6 +40,8 @@ hd_status hdt_plan_next(hd_trainer *trainer);
 hd_status hdt_draw_weights(hd_trainer *trainer);
 /* The memory of a step and of the first weights. */
 hd_status hdt_estimate(hd_trainer *trainer, hd_plan_memory *out_memory);
+/* Room for the weights that did best, where there is none. */
+hd_status hdt_make_best(hd_trainer *trainer);
 /* What all groups keep of one kind, on the host. Freed in any case. */
 hd_status hdt_read_groups(const hd_trainer *trainer, int kept, float *out_groups[HDT_GROUPS]);
 /* The same of the weights as they compute, with ternary ones rounded; positions are those that a sequence has. */

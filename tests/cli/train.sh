@@ -1,5 +1,5 @@
 # train.sh: `heddle train`: its checkpoints, log and page; Ctrl-C and kill -9 lose nothing that a checkpoint holds, and a run that goes
-# on has the bits of one that never stopped; wrong files and options. Other devices: tests/train/test_trainer.c.
+# on has the bits of one that never stopped; the best weights; ends of documents; wrong files and options. Other devices: tests/train/test_trainer.c.
 . "$2/tests/cli/lib.sh"
 export HEDDLE_DEVICE=cpu
 i=0
@@ -83,6 +83,29 @@ rm -r worded/checkpoint-00000012
 expect 0 "^hash        $learned\$" - "$heddle" train text --out worded --resume
 expect 0 "^hash        $learned\$" - "$heddle" train text --out named $worded --tokenizer worded/checkpoint-00000012/tokenizer.gguf
 refuse 1 'general.architecture' "$heddle" generate worded/checkpoint-00000012/tokenizer.gguf -p a
+
+# Documents that are ended: the end is one token, which ends what the model writes.
+sed 's/$/<|endoftext|>/' text >documents
+expect 0 - - "$heddle" train documents --out ended $worded --export ended.gguf
+ended=$(hash_of)
+expect 0 '"id": 299,' - "$heddle" tokenize ended.gguf --json --parse-special -p '<|endoftext|>'
+rm -r ended/checkpoint-00000012
+expect 0 - - "$heddle" train documents --out named_ends $worded --tokenizer ended.gguf
+[ "$(hash_of)" = "$ended" ] || fail "the same tokenizer, named, gives other weights"
+
+# The weights that did best on held-out text are those of the file, after a stop too: this text becomes ever less likely.
+printf ZZZZQQQQZZZZQQQQZZZZQQQQ >strange
+expect 0 '^best        step 1, held out 5\.[0-9]+$' - \
+    "$heddle" train text --out best --steps 20 $small --held-out strange --save-every 10 --export best.gguf
+expect 0 - - "$heddle" train text --out last --steps 20 $small --export last.gguf
+cmp -s best.gguf last.gguf && fail "the file has the last weights, which are not the best"
+[ -s best/checkpoint-00000020/best.safetensors ] || fail "the checkpoint has no best weights"
+rm -r best/checkpoint-00000020
+expect 0 '^best        step 1, held out 5\.[0-9]+$' - \
+    "$heddle" train text --out best --resume --held-out strange --export again.gguf
+cmp -s best.gguf again.gguf || fail "the best weights of a run that was stopped are others"
+: >nothing_held
+refuse 1 'nothing_held holds less than two tokens' "$heddle" train text --out new --held-out nothing_held $small
 
 # Ternary weights, as which they are exported.
 ternary="--layers 1 --width 256 --heads 4 --context 16 --batch 2 --steps 4 --ternary"

@@ -1,5 +1,5 @@
 /* test_learn.c: a vocabulary that is learned from a text. Its merges are those of Hugging Face's BpeTrainer, one by one, and so is how many
- * tokens it makes of the text; all bytes come back; texts that are one word, one letter or nothing are learned in time; what is left over is
+ * tokens it makes of the text; what ends a document is a token of its own, across which nothing is learned; all bytes come back; texts that are one word, one letter or nothing are learned in time; what is left over is
  * unused; a file that has a tokenizer and nothing else is one; what only whole models can do is refused; without memory nothing is left. */
 #define _XOPEN_SOURCE 700
 #include "llm/gguf.h"
@@ -17,7 +17,7 @@ static hd_context *context;
 
 static hd_model *learn(const void *text, size_t bytes, uint32_t vocabulary) {
     hd_model *model = NULL;
-    if (hd_tokenizer_learn(context, text, bytes, vocabulary, &model)) fail_msg("%s", hd_context_error(context));
+    if (hd_tokenizer_learn(context, text, bytes, vocabulary, NULL, &model)) fail_msg("%s", hd_context_error(context));
     return model;
 }
 
@@ -78,6 +78,38 @@ static void any_text(void **state) {
     hd_model_close(model);
 }
 
+static void ends_of_documents(void **state) {
+    (void)state;
+    static const char end_text[] = "<|endoftext|>";
+    const char *cut = strchr(learn_text, '\n') + 1; /* between two words */
+    char text[BYTES + 2 * sizeof end_text];
+    const int bytes = snprintf(text, sizeof text, "%.*s%s%s%s", (int)(cut - learn_text), learn_text, end_text, cut, end_text);
+    hd_model *handle, *model;
+    int32_t tokens[BYTES];
+    size_t count = BYTES;
+    assert_int_equal(hd_tokenizer_learn(context, text, (size_t)bytes, LEARN_VOCABULARY + 1, end_text, &handle), HD_OK);
+    model = handle;
+    hdl_gguf_value merges;
+    hdl_span merge;
+    uint64_t at = 0;
+    assert_int_equal(hdl_model_find(&model), HD_OK);
+    assert_true(hdl_gguf_find(model->gguf, "tokenizer.ggml.merges", &merges));
+    assert_int_equal(merges.count, MERGES); /* as of a text without them */
+    for (size_t i = 0; i < MERGES; i++) {
+        hdl_gguf_next_text(&merges, &at, &merge);
+        assert_true(hdl_same(merge, hdl_text(learn_merges[i])));
+    }
+    assert_int_equal(hd_model_tokenize(handle, text, (size_t)bytes, HD_TOKENIZE_PARSE_SPECIAL, tokens, &count), HD_OK);
+    assert_int_equal(count, LEARN_TOKENS + 2);
+    assert_int_equal(tokens[count - 1], LEARN_VOCABULARY);
+    for (int32_t i = 0; i <= LEARN_VOCABULARY; i++) assert_int_equal(hd_model_token_ends(handle, i), i == LEARN_VOCABULARY);
+    there_and_back(handle, text, (size_t)bytes); /* of strangers: it is letters */
+    hd_model_close(handle);
+    assert_int_equal(hd_tokenizer_learn(context, "a", 1, 256, end_text, &handle), HD_STATUS_LIMIT); /* no room for it */
+    assert_int_equal(hd_tokenizer_learn(context, "<|end<|endoftext|", 17, 257, end_text, &handle), HD_OK); /* none is whole */
+    hd_model_close(handle);
+}
+
 static void alone(void **state) {
     (void)state;
     char path[] = "/tmp/heddle-learn-XXXXXX";
@@ -108,11 +140,11 @@ static void alone(void **state) {
 static void refused(void **state) {
     (void)state;
     hd_model *model;
-    assert_int_equal(hd_tokenizer_learn(context, "a", 1, 255, &model), HD_STATUS_LIMIT);
+    assert_int_equal(hd_tokenizer_learn(context, "a", 1, 255, NULL, &model), HD_STATUS_LIMIT);
     assert_true(hd_context_error(context)[0] && !model);
-    assert_int_equal(hd_tokenizer_learn(context, "a", 1, (1u << 20) + 1, &model), HD_STATUS_LIMIT);
-    assert_int_equal(hd_tokenizer_learn(context, NULL, 1, 300, &model), HD_STATUS_NULL_POINTER);
-    assert_int_equal(hd_tokenizer_learn(context, "a", 1, 300, NULL), HD_STATUS_NULL_POINTER);
+    assert_int_equal(hd_tokenizer_learn(context, "a", 1, (1u << 20) + 1, NULL, &model), HD_STATUS_LIMIT);
+    assert_int_equal(hd_tokenizer_learn(context, NULL, 1, 300, NULL, &model), HD_STATUS_NULL_POINTER);
+    assert_int_equal(hd_tokenizer_learn(context, "a", 1, 300, NULL, NULL), HD_STATUS_NULL_POINTER);
     hd_context_error(context);
 }
 
@@ -137,7 +169,7 @@ static void without_memory(void **state) {
     for (uint64_t n = 1; reached; n++) {
         calls = 0;
         fails_at = n;
-        const hd_status status = hd_tokenizer_learn(own, learn_text, BYTES, LEARN_VOCABULARY, &model);
+        const hd_status status = hd_tokenizer_learn(own, learn_text, BYTES, LEARN_VOCABULARY, NULL, &model);
         reached = calls >= n;
         fails_at = 0;
         if (status && (status != HD_STATUS_OUT_OF_HOST_MEMORY || model)) fail_msg("allocation %u: %s", (unsigned)n, hd_context_error(own));
@@ -159,7 +191,8 @@ static int end(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(as_others), cmocka_unit_test(any_text), cmocka_unit_test(alone), cmocka_unit_test(refused),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(as_others), cmocka_unit_test(ends_of_documents), cmocka_unit_test(any_text),
+                                        cmocka_unit_test(alone), cmocka_unit_test(refused),
                                         cmocka_unit_test(without_memory) };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1,7 +1,7 @@
 /* test_trainer.c: a GPT in training. Twenty steps are those of Hugging Face's GPT2LMHeadModel with PyTorch's AdamW; one batch is learned
  * by heart; in exact mode all weights and moments have the golden bits on every device, and a run that goes on from a checkpoint,
  * on another device too, has those of one that never stopped; from the third step on nothing is recorded and nothing allocated;
- * broken checkpoints are refused. */
+ * broken checkpoints are refused; the weights that did best are kept, in checkpoints too, and come back; a text is measured once, whole. */
 #define _XOPEN_SOURCE 700
 #include "devices.h"
 #include "gpt2_fixture.h"
@@ -431,6 +431,99 @@ static void broken_checkpoints(void **state) {
     close_place(&at);
 }
 
+/* ---- held-out text ---- */
+
+static float held_out(const place *at, hd_trainer *trainer) {
+    int32_t tokens[BATCH * LENGTH], targets[BATCH * LENGTH];
+    float loss = 0;
+    assert_true(hd_cut_batch(&(hd_token_data){ text, 1, sizeof text }, 0, 2, LENGTH, tokens, targets));
+    check_on(at, hd_trainer_loss(trainer, tokens, targets, &loss));
+    return loss;
+}
+
+static void the_best(void **state) {
+    (void)state;
+    place at;
+    char path[128];
+    assert_true(open_place("cpu", 2, &at));
+    for (int muon = 0; muon < 2; muon++) {
+        hd_trainer_desc desc = tiny();
+        hd_train_report last;
+        desc.optimizer = muon ? HD_OPTIMIZER_MUON : HD_OPTIMIZER_ADAMW;
+        hd_trainer *trainer = make(&at, &desc), *other = make(&at, &desc);
+        snprintf(path, sizeof path, "%s/best-%d", folder, muon);
+        assert_int_equal(hd_trainer_keep(trainer, 1), HD_STATUS_INVALID_ARGUMENT);
+        assert_int_equal(hd_trainer_use_best(trainer), HD_STATUS_WRONG_STATE);
+        hd_context_error(at.context);
+        train(&at, trainer, 3, &last);
+        const float loss = held_out(&at, trainer);
+        check_on(&at, hd_trainer_keep(trainer, loss));
+        assert_int_equal(hd_trainer_keep(trainer, NAN), HD_STATUS_INVALID_ARGUMENT);
+        hd_context_error(at.context);
+        train(&at, trainer, 6, &last);
+        const uint64_t after = hash(&at, trainer);
+        assert_true(held_out(&at, trainer) != loss);
+        check_on(&at, hd_trainer_save(trainer, path));
+        check_on(&at, hd_trainer_load(other, path));
+        assert_true(hash(&at, other) == after);
+        assert_int_equal(hd_trainer_best(other).steps, 3);
+        assert_true(hd_trainer_best(other).loss == loss);
+        check_on(&at, hd_trainer_use_best(other));
+        assert_true(held_out(&at, other) == loss);
+        hd_trainer_destroy(other);
+        hd_trainer_destroy(trainer);
+    }
+    close_place(&at);
+}
+
+static void all_of_a_text(void **state) {
+    (void)state;
+    enum { COUNT = 2 * 3 * 4 + 6 };
+    uint8_t numbers[COUNT];
+    int32_t tokens[12], targets[12];
+    for (int i = 0; i < COUNT; i++) numbers[i] = (uint8_t)(i + 1);
+    hd_token_data data = { numbers, 1, COUNT };
+    for (int batch = 0, seen = 0; batch < 3; batch++) {
+        assert_true(hd_cut_batch(&data, (uint64_t)batch, 3, 4, tokens, targets));
+        for (int i = 0; i < 12; i++, seen++) {
+            assert_int_equal(tokens[i], seen < COUNT ? seen + 1 : 0);
+            assert_int_equal(targets[i], seen + 1 < COUNT ? seen + 2 : -1);
+        }
+    }
+    assert_false(hd_cut_batch(&data, 3, 3, 4, tokens, targets));
+    assert_false(hd_cut_batch(&data, UINT64_MAX, 3, 4, tokens, targets));
+    data.count = 25; /* whose last target ends a batch */
+    assert_true(hd_cut_batch(&data, 1, 3, 4, tokens, targets));
+    assert_int_equal(targets[11], 25);
+    assert_false(hd_cut_batch(&data, 2, 3, 4, tokens, targets));
+    data.count = 1;
+    assert_false(hd_cut_batch(&data, 0, 3, 4, tokens, targets));
+}
+
+/* Targets that are none change nothing but the number that the mean is over. */
+static void some_targets(void **state) {
+    (void)state;
+    place at;
+    hd_trainer_desc desc = tiny();
+    int32_t tokens[2 * LENGTH], targets[2 * LENGTH], some[2 * LENGTH];
+    float loss = 0, of_all = 0, sum = 0;
+    assert_true(open_place("cpu", 2, &at));
+    hd_trainer *trainer = make(&at, &desc);
+    assert_true(hd_cut_batch(&(hd_token_data){ text, 1, sizeof text }, 0, 2, LENGTH, tokens, targets));
+    check_on(&at, hd_trainer_loss(trainer, tokens, targets, &of_all));
+    for (int part = 0; part < 2; part++) {
+        for (int i = 0; i < 2 * LENGTH; i++) some[i] = i / LENGTH == part ? targets[i] : -1;
+        check_on(&at, hd_trainer_loss(trainer, tokens, some, &loss));
+        sum += loss / 2;
+    }
+    assert_true(fabsf(sum - of_all) < 1e-5f);
+    for (int i = 0; i < 2 * LENGTH; i++) some[i] = -1;
+    check_on(&at, hd_trainer_loss(trainer, tokens, some, &loss));
+    assert_true(loss == 0);
+    hd_trainer_destroy(trainer);
+    close_place(&at);
+}
+
 /* ---- without memory ---- */
 
 static uint64_t calls, fails_at; /* 0: none fails */
@@ -493,6 +586,7 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(as_transformers), cmocka_unit_test(by_heart), cmocka_unit_test(golden_bits), cmocka_unit_test(golden_bits_of_muon), cmocka_unit_test(one_is_many), cmocka_unit_test(goes_on),
-                                        cmocka_unit_test(replayed), cmocka_unit_test(fits), cmocka_unit_test(refused), cmocka_unit_test(broken_checkpoints), cmocka_unit_test(without_memory) };
+                                        cmocka_unit_test(replayed), cmocka_unit_test(fits), cmocka_unit_test(refused), cmocka_unit_test(broken_checkpoints), cmocka_unit_test(the_best), cmocka_unit_test(all_of_a_text),
+                                        cmocka_unit_test(some_targets), cmocka_unit_test(without_memory) };
     return cmocka_run_group_tests(tests, begin, end);
 }
