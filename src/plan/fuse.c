@@ -696,13 +696,6 @@ static hd_status fuse_other(fusion *f, const hdi_node *node, hd_value id) {
     return status ? status : finish(f, &task, id, node->op == HDI_OP_MATMUL);
 }
 
-/* An input that kernels read across the bus: where many do, it is fetched once. Its reads are short waits, but those of all
- * workgroups of a prompt were a fifth of its time on an H100. */
-static bool is_fetched(const fusion *f, hd_value id, uint64_t bytes) {
-    enum { MANY = 8 };
-    return !f->schedule->caps.host_visible && bytes <= HDI_ACROSS_BYTES && f->values[id].uses > MANY;
-}
-
 static hd_status fuse_source(fusion *f, const hdi_node *node, hd_value id) {
     hdi_storage_kind kind = node->op == HDI_OP_INPUT ? HDI_STORAGE_INPUT : HDI_STORAGE_STATE;
     const char *name = hdi_arena_text(&f->schedule->arena, node->name, strlen(node->name));
@@ -711,8 +704,10 @@ static hd_status fuse_source(fusion *f, const hdi_node *node, hd_value id) {
     if (storage == HDI_NO_INDEX) return no_memory(f);
     const hdi_tensor view = hdi_tensor_dense(storage, node->dtype, node->shape);
     f->values[id].view = view;
-    if (kind != HDI_STORAGE_INPUT || !is_fetched(f, id, bytes)) return HD_OK;
-    return copy_of(f, &view, id, &f->values[id].view);
+    /* What many kernels would read across the bus is fetched once. On an H100 that was a fifth of a prompt. */
+    enum { MANY = 8 };
+    const bool across = kind == HDI_STORAGE_INPUT && !f->schedule->caps.host_visible && bytes <= HDI_ACROSS_BYTES;
+    return across && f->values[id].uses > MANY ? copy_of(f, &view, id, &f->values[id].view) : HD_OK;
 }
 
 static hd_status fuse_view(fusion *f, const hdi_node *node, hd_value id) {

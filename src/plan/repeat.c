@@ -1,5 +1,5 @@
-/* repeat.c: what is made once. A step that does what one before it did, from bytes that nobody wrote since, is left out: products
- * of the same rows share them as whole numbers. */
+/* repeat.c: what is made once. A step that does what one before it did, from bytes that nobody wrote since, is left
+ * out: products of the same rows share them as whole numbers. */
 #include "plan/task.h"
 
 /* Which use of a step is written, where it is one that is not read; else none. */
@@ -20,7 +20,8 @@ static bool are_equal(const hdi_schedule_step *a, const hdi_schedule_step *b, ui
         return false;
     for (uint32_t u = 0; u < a->use_count; u++) {
         const hdi_use *x = &a->uses[u], *y = &b->uses[u];
-        if (x->bytes != y->bytes || (u != written && (x->storage != y->storage || x->offset != y->offset))) return false;
+        const bool same = u == written || (x->storage == y->storage && x->offset == y->offset);
+        if (x->bytes != y->bytes || !same) return false;
     }
     return true;
 }
