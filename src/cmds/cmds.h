@@ -8,8 +8,8 @@
 #define HDI_MAX_BINDINGS 16
 #define HDI_MAX_PUSH_WORDS 32
 #define HDI_MAX_SPEC 32
-/* The constant that back ends set for all kernels: 1 where the device's own conversion of f16 to f32 is exact, of subnormals
- * too. A number that no kernel of a user's has. */
+/* The constant that back ends set for all kernels: 1 where the device's own conversion of f16 to f32 is exact, of
+ * subnormals too. A number that no kernel of a user's has. */
 #define HDI_SPEC_HALVES 1751384065
 #define HDI_NO_INDEX UINT32_MAX
 

@@ -34,7 +34,8 @@ uint32_t hdi_product_words(const product *p, hdi_launch *launch) {
     return words;
 }
 
-/* The push words of a kernel that reads A alone: products of the same A begin with equal launches, which the plan makes one. */
+/* The push words of a kernel that reads A alone: products of the same A begin with equal launches, of which the plan
+ * makes one. */
 static void words_of_rows(const product *p, hdi_launch *launch) {
     static const uint32_t of_b[] = { HDI_MM_PUSH_N, HDI_MM_PUSH_B_ROW, HDI_MM_PUSH_B_COL, HDI_MM_PUSH_B_FIRST,
                                      HDI_MM_PUSH_B_BATCH, HDI_MM_PUSH_B_BATCH + 1, HDI_MM_PUSH_B_BATCH + 2 };
