@@ -6,40 +6,42 @@ typedef const char *const lines[];
 
 /* ---- OpenCL C ---- */
 
+/* always_inline: PoCL 3.1 shares __local arguments of calls among threads */
+#define OPENCL_CORE \
+    "typedef uchar u8; typedef ushort u16; typedef uint u32; typedef ulong u64; typedef float f32;", \
+    "typedef char i8; typedef short i16; typedef int i32; typedef long i64;", \
+    "#define MAY_ALIAS __attribute__((may_alias))", \
+    "typedef u8 u8_any MAY_ALIAS; typedef u16 u16_any MAY_ALIAS; typedef u32 u32_any MAY_ALIAS;", \
+    "typedef u64 u64_any MAY_ALIAS; typedef f32 f32_any MAY_ALIAS;", \
+    "#define INLINE static inline __attribute__((overloadable, always_inline))", \
+    "#define GLOBAL __global", \
+    "#define LOCAL __local", \
+    "#define PRIVATE __private", \
+    "#define SHARED __local", \
+    "#define AT(T, address) (*(__global T##_any *)(address))", \
+    "#define AT_VOLATILE(T, address) (*(volatile __global T##_any *)(address))", \
+    "#define NEW(T) (T)", \
+    "#define ZERO(T) ((T){0})", \
+    "#define U64(x) x##ul", \
+    "#define bits_f32(x) as_float((u32)(x))", \
+    "#define f32_bits(x) as_uint((f32)(x))", \
+    "#define exact_add(a, b) ((a) + (b))", \
+    "#define exact_sub(a, b) ((a) - (b))", \
+    "#define exact_mul(a, b) ((a) * (b))", \
+    "#define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)", \
+    "#define BARRIER_ALL() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)", \
+    "#define GROUP_X ((u32)get_group_id(0) + launch.w[0])", \
+    "#define GROUP_Y ((u32)get_group_id(1) + launch.w[1])", \
+    "#define GROUP_Z ((u32)get_group_id(2) + launch.w[2])", \
+    "#define GROUPS_X ((u32)get_num_groups(0))", \
+    "#define GROUPS_Y ((u32)get_num_groups(1))", \
+    "#define GROUPS_Z ((u32)get_num_groups(2))", \
+    "#define LOCAL_X ((u32)get_local_id(0))", \
+    "#define LOCAL_Y ((u32)get_local_id(1))", \
+    "#define LOCAL_Z ((u32)get_local_id(2))"
 static lines opencl_core = {
-    "typedef uchar u8; typedef ushort u16; typedef uint u32; typedef ulong u64; typedef float f32;",
-    "typedef char i8; typedef short i16; typedef int i32; typedef long i64;",
-    "#define MAY_ALIAS __attribute__((may_alias))",
-    "typedef u8 u8_any MAY_ALIAS; typedef u16 u16_any MAY_ALIAS; typedef u32 u32_any MAY_ALIAS;",
-    "typedef u64 u64_any MAY_ALIAS; typedef f32 f32_any MAY_ALIAS;",
-    /* always_inline: PoCL 3.1 shares __local arguments of calls among threads */
-    "#define INLINE static inline __attribute__((overloadable, always_inline))",
-    "#define GLOBAL __global",
-    "#define LOCAL __local",
-    "#define PRIVATE __private",
-    "#define SHARED __local",
-    "#define AT(T, address) (*(__global T##_any *)(address))",
-    "#define AT_VOLATILE(T, address) (*(volatile __global T##_any *)(address))",
-    "#define NEW(T) (T)",
-    "#define ZERO(T) ((T){0})",
-    "#define U64(x) x##ul",
-    "#define bits_f32(x) as_float((u32)(x))",
-    "#define f32_bits(x) as_uint((f32)(x))",
-    "#define exact_add(a, b) ((a) + (b))",
-    "#define exact_sub(a, b) ((a) - (b))",
-    "#define exact_mul(a, b) ((a) * (b))",
-    "#define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)",
-    "#define BARRIER_ALL() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
+    OPENCL_CORE,
     "#define FENCE() mem_fence(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
-    "#define GROUP_X ((u32)get_group_id(0) + launch.w[0])",
-    "#define GROUP_Y ((u32)get_group_id(1) + launch.w[1])",
-    "#define GROUP_Z ((u32)get_group_id(2) + launch.w[2])",
-    "#define GROUPS_X ((u32)get_num_groups(0))",
-    "#define GROUPS_Y ((u32)get_num_groups(1))",
-    "#define GROUPS_Z ((u32)get_num_groups(2))",
-    "#define LOCAL_X ((u32)get_local_id(0))",
-    "#define LOCAL_Y ((u32)get_local_id(1))",
-    "#define LOCAL_Z ((u32)get_local_id(2))",
     NULL
 };
 static lines opencl_no_contraction = { "#pragma OPENCL FP_CONTRACT OFF", NULL };
@@ -143,9 +145,10 @@ static lines opencl_atomics64 = {
     OPENCL_ATOMICS("at64", "atom", "U64(0)"),
     NULL
 };
-#define DOT_FUNCTIONS                                                                                                  \
+#define DOT_MIXED                                                                                                      \
     "INLINE i32 dot4_mixed(u32 a, u32 b) {", "  i32 sum = 0;",                                                         \
-        "  for (u32 i = 0u; i < 32u; i += 8u) sum += (i32)(i8)(a >> i) * (i32)(u8)(b >> i);", "  return sum;", "}",    \
+        "  for (u32 i = 0u; i < 32u; i += 8u) sum += (i32)(i8)(a >> i) * (i32)(u8)(b >> i);", "  return sum;", "}"
+#define DOT_SATURATED                                                                                                  \
         "INLINE u32 add_saturated_u32(u32 a, u32 b) { return a + b < a ? ~0u : a + b; }",                              \
         "INLINE u32 add_saturated_i32(u32 a, u32 b) {", "  u32 sum = a + b;",                                          \
         "  return ((sum ^ a) & (sum ^ b)) >> 31 ? (a >> 31) + 0x7FFFFFFFu : sum;", "}",                                \
@@ -167,7 +170,8 @@ static lines opencl_dot = {
     "  for (u32 i = 0u; i < 32u; i += 8u) sum += (a >> i & 0xFFu) * (b >> i & 0xFFu);",
     "  return sum;",
     "}",
-    DOT_FUNCTIONS,
+    DOT_MIXED,
+    DOT_SATURATED,
     NULL
 };
 
@@ -342,12 +346,6 @@ static lines hip_core = {
     NULL
 };
 static lines nothing = { NULL };
-static lines cuda_half = {
-    "typedef unsigned short f16; typedef f16 f16_any MAY_ALIAS;",
-    "INLINE f32 h2f(f16 x) { f32 r; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(r) : \"h\"(x)); return r; }",
-    "INLINE f16 f2h(f32 x) { f16 r; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(r) : \"f\"(x)); return r; }",
-    NULL
-};
 static lines hip_half = {
     "typedef unsigned short f16; typedef f16 f16_any MAY_ALIAS;",
     "INLINE f32 h2f(f16 x) { return (f32)__builtin_bit_cast(_Float16, x); }",
@@ -406,11 +404,12 @@ static lines cxx_atomics64 = { CXX_ATOMICS("at64", "u64", "i64", "atomicAdd((u64
 static lines cuda_dot = {
     "#define dot4_signed(a, b) __dp4a((i32)(a), (i32)(b), 0)",
     "#define dot4_unsigned(a, b) __dp4a((u32)(a), (u32)(b), 0u)",
-    DOT_FUNCTIONS,
+    DOT_MIXED,
+    DOT_SATURATED,
     NULL
 };
 /* Lanes that are not active have no part; where all are, sums go by halves. */
-#define CXX_SUMS \
+#define LANE_SUMS \
     "#define SUMS(op, T, zero) \\", \
     "INLINE T sg_range_##op##_##T(T x, u32 from, u32 to) { \\", \
     "  u64 active = sg_active(); \\", \
@@ -434,12 +433,14 @@ static lines cuda_dot = {
     "INLINE T sg_exclusive_##op##_##T(T x) { return sg_range_##op##_##T(x, 0u, SG_LANE); }", \
     SUM_NAMES, \
     SUM_FUNCTIONS
+#define WARP_NAMES \
+    "#define SG_SIZE 32u", \
+    "#define SG_FULL U64(0xFFFFFFFF)", \
+    "#define SG_ID (LOCAL_INDEX / 32u)", \
+    "#define SG_COUNT ((WORKGROUP + 31u) / 32u)", \
+    "#define SG_LANE (LOCAL_INDEX & 31u)"
 static lines cuda_subgroups = {
-    "#define SG_SIZE 32u",
-    "#define SG_FULL U64(0xFFFFFFFF)",
-    "#define SG_ID (LOCAL_INDEX / 32u)",
-    "#define SG_COUNT ((WORKGROUP + 31u) / 32u)",
-    "#define SG_LANE (LOCAL_INDEX & 31u)",
+    WARP_NAMES,
     "#define sg_barrier() __syncwarp()",
     "#define sg_active() ((u64)__activemask())",
     "#define sg_first() ((u32)__ffs((i32)__activemask()) - 1u)",
@@ -447,7 +448,7 @@ static lines cuda_subgroups = {
     "INLINE i32 sg_read_i32(i32 x, u32 lane) { return __shfl_sync(__activemask(), x, (i32)lane); }",
     "INLINE f32 sg_read_f32(f32 x, u32 lane) { return __shfl_sync(__activemask(), x, (i32)lane); }",
     "INLINE u64 sg_ballot(bool x) { return (u64)__ballot_sync(__activemask(), x); }",
-    CXX_SUMS,
+    LANE_SUMS,
     NULL
 };
 static lines hip_subgroups = {
@@ -463,135 +464,46 @@ static lines hip_subgroups = {
     "INLINE i32 sg_read_i32(i32 x, u32 lane) { return __shfl(x, (i32)lane); }",
     "INLINE f32 sg_read_f32(f32 x, u32 lane) { return __shfl(x, (i32)lane); }",
     "INLINE u64 sg_ballot(bool x) { return (u64)__ballot(x); }",
-    CXX_SUMS,
+    LANE_SUMS,
     NULL
 };
-/* What both kinds of matrices have. */
-#define CUDA_MATRIX_SUMS \
-    "template <class M> INLINE M matrix_fill(typename M::scalar x) { M m; matrix_set(m, x); return m; }", \
-    "template <class M> INLINE u32 matrix_length() { return (u32)M::length; }", \
-    "#define EACH(name, value) \\", \
-    "INLINE matrix_c<f32> matrix_##name(matrix_c<f32> a, matrix_c<f32> b) { for (int i = 0; i < 8; i++) a.r[i] = " \
-    "value; return a; }", \
-    "EACH(add, a.r[i] + b.r[i]) EACH(sub, a.r[i] - b.r[i]) EACH(mul, a.r[i] * b.r[i]) EACH(div, a.r[i] / b.r[i])"
-/* Tensor cores by their instructions: headers would have to be found. How the elements of a and b lie depends on how
- * they were loaded; what remembers it is known to the compiler, which keeps nothing of it. */
-static lines cuda_matrix = {
-    "template <class T> struct matrix_a { typedef T scalar; enum { length = 16 }; u32 r[8]; bool columns; };",
-    "template <class T> struct matrix_b { typedef T scalar; enum { length = 16 }; u32 r[8]; bool columns; };",
-    "template <class T> struct matrix_c { typedef T scalar; enum { length = 8 }; f32 r[8]; };",
-    "#define LOAD(kind, way) \\",
-    "  asm volatile(\"wmma.load.\" #kind \".sync.aligned.\" #way \".m16n16k16.f16 {%0, %1, %2, %3, %4, %5, %6, %7}, "
-    "[%8], %9;\" \\",
-    "    : \"=r\"(m.r[0]), \"=r\"(m.r[1]), \"=r\"(m.r[2]), \"=r\"(m.r[3]), \\",
-    "      \"=r\"(m.r[4]), \"=r\"(m.r[5]), \"=r\"(m.r[6]), \"=r\"(m.r[7]) \\",
-    "    : \"l\"(p), \"r\"(stride) : \"memory\")",
-    "INLINE void matrix_read(matrix_a<f16> &m, const void *p, u32 stride) { if (m.columns) LOAD(a, col); else LOAD(a, "
-    "row); }",
-    "INLINE void matrix_read(matrix_b<f16> &m, const void *p, u32 stride) { if (m.columns) LOAD(b, col); else LOAD(b, "
-    "row); }",
-    "template <class M> INLINE M matrix_load(const void *p, u32 stride, bool columns) {",
-    "  M m; m.columns = columns; matrix_read(m, p, stride); return m;",
-    "}",
-    "#define LOAD_SUMS(way) \\",
-    "  asm volatile(\"wmma.load.c.sync.aligned.\" way \".m16n16k16.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8], %9;\" "
-    "\\",
-    "    : \"=f\"(m.r[0]), \"=f\"(m.r[1]), \"=f\"(m.r[2]), \"=f\"(m.r[3]), \\",
-    "      \"=f\"(m.r[4]), \"=f\"(m.r[5]), \"=f\"(m.r[6]), \"=f\"(m.r[7]) \\",
-    "    : \"l\"(p), \"r\"(stride) : \"memory\")",
-    "template <class M> INLINE M matrix_load_sums(const void *p, u32 stride, bool columns) {",
-    "  M m;",
-    "  if (columns) LOAD_SUMS(\"col\"); else LOAD_SUMS(\"row\");",
-    "  return m;",
-    "}",
-    "#define STORE_SUMS(way) \\",
-    "  asm volatile(\"wmma.store.d.sync.aligned.\" way \".m16n16k16.f32 [%8], {%0, %1, %2, %3, %4, %5, %6, %7}, %9;\" "
-    "\\",
-    "    :: \"f\"(m.r[0]), \"f\"(m.r[1]), \"f\"(m.r[2]), \"f\"(m.r[3]), \"f\"(m.r[4]), \"f\"(m.r[5]), \"f\"(m.r[6]), "
-    "\"f\"(m.r[7]), \\",
-    "    \"l\"(p), \"r\"(stride) : \"memory\")",
-    "template <class M> INLINE void matrix_store(void *p, M m, u32 stride, bool columns) {",
-    "  if (columns) STORE_SUMS(\"col\"); else STORE_SUMS(\"row\");",
-    "}",
-    "template <class M> INLINE void matrix_set(M &m, f16 x) { for (int i = 0; i < 8; i++) m.r[i] = x | (u32)x << 16; "
-    "m.columns = false; }",
-    "INLINE void matrix_set(matrix_c<f32> &m, f32 x) { for (int i = 0; i < 8; i++) m.r[i] = x; }",
-    CUDA_MATRIX_SUMS,
-    "#define MULTIPLY(ways) \\",
-    "  asm(\"wmma.mma.sync.aligned.\" ways \".m16n16k16.f32.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, \" \\",
-    "    \"{%8, %9, %10, %11, %12, %13, %14, %15}, {%16, %17, %18, %19, %20, %21, %22, %23}, \" \\",
-    "    \"{%24, %25, %26, %27, %28, %29, %30, %31};\" \\",
-    "    : \"=f\"(d.r[0]), \"=f\"(d.r[1]), \"=f\"(d.r[2]), \"=f\"(d.r[3]), \\",
-    "      \"=f\"(d.r[4]), \"=f\"(d.r[5]), \"=f\"(d.r[6]), \"=f\"(d.r[7]) \\",
-    "    : \"r\"(a.r[0]), \"r\"(a.r[1]), \"r\"(a.r[2]), \"r\"(a.r[3]), \"r\"(a.r[4]), \"r\"(a.r[5]), \"r\"(a.r[6]), "
-    "\"r\"(a.r[7]), \\",
-    "      \"r\"(b.r[0]), \"r\"(b.r[1]), \"r\"(b.r[2]), \"r\"(b.r[3]), \"r\"(b.r[4]), \"r\"(b.r[5]), \"r\"(b.r[6]), "
-    "\"r\"(b.r[7]), \\",
-    "      \"f\"(c.r[0]), \"f\"(c.r[1]), \"f\"(c.r[2]), \"f\"(c.r[3]), \"f\"(c.r[4]), \"f\"(c.r[5]), \"f\"(c.r[6]), "
-    "\"f\"(c.r[7]))",
-    "INLINE matrix_c<f32> matrix_multiply(matrix_a<f16> a, matrix_b<f16> b, matrix_c<f32> c) {",
-    "  matrix_c<f32> d;",
-    "  if (a.columns) { if (b.columns) MULTIPLY(\"col.col\"); else MULTIPLY(\"col.row\"); }",
-    "  else if (b.columns) MULTIPLY(\"row.col\");",
-    "  else MULTIPLY(\"row.row\");",
-    "  return d;",
-    "}",
+/* ---- OpenCL C of NVIDIA's compiler: what CUDA has functions for, by its instructions ---- */
+
+/* A fence of the whole device, as CUDA's. */
+static lines nvidia_core = {
+    OPENCL_CORE,
+    "INLINE void FENCE(void) { asm volatile(\"membar.gl;\" ::: \"memory\"); }",
     NULL
 };
-/* The same for numbers of 8 bits, of sm_80: here an element's place in each lane is known, and sums of f32 have the
- * places of whole ones. */
-static lines cuda_whole_matrix = {
-    "template <class T> struct matrix_a { typedef T scalar; enum { length = 16 }; u32 r[4]; };",
-    "template <class T> struct matrix_b { typedef T scalar; enum { length = 16 }; u32 r[4]; };",
-    "template <class T> struct matrix_c { typedef T scalar; enum { length = 8 }; T r[8]; };",
-    "INLINE u32 matrix_lane() { u32 lane; asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(lane)); return lane; }",
-    "INLINE u32 matrix_four(const u8 *p, u32 step) {",
-    "  if (step == 1u) return *(const u32 *)p;",
-    "  return p[0] | (u32)p[step] << 8 | (u32)p[2u * step] << 16 | (u32)p[3u * step] << 24;",
+static lines nvidia_subgroups = {
+    WARP_NAMES,
+    "INLINE void sg_barrier(void) { asm volatile(\"bar.warp.sync 0xffffffff;\" ::: \"memory\"); }",
+    "INLINE u32 sg_mask(void) { u32 r; asm volatile(\"activemask.b32 %0;\" : \"=r\"(r)); return r; }",
+    "#define sg_active() ((u64)sg_mask())",
+    "INLINE u32 sg_first(void) { u32 mask = sg_mask(); return 31u - clz(mask & (0u - mask)); }",
+    "INLINE u32 sg_read_u32(u32 x, u32 lane) {",
+    "  u32 r;",
+    "  asm volatile(\"shfl.sync.idx.b32 %0, %1, %2, 31, %3;\" : \"=r\"(r) : \"r\"(x), \"r\"(lane), \"r\"(sg_mask()));",
+    "  return r;",
     "}",
-    "/* Four neighbours along the depth, of lines 0 to 15 and depths 0 to 31: r[line / 8 + 2 (depth / 16)], or for b",
-    " * r[2 (line / 8) + depth / 16]. */",
-    "INLINE void matrix_read(matrix_a<u8> &m, const u8 *p, u32 line, u32 depth) {",
-    "  u32 lane = matrix_lane();",
-    "  for (u32 i = 0u; i < 4u; i++)",
-    "    m.r[i] = matrix_four(p + (lane / 4u + i % 2u * 8u) * line + (lane % 4u * 4u + i / 2u * 16u) * depth, depth);",
+    "INLINE i32 sg_read_i32(i32 x, u32 lane) { return (i32)sg_read_u32((u32)x, lane); }",
+    "INLINE f32 sg_read_f32(f32 x, u32 lane) { return bits_f32(sg_read_u32(f32_bits(x), lane)); }",
+    "INLINE u64 sg_ballot(bool x) {",
+    "  u32 r;",
+    "  asm volatile(\"{ .reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, %2; }\"",
+    "    : \"=r\"(r) : \"r\"((u32)x), \"r\"(sg_mask()));",
+    "  return (u64)r;",
     "}",
-    "INLINE void matrix_read(matrix_b<u8> &m, const u8 *p, u32 line, u32 depth) {",
-    "  u32 lane = matrix_lane();",
-    "  for (u32 i = 0u; i < 4u; i++)",
-    "    m.r[i] = matrix_four(p + (lane / 4u + i / 2u * 8u) * line + (lane % 4u * 4u + i % 2u * 16u) * depth, depth);",
+    LANE_SUMS,
+    NULL
+};
+static lines nvidia_dot = {
+    "#define DOT4(name, T, types) \\",
+    "INLINE T name(u32 a, u32 b) { \\",
+    "  T r; asm(\"dp4a.\" types \" %0, %1, %2, %3;\" : \"=r\"(r) : \"r\"(a), \"r\"(b), \"r\"(0u)); return r; \\",
     "}",
-    "INLINE bool matrix_is_turned(matrix_a<u8>) { return false; }",
-    "INLINE bool matrix_is_turned(matrix_b<u8>) { return true; }",
-    "template <class M> INLINE M matrix_load(const u8 *p, u32 stride, bool columns) {",
-    "  M m; bool along = columns == matrix_is_turned(m);",
-    "  matrix_read(m, p, along ? stride : 1u, along ? 1u : stride); return m;",
-    "}",
-    "INLINE u32 matrix_row(u32 i) { return matrix_lane() / 4u + i / 2u % 2u * 8u; }",
-    "INLINE u32 matrix_column(u32 i) { return matrix_lane() % 4u * 2u + i % 2u + i / 4u * 8u; }",
-    "INLINE u32 matrix_place(u32 i, u32 stride, bool columns) {",
-    "  return columns ? matrix_column(i) * stride + matrix_row(i) : matrix_row(i) * stride + matrix_column(i);",
-    "}",
-    "template <class M> INLINE M matrix_load_sums(const typename M::scalar *p, u32 stride, bool columns) {",
-    "  M m; for (u32 i = 0u; i < 8u; i++) m.r[i] = p[matrix_place(i, stride, columns)]; return m;",
-    "}",
-    "template <class T> INLINE void matrix_store(T *p, matrix_c<T> m, u32 stride, bool columns) {",
-    "  for (u32 i = 0u; i < 8u; i++) p[matrix_place(i, stride, columns)] = m.r[i];",
-    "}",
-    "template <class T> INLINE void matrix_set(matrix_c<T> &m, T x) { for (int i = 0; i < 8; i++) m.r[i] = x; }",
-    "template <class M> INLINE void matrix_set(M &m, u8 x) { for (int i = 0; i < 4; i++) m.r[i] = x * 0x01010101u; }",
-    CUDA_MATRIX_SUMS,
-    "INLINE matrix_c<f32> matrix_floats(matrix_c<u32> a) {",
-    "  matrix_c<f32> m; for (int i = 0; i < 8; i++) m.r[i] = (f32)(i32)a.r[i]; return m;",
-    "}",
-    "INLINE matrix_c<u32> matrix_multiply(matrix_a<u8> a, matrix_b<u8> b, matrix_c<u32> c) {",
-    "  for (int i = 0; i < 2; i++)",
-    "    asm(\"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, \"",
-    "        \"{%0, %1, %2, %3};\"",
-    "        : \"+r\"(c.r[4 * i]), \"+r\"(c.r[4 * i + 1]), \"+r\"(c.r[4 * i + 2]), \"+r\"(c.r[4 * i + 3])",
-    "        : \"r\"(a.r[0]), \"r\"(a.r[1]), \"r\"(a.r[2]), \"r\"(a.r[3]), \"r\"(b.r[2 * i]), \"r\"(b.r[2 * i + 1]));",
-    "  return c;",
-    "}",
+    "DOT4(dot4_signed, i32, \"s32.s32\") DOT4(dot4_unsigned, u32, \"u32.u32\") DOT4(dot4_mixed, i32, \"s32.u32\")",
+    DOT_SATURATED,
     NULL
 };
 
@@ -686,20 +598,28 @@ static lines wgsl_dot = { "fn dot4_signed(a: u32, b: u32) -> i32 {",
                           "}",
                           NULL };
 
-/* ---- the four ---- */
+/* ---- the four, and OpenCL C with PTX ---- */
 
-static const hdi_spirv_spelling opencl = { .name = "OpenCL C",
-                                           .scalar = { "uchar", "ushort", "uint", "ulong", "float", "double" },
-                                           .kernel = "__kernel __attribute__((reqd_work_group_size(%u, %u, %u))) void",
+#define OPENCL_SPELLING \
+    .scalar = { "uchar", "ushort", "uint", "ulong", "float", "double" }, \
+    .kernel = "__kernel __attribute__((reqd_work_group_size(%u, %u, %u))) void"
+static const hdi_spirv_spelling opencl = { .name = "OpenCL C", OPENCL_SPELLING,
                                            .parts = { opencl_core, opencl_no_contraction, opencl_half_by_integers,
                                                       opencl_double, opencl_bits, opencl_math, opencl_atomics,
                                                       opencl_atomics64, opencl_subgroups_shared, opencl_dot, NULL } };
+static const hdi_spirv_spelling nvidia = { .name = "OpenCL C with PTX", OPENCL_SPELLING,
+                                           .parts = { nvidia_core, opencl_no_contraction, hdi_spirv_ptx_half,
+                                                      opencl_double, opencl_bits, opencl_math, opencl_atomics,
+                                                      opencl_atomics64, nvidia_subgroups, nvidia_dot,
+                                                      hdi_spirv_nvidia_spaces, hdi_spirv_ptx_matrix,
+                                                      hdi_spirv_ptx_whole_matrix } };
 static const hdi_spirv_spelling cuda = { .name = "CUDA C++",
                                          .aligned = "alignas(%u) ",
                                          .kernel = "extern \"C\" __global__ void __launch_bounds__(%u * %u * %u)",
-                                         .parts = { cuda_core, nothing, cuda_half, cuda_double, cxx_bits, cxx_math,
-                                                    cxx_atomics, cxx_atomics64, cuda_subgroups, cuda_dot,
-                                                    cuda_matrix, cuda_whole_matrix } };
+                                         .parts = { cuda_core, nothing, hdi_spirv_ptx_half, cuda_double, cxx_bits,
+                                                    cxx_math, cxx_atomics, cxx_atomics64, cuda_subgroups, cuda_dot,
+                                                    hdi_spirv_cuda_spaces, hdi_spirv_ptx_matrix,
+                                                    hdi_spirv_ptx_whole_matrix } };
 static const hdi_spirv_spelling hip = { .name = "HIP C++",
                                         .aligned = "alignas(%u) ",
                                         .kernel = "extern \"C\" __global__ void __launch_bounds__(%u * %u * %u)",
@@ -717,13 +637,14 @@ const hdi_spirv_spelling *hdi_spirv_spelling_of(const hdi_spirv_print_target *ta
     case HDI_SPIRV_WGSL: return &wgsl;
     case HDI_SPIRV_OPENCL_C: break;
     }
-    return &opencl;
+    return hdi_spirv_is_ptx(target) ? &nvidia : &opencl;
 }
 
 const char *const *hdi_spirv_prelude(const hdi_spirv_print_target *target, hdi_spirv_part part) {
-    bool is_opencl = target->dialect == HDI_SPIRV_OPENCL_C;
-    if (is_opencl && part == HDI_SPIRV_PART_HALF && target->offers & HDI_SPIRV_OFFERS_FP16) return opencl_half;
-    if (is_opencl && part == HDI_SPIRV_PART_SUBGROUPS && target->offers & HDI_SPIRV_OFFERS_SUBGROUPS)
+    const hdi_spirv_spelling *spelling = hdi_spirv_spelling_of(target);
+    const bool is_plain = spelling == &opencl;
+    if (is_plain && part == HDI_SPIRV_PART_HALF && target->offers & HDI_SPIRV_OFFERS_FP16) return opencl_half;
+    if (is_plain && part == HDI_SPIRV_PART_SUBGROUPS && target->offers & HDI_SPIRV_OFFERS_SUBGROUPS)
         return opencl_subgroups;
-    return hdi_spirv_spelling_of(target)->parts[part];
+    return spelling->parts[part];
 }

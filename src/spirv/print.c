@@ -110,7 +110,7 @@ static bool put_globals(hdi_spirv_printer *p) {
 /* Are there subgroups that go through shared memory? */
 static bool shares_subgroups(const hdi_spirv_printer *p) {
     return p->parts >> HDI_SPIRV_PART_SUBGROUPS & 1 && p->target->dialect == HDI_SPIRV_OPENCL_C &&
-           !(p->target->offers & HDI_SPIRV_OFFERS_SUBGROUPS);
+           !(p->target->offers & (HDI_SPIRV_OFFERS_SUBGROUPS | HDI_SPIRV_OFFERS_PTX));
 }
 
 /* The subgroups of a device that has none: as many lanes as divide the workgroup, up to 32. */
@@ -118,9 +118,10 @@ static bool choose_subgroup(hdi_spirv_printer *p) {
     const uint32_t *size = p->printed->info.workgroup;
     uint32_t workgroup = size[0] * size[1] * size[2], lanes = 1, wanted = p->target->subgroup;
     if (!shares_subgroups(p)) {
-        bool used = p->parts >> HDI_SPIRV_PART_SUBGROUPS & 1;
-        p->printed->subgroup = !used ? 0 : p->target->dialect == HDI_SPIRV_CUDA ? 32 : wanted;
-        return true;
+        const bool used = p->parts >> HDI_SPIRV_PART_SUBGROUPS & 1, ptx = hdi_spirv_is_ptx(p->target);
+        p->printed->subgroup = !used ? 0 : ptx || p->target->dialect == HDI_SPIRV_CUDA ? 32 : wanted;
+        return !ptx || !used || !wanted || wanted == 32 ||
+               hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE, "subgroups of %u lanes, the device has 32", wanted);
     }
     if (!hdi_spirv_check_uniform(p)) return false;
     while (lanes < (wanted ? wanted : 32) && workgroup % (2 * lanes) == 0) lanes *= 2;

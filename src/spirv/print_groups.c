@@ -186,13 +186,18 @@ static void sizes(const hdi_spirv_printer *p, uint32_t type_def, uint64_t out[3]
     }
 }
 
-void hdi_spirv_put_matrix_type(hdi_spirv_printer *p, uint32_t type_def) {
+/* "a_f16": the use and the numbers of a matrix type, as its names end. */
+static void put_matrix_name(hdi_spirv_printer *p, uint32_t type_def) {
     uint64_t size[3];
     sizes(p, type_def, size);
-    const hdi_spirv_type *type = element_of(p->m, hdi_spirv_type_at(p->m, type_def));
-    hdi_spirv_put(p, "typedef matrix_%c<", "abc"[size[2]]);
-    hdi_spirv_put_scalar_name(p, type, false);
-    hdi_spirv_put(p, "> t%u;\n", type_def);
+    hdi_spirv_put(p, "%c_", "abc"[size[2]]);
+    hdi_spirv_put_scalar_name(p, element_of(p->m, hdi_spirv_type_at(p->m, type_def)), false);
+}
+
+void hdi_spirv_put_matrix_type(hdi_spirv_printer *p, uint32_t type_def) {
+    hdi_spirv_put(p, "typedef matrix_");
+    put_matrix_name(p, type_def);
+    hdi_spirv_put(p, " t%u;\n", type_def);
 }
 
 /* A x B + C of the sizes and types that matrix units have wherever there are some: 16 x 16 x 16, halves, sums of
@@ -215,17 +220,17 @@ static bool put_matrix_access(hdi_spirv_printer *p, uint32_t inst, const uint32_
     uint32_t pointer = hdi_spirv_find(m, words[store ? 1 : 3]);
     const hdi_spirv_type *type = hdi_spirv_type_of(m, matrix),
                          *behind = hdi_spirv_type_at(m, hdi_spirv_type_of(m, pointer)->element);
-    uint64_t layout = 0, use = 0;
+    const uint32_t matrix_type = m->defs[matrix].type;
+    uint64_t layout = 0;
     hdi_spirv_known(m, hdi_spirv_find(m, words[at]), &layout);
-    if (!is_taken(p, inst, m->defs[matrix].type)) return false;
+    if (!is_taken(p, inst, matrix_type)) return false;
     if (layout > 1 || length <= at + 1)
         return hdi_spirv_unsupported(p->m, inst, "a layout other than by rows or columns with a stride");
     uint32_t behind_bytes = behind->width / 8 * behind->count;
-    bool sums =
-        hdi_spirv_known(m, hdi_spirv_find(m, hdi_spirv_def_words(m, m->defs[matrix].type)[6]), &use) && use == 2;
     if (store) hdi_spirv_line(p);
-    hdi_spirv_put(p, store ? "matrix_store(" : sums ? "matrix_load_sums<%t>(" : "matrix_load<%t>(",
-                  m->defs[matrix].type);
+    hdi_spirv_put(p, store ? "matrix_store" : "matrix_load_");
+    if (!store) put_matrix_name(p, matrix_type);
+    hdi_spirv_put(p, "(");
     const char *const name = element_of(m, type)->kind == 'f' ? type->width == 16 ? "f16" : "f32"
                              : type->width == 8               ? "u8"
                                                               : "u32";
@@ -247,6 +252,15 @@ static bool put_matrix_of_two(hdi_spirv_printer *p, uint32_t inst, const uint32_
     return is_taken(p, inst, type_def);
 }
 
+/* What a lane holds of it. */
+static bool put_matrix_length(hdi_spirv_printer *p, uint32_t type_def) {
+    enum { LANES = 32 };
+    uint64_t size[3];
+    sizes(p, type_def, size);
+    hdi_spirv_put(p, "%Uu", size[0] * size[1] / LANES);
+    return true;
+}
+
 bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
     const hdi_spirv_module *m = p->m;
     const uint32_t *words = hdi_spirv_words(m, inst);
@@ -254,6 +268,7 @@ bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) 
     const bool whole = has_whole(m);
     const hdi_spirv_part part = whole ? HDI_SPIRV_PART_WHOLE_MATRIX : HDI_SPIRV_PART_MATRIX;
     if (refuse_matrices(p, inst, part)) return false;
+    hdi_spirv_use_part(p, HDI_SPIRV_PART_SPACES);
     hdi_spirv_use_part(p, part);
     hdi_spirv_use_part(p, HDI_SPIRV_PART_HALF);
     switch (opcode) {
@@ -265,9 +280,11 @@ bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) 
         hdi_spirv_put(p, "matrix_multiply(%v, %v, %v)", def_at(p, words, 3), def_at(p, words, 4), def_at(p, words, 5));
         return true;
     case HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH:
-        hdi_spirv_put(p, "matrix_length<%t>()", hdi_spirv_find(m, words[3])); return true;
+        return put_matrix_length(p, hdi_spirv_find(m, words[3]));
     case SpvOpConstantComposite: case SpvOpSpecConstantComposite: case SpvOpCompositeConstruct:
-        hdi_spirv_put(p, "matrix_fill<%t>(%v)", hdi_spirv_find(m, words[1]), def_at(p, words, 3));
+        hdi_spirv_put(p, "matrix_fill_");
+        put_matrix_name(p, hdi_spirv_find(m, words[1]));
+        hdi_spirv_put(p, "(%v)", def_at(p, words, 3));
         return is_taken(p, inst, hdi_spirv_find(m, words[1]));
     case SpvOpConvertSToF:
         if (!is_taken(p, inst, hdi_spirv_find(m, words[1])) || !is_taken(p, inst, m->defs[def_at(p, words, 3)].type))

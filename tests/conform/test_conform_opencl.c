@@ -27,7 +27,7 @@ int main(void) {
     const bool records = !hdcl_load(&cl, &mend) && hdcl_list(&cl, facts, probe.found, HDI_COUNT(facts)) && facts[0].records;
     subject.never = records ? NULL : never;
     int failures = conform_run(&subject, records ? "opencl, recording" : "opencl");
-    hdcl_hide_set(HDCL_HIDE_SHARED | HDCL_HIDE_RECORDING);
+    hdcl_hide_set(HDCL_HIDE_SHARED | HDCL_HIDE_RECORDING | HDCL_HIDE_PTX);
     subject.never = never;
     failures += conform_run(&subject, "opencl 1.2");
     hdcl_hide_set(0);

@@ -56,7 +56,7 @@ typedef struct set_up {
 } set_up;
 static set_up set_ups[] = {
     { "shared memory", 0, 0 },
-    { "OpenCL 1.2", HDCL_HIDE_SHARED | HDCL_HIDE_RECORDING, 0 },
+    { "OpenCL 1.2", HDCL_HIDE_SHARED | HDCL_HIDE_RECORDING | HDCL_HIDE_PTX, 0 },
 };
 /* As many as the tests' time limit has room for. */
 #if defined(__SANITIZE_ADDRESS__)

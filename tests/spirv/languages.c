@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { UNITS = HDI_SPIRV_OFFERS_MATRIX_UNITS | HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS };
+
 static const char *const programs[] = {
     /* element-wise: every type, a chain with a costly step, broadcasting, odd lengths */
     "x = input f32[37,64] \"x\"\nb = input f32[64] \"b\"\na = add x b\ng = gelu a\nm = mul g b\noutput a \"a\"\noutput "
@@ -129,17 +131,23 @@ void choose_kernels(chosen_kernels *out) {
     hd_context_destroy(context);
 }
 
-char *print_kernel(const hdi_kernel *kernel, hdi_spirv_dialect dialect, hdi_spirv_printed *out_printed, hd_error *out_error) {
+const language languages[LANGUAGE_COUNT] = {
+    [LANGUAGE_OPENCL] = { "OpenCL C", { .dialect = HDI_SPIRV_OPENCL_C, .offsets = true } },
+    [LANGUAGE_PTX] = { "OpenCL C with PTX", { .dialect = HDI_SPIRV_OPENCL_C, .offers = HDI_SPIRV_OFFERS_PTX | UNITS, .offsets = true } },
+    [LANGUAGE_CUDA] = { "CUDA C++", { .dialect = HDI_SPIRV_CUDA, .offers = UNITS } },
+    [LANGUAGE_HIP] = { "HIP C++", { .dialect = HDI_SPIRV_HIP } },
+    [LANGUAGE_WGSL] = { "WGSL", { .dialect = HDI_SPIRV_WGSL } },
+};
+
+char *print_kernel(const hdi_kernel *kernel, language_id in, hdi_spirv_printed *out_printed, hd_error *out_error) {
     const hdi_blob *blob = hdi_module_get(kernel->module)->spirv;
-    const hdi_spirv_print_target target = { dialect, dialect == HDI_SPIRV_CUDA ? HDI_SPIRV_OFFERS_MATRIX_UNITS | HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS : 0, 0,
-                                            dialect == HDI_SPIRV_OPENCL_C, false };
     hdi_text text = { .allocator = &hdi_default_allocator };
     uint32_t ids[HDI_MAX_SPEC];
     for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
     const hdi_spirv_input input = { .module = blob->words, .bytes = blob->word_count * 4, .entry = blob->entry, .spec_ids = ids,
                                     .spec_values = kernel->spec, .spec_count = kernel->spec_count, .checked = true };
     *out_error = (hd_error){ 0 };
-    const hd_status status = hdi_spirv_print(&hdi_default_allocator, &input, &target, &text, out_printed, out_error);
+    const hd_status status = hdi_spirv_print(&hdi_default_allocator, &input, &languages[in].target, &text, out_printed, out_error);
     if (!status) return text.bytes;
     hdi_text_free(&text);
     return NULL;

@@ -1,10 +1,12 @@
 /* test_spirv_compile.c: the CUDA and HIP text of every kernel that the planner can choose compiles, without a GPU: with NVRTC
- * for the oldest and the newest common architecture, with hipRTC for those of AMD's that it knows. Where a compiler is missing, so is its
+ * for the oldest and the newest common architecture, with hipRTC for those of AMD's that it knows. OpenCL C with PTX compiles with
+ * clang in the place of NVIDIA's compiler, and what that makes of it with ptxas. Where a compiler is missing, so is its
  * part. Also: how long printing takes, and what is refused. `test_spirv_compile all` takes every kernel, else two dozen
  * are compiled. */
 #define _GNU_SOURCE
 #include "languages.h"
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -75,7 +77,7 @@ static bool knows(const compiler *c, const char *option) {
 
 /* ---- all kernels through one compiler ---- */
 
-static void compile_all(const compiler *c, hdi_spirv_dialect dialect, const char *const *options) {
+static void compile_all(const compiler *c, language_id in, const char *const *options) {
     static char log[2000];
     for (; *options; options++) {
         uint32_t compiled = 0, refused = 0, bad = 0;
@@ -88,7 +90,7 @@ static void compile_all(const compiler *c, hdi_spirv_dialect dialect, const char
             char label[256];
             hdi_spirv_printed printed;
             hd_error error;
-            char *text = print_kernel(&chosen.kernels[i], dialect, &printed, &error);
+            char *text = print_kernel(&chosen.kernels[i], in, &printed, &error);
             if (!text) {
                 refused++;
                 continue;
@@ -118,7 +120,7 @@ static void with_nvrtc(void) {
     /* Version 13 no longer knows sm_70. */
     const char *const options[] = { major < 13 ? "--gpu-architecture=compute_70" : "--gpu-architecture=compute_75", "--gpu-architecture=compute_90", NULL };
     printf("NVRTC %d.%d\n", major, minor);
-    compile_all(&c, HDI_SPIRV_CUDA, options);
+    compile_all(&c, LANGUAGE_CUDA, options);
 }
 
 static void with_hiprtc(void) {
@@ -131,7 +133,87 @@ static void with_hiprtc(void) {
         return;
     }
     printf("hipRTC %d.%d\n", major, minor);
-    compile_all(&c, HDI_SPIRV_HIP, options);
+    compile_all(&c, LANGUAGE_HIP, options);
+}
+
+/* ---- OpenCL C with PTX: through clang, then ptxas ---- */
+
+typedef struct tools {
+    const char *clang;
+    bool        has_ptxas;
+    char        folder[64], source[96], ptx[96];
+} tools;
+
+/* Runs a program found on the path; what it says only where `heard`. */
+static bool run(bool heard, const char *const *words) {
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        const int nowhere = open("/dev/null", O_RDWR);
+        dup2(nowhere, 1);
+        if (!heard) dup2(nowhere, 2);
+        execvp(words[0], (char *const *)(uintptr_t)words);
+        _exit(127);
+    }
+    int result = 1;
+    return child > 0 && waitpid(child, &result, 0) == child && result == 0;
+}
+
+/* clang knows "asm" in OpenCL only with GNU's words, NVIDIA's compiler as it is. */
+static bool run_clang(const tools *t, bool heard) {
+    const char *const words[] = { t->clang, "-x", "cl", "-cl-std=CL1.2", "-target", "nvptx64-nvidia-cuda", "-Xclang", "-fgnu-keywords",
+                                  "-Xclang", "-target-cpu", "-Xclang", "sm_80", "-Xclang", "-target-feature", "-Xclang", "+ptx70",
+                                  "-Xclang", "-finclude-default-header", "-w", "-Werror=implicit-function-declaration", "-O1", "-S",
+                                  "-o", t->ptx, t->source, NULL };
+    return run(heard, words);
+}
+
+static bool put_source(const tools *t, const char *text) {
+    FILE *file = fopen(t->source, "w");
+    const bool written = file && fputs(text, file) >= 0;
+    return file && fclose(file) == 0 && written;
+}
+
+static bool open_tools(tools *t) {
+    static const char *const names[] = { "clang", "clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang-14" };
+    snprintf(t->folder, sizeof t->folder, "/tmp/heddle_ptx_XXXXXX");
+    if (!mkdtemp(t->folder)) return false;
+    snprintf(t->source, sizeof t->source, "%s/kernel.cl", t->folder);
+    snprintf(t->ptx, sizeof t->ptx, "%s/kernel.ptx", t->folder);
+    t->has_ptxas = run(false, (const char *const[]){ "ptxas", "--version", NULL });
+    if (!put_source(t, "__kernel void k(__global float *p) { asm(\"mov.f32 %0, 0f3F800000;\" : \"=f\"(p[0])); }\n")) return false;
+    for (size_t i = 0; i < HDI_COUNT(names); i++) {
+        t->clang = names[i];
+        if (run_clang(t, false)) return true;
+    }
+    return false;
+}
+
+static void with_clang(void) {
+    tools t;
+    uint32_t compiled = 0, bad = 0;
+    if (!open_tools(&t)) {
+        printf("skipped, no clang that makes PTX of OpenCL C: OpenCL C with PTX is not compiled\n");
+    } else {
+        for (uint32_t i = 0; i < chosen.count; i += all ? 1 : HDI_MAX(chosen.count / 24, 1u)) {
+            char label[256];
+            hdi_spirv_printed printed;
+            hd_error error;
+            char *text = print_kernel(&chosen.kernels[i], LANGUAGE_PTX, &printed, &error);
+            /* What OpenCL C has functions for is not defined in what clang makes: -c. */
+            const bool fine = text && put_source(&t, text) && run_clang(&t, true) &&
+                              (!t.has_ptxas || run(true, (const char *const[]){ "ptxas", "-c", "-arch=sm_80", "-o", "/dev/null", t.ptx, NULL }));
+            compiled += fine;
+            bad += !fine;
+            if (!fine) fprintf(stderr, "%s\n", kernel_label(&chosen.kernels[i], label, sizeof label));
+            free(text);
+        }
+        printf("%s%s: %u kernels compiled, %u not\n", t.clang, t.has_ptxas ? " and ptxas" : "", compiled, bad);
+        failures += bad != 0 || compiled == 0;
+    }
+    unlink(t.source);
+    unlink(t.ptx);
+    rmdir(t.folder);
 }
 
 /* ---- printing itself ---- */
@@ -143,9 +225,9 @@ static int compare_times(const void *a, const void *b) {
 
 /* Everything but cooperative matrices prints in every dialect. */
 static void print_all(void) {
-    static const char *const names[] = { "OpenCL C", "CUDA C++", "HIP C++" };
     static double times[MAX_KERNELS];
-    for (int dialect = HDI_SPIRV_OPENCL_C; dialect <= HDI_SPIRV_HIP; dialect++) {
+    for (int in = LANGUAGE_OPENCL; in <= LANGUAGE_HIP; in++) {
+        const bool has_units = in == LANGUAGE_PTX || in == LANGUAGE_CUDA;
         uint32_t count = 0, refused = 0;
         size_t bytes = 0, most = 0;
         for (uint32_t i = 0; i < chosen.count; i++) {
@@ -153,23 +235,23 @@ static void print_all(void) {
             hdi_spirv_printed printed;
             hd_error error;
             const clock_t begun = clock(); /* of this process: what else the machine does is left out */
-            char *text = print_kernel(&chosen.kernels[i], (hdi_spirv_dialect)dialect, &printed, &error);
+            char *text = print_kernel(&chosen.kernels[i], (language_id)in, &printed, &error);
             times[count] = (double)(clock() - begun) * 1e3 / (double)CLOCKS_PER_SEC;
             if (text) {
                 count++;
                 bytes += strlen(text);
                 most = HDI_MAX(most, strlen(text));
-            } else if (dialect != HDI_SPIRV_CUDA && (strstr(error.text, "cooperative matrices") || strstr(error.text, "the device has no subgroups"))) {
+            } else if (!has_units && (strstr(error.text, "cooperative matrices") || strstr(error.text, "the device has no subgroups"))) {
                 refused++;
             } else {
-                fprintf(stderr, "%s %s: %s\n", names[dialect], kernel_label(&chosen.kernels[i], label, sizeof label), error.text);
+                fprintf(stderr, "%s %s: %s\n", languages[in].name, kernel_label(&chosen.kernels[i], label, sizeof label), error.text);
                 failures++;
             }
             free(text);
         }
         qsort(times, count, sizeof *times, compare_times);
         printf("%s: %u kernels printed, %u with cooperative matrices or subgroups refused; median %.2f ms, worst %.2f ms; %zu bytes on average, %zu at most\n",
-               names[dialect], count, refused, times[count / 2], times[count ? count - 1 : 0], bytes / HDI_MAX(count, 1u), most);
+               languages[in].name, count, refused, times[count / 2], times[count ? count - 1 : 0], bytes / HDI_MAX(count, 1u), most);
     }
 }
 
@@ -181,5 +263,6 @@ int main(int argc, char **argv) {
     print_all();
     with_nvrtc();
     with_hiprtc();
+    with_clang();
     return failures != 0;
 }

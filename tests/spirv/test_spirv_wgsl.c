@@ -45,7 +45,7 @@ static void check_own(void) {
         hdi_spirv_printed printed;
         hd_error error;
         kernel_label(&chosen.kernels[i], label, sizeof label);
-        char *text = print_kernel(&chosen.kernels[i], HDI_SPIRV_WGSL, &printed, &error);
+        char *text = print_kernel(&chosen.kernels[i], LANGUAGE_WGSL, &printed, &error);
         if (!text) {
             if (is_known_refusal(error.text)) refused++;
             else fail(label, error.text);

@@ -79,7 +79,7 @@ typedef cl_int (*hdcl_fault_fn)(hdcl_function function);
 void hdcl_fault_set(hdcl_fault_fn fault);
 cl_int hdcl_fault(hdcl_function function);
 /* Parts that later probes and opens take for absent; all of them together: OpenCL 1.2 as it is. */
-enum { HDCL_HIDE_SHARED = 1, HDCL_HIDE_RECORDING = 2 };
+enum { HDCL_HIDE_SHARED = 1, HDCL_HIDE_RECORDING = 2, HDCL_HIDE_PTX = 4 };
 void hdcl_hide_set(uint32_t parts);
 
 /* Facts of a device that are not caps. */

@@ -116,6 +116,20 @@ static bool offers_recording(question *q, const char *extensions, uint32_t versi
 #define PCI_SLOT_ID_NV    0x4009u
 #define PCI_DOMAIN_ID_NV  0x400Au
 
+/* NVIDIA's compiler takes PTX in its text. What of it the GPU knows is as in CUDA; PoCL names the extension too, but has
+ * clang compile. */
+#define COMPUTE_CAPABILITY_MAJOR_NV 0x4000u
+#define COMPUTE_CAPABILITY_MINOR_NV 0x4001u
+static uint32_t ptx_offers(question *q, const char *extensions, bool is_pocl) {
+    enum { FIRST_MATRIX = 70, FIRST_WHOLE = 80 };
+    if (is_pocl || (hidden_now & HDCL_HIDE_PTX) || !has_word(extensions, "cl_nv_device_attribute_query")) return 0;
+    const uint64_t arch = number(q, COMPUTE_CAPABILITY_MAJOR_NV, sizeof(cl_uint)) * 10 +
+                          number(q, COMPUTE_CAPABILITY_MINOR_NV, sizeof(cl_uint));
+    if (arch < FIRST_MATRIX) return 0;
+    return HDI_SPIRV_OFFERS_PTX | HDI_SPIRV_OFFERS_MATRIX_UNITS |
+           (arch >= FIRST_WHOLE ? HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS : 0);
+}
+
 /* Where the device is on the PCI bus, by which the same one is known through other APIs; "" where the driver does not
  * say. */
 static void read_pci(question *q, const char *extensions, char *out, size_t room) {
@@ -156,11 +170,22 @@ static bool read_facts(const hdcl_cl *cl, hdcl_facts *facts) {
         (has_word(extensions, "cl_khr_fp16") ? HDI_SPIRV_OFFERS_FP16 : 0) |
         (has_word(extensions, "cl_khr_int64_base_atomics") && has_word(extensions, "cl_khr_int64_extended_atomics")
              ? HDI_SPIRV_OFFERS_INT64_ATOMICS
-             : 0);
+             : 0) |
+        ptx_offers(&q, extensions, facts->is_pocl);
     facts->records = !(hidden_now & HDCL_HIDE_RECORDING) && offers_recording(&q, extensions, version_of(version));
     read_pci(&q, extensions, facts->pci, sizeof facts->pci);
     snprintf(facts->identity, sizeof facts->identity, "%.100s, %.60s, %.60s", name, version, driver);
     return !q.failed;
+}
+
+/* What PTX gives kernels: the same as CUDA (device/cuda/cuda.c). */
+static void add_ptx(uint32_t offers, hdi_caps *caps) {
+    if (!(offers & HDI_SPIRV_OFFERS_PTX)) return;
+    caps->subgroup = 32;
+    caps->subgroup_arithmetic = caps->subgroup_shuffle = caps->subgroup_control = 1;
+    caps->f16_arithmetic = caps->integer_dot = caps->memory_model = 1;
+    caps->matrix_f16 = (offers & HDI_SPIRV_OFFERS_MATRIX_UNITS) != 0;
+    caps->matrix_s8 = (offers & HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS) != 0;
 }
 
 /* The device as the seam describes it; false where a question failed. */
@@ -193,6 +218,7 @@ static bool describe(const hdcl_cl *cl, const hdcl_facts *facts, hdi_found *out_
         .compute_units = units, .gflops = software ? 8 * units : HDI_MAX(units * mhz * 128 / 1000, UINT64_C(100)),
         .gbytes_s = software ? 10 : 100, .software = software };
     out_found->caps.max_binding_bytes = out_found->caps.max_allocation_bytes;
+    add_ptx(facts->offers, &out_found->caps);
     snprintf(out_found->caps.name, sizeof out_found->caps.name, "%s", info->name);
     return !q.failed;
 }

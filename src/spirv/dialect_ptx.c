@@ -1,0 +1,155 @@
+/* dialect_ptx.c: preludes (dialect.c) made of PTX, NVIDIA's instructions: one text for CUDA C++ and for OpenCL C of
+ * NVIDIA's compiler. There are no templates in it, functions go by names and, where memory has spaces, by overloads. */
+#include "spirv/print.h"
+
+const char *const hdi_spirv_ptx_half[] = {
+    "typedef unsigned short f16; typedef f16 f16_any MAY_ALIAS;",
+    "INLINE f32 h2f(f16 x) { f32 r; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(r) : \"h\"(x)); return r; }",
+    "INLINE f16 f2h(f32 x) { f16 r; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(r) : \"f\"(x)); return r; }",
+    NULL
+};
+
+/* Spaces of memory that a matrix may lie in, and their names in PTX: CUDA's pointers know theirs. */
+const char *const hdi_spirv_cuda_spaces[] = { "#define SPACES(DEFINE) DEFINE(, \"\")", "#define ADDRESS(p) (p)", NULL };
+const char *const hdi_spirv_nvidia_spaces[] = {
+    "#define SPACES(DEFINE) DEFINE(__global, \".global\") DEFINE(__local, \".shared\")", "#define ADDRESS(p) ((u64)(p))",
+    NULL
+};
+/* What both kinds of matrices have. */
+#define PTX_MATRIX_SUMS \
+    "INLINE matrix_c_f32 matrix_fill_c_f32(f32 x) { matrix_c_f32 m; for (int i = 0; i < 8; i++) m.r[i] = x; return m; }", \
+    "#define EACH(name, value) \\", \
+    "INLINE matrix_c_f32 matrix_##name(matrix_c_f32 a, matrix_c_f32 b) { for (int i = 0; i < 8; i++) a.r[i] = value; " \
+    "return a; }", \
+    "EACH(add, a.r[i] + b.r[i]) EACH(sub, a.r[i] - b.r[i]) EACH(mul, a.r[i] * b.r[i]) EACH(div, a.r[i] / b.r[i])"
+/* Tensor cores by their instructions: headers would have to be found. How the elements of a and b lie depends on how
+ * they were loaded; what remembers it is known to the compiler, which keeps nothing of it. */
+const char *const hdi_spirv_ptx_matrix[] = {
+    "typedef struct { u32 r[8]; bool columns; } matrix_a_f16, matrix_b_f16;",
+    "typedef struct { f32 r[8]; } matrix_c_f32;",
+    "#define LOAD(kind, way, space) \\",
+    "  asm volatile(\"wmma.load.\" kind \".sync.aligned.\" way \".m16n16k16\" space \".f16 \" \\",
+    "    \"{%0, %1, %2, %3, %4, %5, %6, %7}, [%8], %9;\" \\",
+    "    : \"=r\"(m.r[0]), \"=r\"(m.r[1]), \"=r\"(m.r[2]), \"=r\"(m.r[3]), \\",
+    "      \"=r\"(m.r[4]), \"=r\"(m.r[5]), \"=r\"(m.r[6]), \"=r\"(m.r[7]) \\",
+    "    : \"l\"(ADDRESS(p)), \"r\"(stride) : \"memory\")",
+    "#define LOAD_SUMS(way, space) \\",
+    "  asm volatile(\"wmma.load.c.sync.aligned.\" way \".m16n16k16\" space \".f32 \" \\",
+    "    \"{%0, %1, %2, %3, %4, %5, %6, %7}, [%8], %9;\" \\",
+    "    : \"=f\"(m.r[0]), \"=f\"(m.r[1]), \"=f\"(m.r[2]), \"=f\"(m.r[3]), \\",
+    "      \"=f\"(m.r[4]), \"=f\"(m.r[5]), \"=f\"(m.r[6]), \"=f\"(m.r[7]) \\",
+    "    : \"l\"(ADDRESS(p)), \"r\"(stride) : \"memory\")",
+    "#define STORE_SUMS(way, space) \\",
+    "  asm volatile(\"wmma.store.d.sync.aligned.\" way \".m16n16k16\" space \".f32 \" \\",
+    "    \"[%8], {%0, %1, %2, %3, %4, %5, %6, %7}, %9;\" \\",
+    "    :: \"f\"(m.r[0]), \"f\"(m.r[1]), \"f\"(m.r[2]), \"f\"(m.r[3]), \"f\"(m.r[4]), \"f\"(m.r[5]), \"f\"(m.r[6]), "
+    "\"f\"(m.r[7]), \\",
+    "    \"l\"(ADDRESS(p)), \"r\"(stride) : \"memory\")",
+    "#define ACCESSES(SPACE, space) \\",
+    "INLINE matrix_a_f16 matrix_load_a_f16(const SPACE f16 *p, u32 stride, bool columns) { \\",
+    "  matrix_a_f16 m; m.columns = columns; \\",
+    "  if (columns) LOAD(\"a\", \"col\", space); else LOAD(\"a\", \"row\", space); \\",
+    "  return m; \\",
+    "} \\",
+    "INLINE matrix_b_f16 matrix_load_b_f16(const SPACE f16 *p, u32 stride, bool columns) { \\",
+    "  matrix_b_f16 m; m.columns = columns; \\",
+    "  if (columns) LOAD(\"b\", \"col\", space); else LOAD(\"b\", \"row\", space); \\",
+    "  return m; \\",
+    "} \\",
+    "INLINE matrix_c_f32 matrix_load_c_f32(const SPACE f32 *p, u32 stride, bool columns) { \\",
+    "  matrix_c_f32 m; \\",
+    "  if (columns) LOAD_SUMS(\"col\", space); else LOAD_SUMS(\"row\", space); \\",
+    "  return m; \\",
+    "} \\",
+    "INLINE void matrix_store(SPACE f32 *p, matrix_c_f32 m, u32 stride, bool columns) { \\",
+    "  if (columns) STORE_SUMS(\"col\", space); else STORE_SUMS(\"row\", space); \\",
+    "}",
+    "SPACES(ACCESSES)",
+    "INLINE matrix_a_f16 matrix_fill_a_f16(f16 x) {",
+    "  matrix_a_f16 m; for (int i = 0; i < 8; i++) m.r[i] = x | (u32)x << 16;",
+    "  m.columns = false; return m;",
+    "}",
+    "#define matrix_fill_b_f16(x) matrix_fill_a_f16(x)",
+    PTX_MATRIX_SUMS,
+    "#define MULTIPLY(ways) \\",
+    "  asm(\"wmma.mma.sync.aligned.\" ways \".m16n16k16.f32.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, \" \\",
+    "    \"{%8, %9, %10, %11, %12, %13, %14, %15}, {%16, %17, %18, %19, %20, %21, %22, %23}, \" \\",
+    "    \"{%24, %25, %26, %27, %28, %29, %30, %31};\" \\",
+    "    : \"=f\"(d.r[0]), \"=f\"(d.r[1]), \"=f\"(d.r[2]), \"=f\"(d.r[3]), \\",
+    "      \"=f\"(d.r[4]), \"=f\"(d.r[5]), \"=f\"(d.r[6]), \"=f\"(d.r[7]) \\",
+    "    : \"r\"(a.r[0]), \"r\"(a.r[1]), \"r\"(a.r[2]), \"r\"(a.r[3]), \"r\"(a.r[4]), \"r\"(a.r[5]), \"r\"(a.r[6]), "
+    "\"r\"(a.r[7]), \\",
+    "      \"r\"(b.r[0]), \"r\"(b.r[1]), \"r\"(b.r[2]), \"r\"(b.r[3]), \"r\"(b.r[4]), \"r\"(b.r[5]), \"r\"(b.r[6]), "
+    "\"r\"(b.r[7]), \\",
+    "      \"f\"(c.r[0]), \"f\"(c.r[1]), \"f\"(c.r[2]), \"f\"(c.r[3]), \"f\"(c.r[4]), \"f\"(c.r[5]), \"f\"(c.r[6]), "
+    "\"f\"(c.r[7]))",
+    "INLINE matrix_c_f32 matrix_multiply(matrix_a_f16 a, matrix_b_f16 b, matrix_c_f32 c) {",
+    "  matrix_c_f32 d;",
+    "  if (a.columns) { if (b.columns) MULTIPLY(\"col.col\"); else MULTIPLY(\"col.row\"); }",
+    "  else if (b.columns) MULTIPLY(\"row.col\");",
+    "  else MULTIPLY(\"row.row\");",
+    "  return d;",
+    "}",
+    NULL
+};
+/* The same for numbers of 8 bits, of sm_80: here an element's place in each lane is known, and sums of f32 have the
+ * places of whole ones. */
+const char *const hdi_spirv_ptx_whole_matrix[] = {
+    "typedef struct { u32 r[4]; } matrix_a_u8, matrix_b_u8;",
+    "typedef struct { u32 r[8]; } matrix_c_u32;",
+    "typedef struct { f32 r[8]; } matrix_c_f32;",
+    "INLINE u32 matrix_lane(void) { u32 lane; asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(lane)); return lane; }",
+    "INLINE u32 matrix_row(u32 i) { return matrix_lane() / 4u + i / 2u % 2u * 8u; }",
+    "INLINE u32 matrix_column(u32 i) { return matrix_lane() % 4u * 2u + i % 2u + i / 4u * 8u; }",
+    "INLINE u32 matrix_place(u32 i, u32 stride, bool columns) {",
+    "  return columns ? matrix_column(i) * stride + matrix_row(i) : matrix_row(i) * stride + matrix_column(i);",
+    "}",
+    /* Of a and b four neighbours along the depth, of lines 0 to 15 and depths 0 to 31: a.r[line / 8 + 2 (depth / 16)],
+     * b.r[2 (line / 8) + depth / 16]. */
+    "#define ACCESSES(SPACE, space) \\",
+    "INLINE u32 matrix_four(const SPACE u8 *p, u32 step) { \\",
+    "  if (step == 1u) return *(const SPACE u32_any *)p; \\",
+    "  return p[0] | (u32)p[step] << 8 | (u32)p[2u * step] << 16 | (u32)p[3u * step] << 24; \\",
+    "} \\",
+    "INLINE matrix_a_u8 matrix_load_a_u8(const SPACE u8 *p, u32 stride, bool columns) { \\",
+    "  matrix_a_u8 m; u32 line = columns ? 1u : stride, depth = columns ? stride : 1u, lane = matrix_lane(); \\",
+    "  for (u32 i = 0u; i < 4u; i++) \\",
+    "    m.r[i] = matrix_four(p + (lane / 4u + i % 2u * 8u) * line + (lane % 4u * 4u + i / 2u * 16u) * depth, depth); \\",
+    "  return m; \\",
+    "} \\",
+    "INLINE matrix_b_u8 matrix_load_b_u8(const SPACE u8 *p, u32 stride, bool columns) { \\",
+    "  matrix_b_u8 m; u32 line = columns ? stride : 1u, depth = columns ? 1u : stride, lane = matrix_lane(); \\",
+    "  for (u32 i = 0u; i < 4u; i++) \\",
+    "    m.r[i] = matrix_four(p + (lane / 4u + i / 2u * 8u) * line + (lane % 4u * 4u + i % 2u * 16u) * depth, depth); \\",
+    "  return m; \\",
+    "} \\",
+    "SUMS_ACCESSES(SPACE, u32) SUMS_ACCESSES(SPACE, f32)",
+    "#define SUMS_ACCESSES(SPACE, T) \\",
+    "INLINE matrix_c_##T matrix_load_c_##T(const SPACE T *p, u32 stride, bool columns) { \\",
+    "  matrix_c_##T m; \\",
+    "  for (u32 i = 0u; i < 8u; i++) m.r[i] = ((const SPACE T##_any *)p)[matrix_place(i, stride, columns)]; \\",
+    "  return m; \\",
+    "} \\",
+    "INLINE void matrix_store(SPACE T *p, matrix_c_##T m, u32 stride, bool columns) { \\",
+    "  for (u32 i = 0u; i < 8u; i++) ((SPACE T##_any *)p)[matrix_place(i, stride, columns)] = m.r[i]; \\",
+    "}",
+    "SPACES(ACCESSES)",
+    "INLINE matrix_a_u8 matrix_fill_a_u8(u8 x) {",
+    "  matrix_a_u8 m; for (int i = 0; i < 4; i++) m.r[i] = x * 0x01010101u; return m;",
+    "}",
+    "#define matrix_fill_b_u8(x) matrix_fill_a_u8(x)",
+    "INLINE matrix_c_u32 matrix_fill_c_u32(u32 x) { matrix_c_u32 m; for (int i = 0; i < 8; i++) m.r[i] = x; return m; }",
+    PTX_MATRIX_SUMS,
+    "INLINE matrix_c_f32 matrix_floats(matrix_c_u32 a) {",
+    "  matrix_c_f32 m; for (int i = 0; i < 8; i++) m.r[i] = (f32)(i32)a.r[i]; return m;",
+    "}",
+    "INLINE matrix_c_u32 matrix_multiply(matrix_a_u8 a, matrix_b_u8 b, matrix_c_u32 c) {",
+    "  for (int i = 0; i < 2; i++)",
+    "    asm(\"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, \"",
+    "        \"{%0, %1, %2, %3};\"",
+    "        : \"+r\"(c.r[4 * i]), \"+r\"(c.r[4 * i + 1]), \"+r\"(c.r[4 * i + 2]), \"+r\"(c.r[4 * i + 3])",
+    "        : \"r\"(a.r[0]), \"r\"(a.r[1]), \"r\"(a.r[2]), \"r\"(a.r[3]), \"r\"(b.r[2 * i]), \"r\"(b.r[2 * i + 1]));",
+    "  return c;",
+    "}",
+    NULL
+};
