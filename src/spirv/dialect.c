@@ -30,6 +30,7 @@ typedef const char *const lines[];
     "#define exact_mul(a, b) ((a) * (b))", \
     "#define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)", \
     "#define BARRIER_ALL() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)", \
+    "#define FENCE() mem_fence(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)", \
     "#define GROUP_X ((u32)get_group_id(0) + launch.w[0])", \
     "#define GROUP_Y ((u32)get_group_id(1) + launch.w[1])", \
     "#define GROUP_Z ((u32)get_group_id(2) + launch.w[2])", \
@@ -39,11 +40,7 @@ typedef const char *const lines[];
     "#define LOCAL_X ((u32)get_local_id(0))", \
     "#define LOCAL_Y ((u32)get_local_id(1))", \
     "#define LOCAL_Z ((u32)get_local_id(2))"
-static lines opencl_core = {
-    OPENCL_CORE,
-    "#define FENCE() mem_fence(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
-    NULL
-};
+static lines opencl_core = { OPENCL_CORE, NULL };
 static lines opencl_no_contraction = { "#pragma OPENCL FP_CONTRACT OFF", NULL };
 static lines opencl_half = {
     "#pragma OPENCL EXTENSION cl_khr_fp16 : enable",
@@ -472,6 +469,7 @@ static lines hip_subgroups = {
 /* A fence of the whole device, as CUDA's. */
 static lines nvidia_core = {
     OPENCL_CORE,
+    "#undef FENCE",
     "INLINE void FENCE(void) { asm volatile(\"membar.gl;\" ::: \"memory\"); }",
     NULL
 };

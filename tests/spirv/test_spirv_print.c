@@ -32,7 +32,8 @@ static void has(const char *part) {
 static void has_not(const char *part) {
     if (strstr(text.bytes, part)) fail_msg("\"%s\" in:\n%s", part, text.bytes);
 }
-static const hdi_spirv_print_target opencl = { .dialect = HDI_SPIRV_OPENCL_C }, cuda = { .dialect = HDI_SPIRV_CUDA }, hip = { .dialect = HDI_SPIRV_HIP }, wgsl = { .dialect = HDI_SPIRV_WGSL };
+static const hdi_spirv_print_target opencl = { .dialect = HDI_SPIRV_OPENCL_C }, cuda = { .dialect = HDI_SPIRV_CUDA }, hip = { .dialect = HDI_SPIRV_HIP }, wgsl = { .dialect = HDI_SPIRV_WGSL },
+                                    ptx = { .dialect = HDI_SPIRV_OPENCL_C, .offers = HDI_SPIRV_OFFERS_PTX };
 
 static void test_arguments(void **state) {
     (void)state;
@@ -125,8 +126,38 @@ static void test_subgroups(void **state) {
     has("cl_khr_subgroups");
     assert_int_equal(print_user("lanes, -O", cuda), HD_OK);
     has("__shfl_sync");
+    hdi_spirv_print_target with_ptx = ptx;
+    assert_int_equal(print_user("lanes, -O", with_ptx), HD_OK);
+    has("shfl.sync.idx.b32");
+    has_not("sg_room");
+    assert_int_equal(printed.subgroup, 32);
+    with_ptx.subgroup = 16;
+    assert_int_equal(print_user("lanes, -O", with_ptx), HD_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "subgroups of 16 lanes, the device has 32"));
     /* Sums in a branch that only some take: fine where there are subgroups. */
     assert_int_equal(print(fixture_subgroup, sizeof fixture_subgroup, cuda, 99, 0), HD_OK);
+}
+
+/* Matrices: one text for CUDA and for OpenCL with PTX, but for the spaces of memory, and only where they are offered. */
+static void test_matrices(void **state) {
+    (void)state;
+    hdi_spirv_print_target with_units = cuda;
+    with_units.offers = HDI_SPIRV_OFFERS_MATRIX_UNITS;
+    assert_int_equal(print(fixture_matrix, sizeof fixture_matrix, with_units, 99, 0), HD_OK);
+    has("wmma.mma.sync");
+    has("DEFINE(, \"\")");
+    has("matrix_load_a_f16((GLOBAL f16 *)(");
+    with_units = ptx;
+    assert_int_equal(print(fixture_matrix, sizeof fixture_matrix, with_units, 99, 0), HD_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "OpenCL C with PTX has no cooperative matrices here"));
+    with_units.offers |= HDI_SPIRV_OFFERS_MATRIX_UNITS;
+    assert_int_equal(print(fixture_matrix, sizeof fixture_matrix, with_units, 99, 0), HD_OK);
+    has("wmma.mma.sync");
+    has("DEFINE(__local, \".shared\")");
+    has("matrix_load_a_f16((GLOBAL f16 *)(");
+    has("matrix_multiply(");
+    has("membar.gl");
+    has_not("mma.sync.aligned.m16n8k32");
 }
 
 /* What differs in WGSL: words, atomics, declarations, bindings in the place of arguments. */
@@ -253,7 +284,7 @@ static void test_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arguments), cmocka_unit_test(test_pure), cmocka_unit_test(test_contraction), cmocka_unit_test(test_declarations), cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_subgroups), cmocka_unit_test(test_wgsl), cmocka_unit_test(test_refusals), cmocka_unit_test(test_memory), cmocka_unit_test(test_checked),
+        cmocka_unit_test(test_subgroups), cmocka_unit_test(test_matrices), cmocka_unit_test(test_wgsl), cmocka_unit_test(test_refusals), cmocka_unit_test(test_memory), cmocka_unit_test(test_checked),
     };
     const int failures = cmocka_run_group_tests(tests, NULL, NULL);
     hdi_text_free(&text);
