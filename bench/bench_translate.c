@@ -48,7 +48,7 @@ static double print_us(const hdi_kernel *kernel, int rounds, double *out_bytes) 
         hdi_spirv_printed printed;
         hd_error error;
         const double begun = now_us();
-        char *text = print_kernel(kernel, HDI_SPIRV_OPENCL_C, &printed, &error);
+        char *text = print_kernel(kernel, LANGUAGE_OPENCL, &printed, &error);
         best = best_us(best, begun);
         if (!text) return 0; /* one for matrix units, which OpenCL lacks */
         *out_bytes = (double)strlen(text);
