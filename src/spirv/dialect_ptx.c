@@ -12,12 +12,15 @@ const char *const hdi_spirv_ptx_half[] = {
 /* Spaces of memory that a matrix may lie in, and their names in PTX: CUDA's pointers know theirs. */
 const char *const hdi_spirv_cuda_spaces[] = { "#define SPACES(DEFINE) DEFINE(, \"\")", "#define ADDRESS(p) (p)", NULL };
 const char *const hdi_spirv_nvidia_spaces[] = {
-    "#define SPACES(DEFINE) DEFINE(__global, \".global\") DEFINE(__local, \".shared\")", "#define ADDRESS(p) ((u64)(p))",
+    "#define SPACES(DEFINE) DEFINE(__global, \".global\") DEFINE(__local, \".shared\")",
+    "#define ADDRESS(p) ((u64)(p))",
     NULL
 };
 /* What both kinds of matrices have. */
 #define PTX_MATRIX_SUMS \
-    "INLINE matrix_c_f32 matrix_fill_c_f32(f32 x) { matrix_c_f32 m; for (int i = 0; i < 8; i++) m.r[i] = x; return m; }", \
+    "INLINE matrix_c_f32 matrix_fill_c_f32(f32 x) {", \
+    "  matrix_c_f32 m; for (int i = 0; i < 8; i++) m.r[i] = x; return m;", \
+    "}", \
     "#define EACH(name, value) \\", \
     "INLINE matrix_c_f32 matrix_##name(matrix_c_f32 a, matrix_c_f32 b) { for (int i = 0; i < 8; i++) a.r[i] = value; " \
     "return a; }", \
@@ -114,13 +117,15 @@ const char *const hdi_spirv_ptx_whole_matrix[] = {
     "INLINE matrix_a_u8 matrix_load_a_u8(const SPACE u8 *p, u32 stride, bool columns) { \\",
     "  matrix_a_u8 m; u32 line = columns ? 1u : stride, depth = columns ? stride : 1u, lane = matrix_lane(); \\",
     "  for (u32 i = 0u; i < 4u; i++) \\",
-    "    m.r[i] = matrix_four(p + (lane / 4u + i % 2u * 8u) * line + (lane % 4u * 4u + i / 2u * 16u) * depth, depth); \\",
+    "    m.r[i] = matrix_four(p + \\",
+    "      (lane / 4u + i % 2u * 8u) * line + (lane % 4u * 4u + i / 2u * 16u) * depth, depth); \\",
     "  return m; \\",
     "} \\",
     "INLINE matrix_b_u8 matrix_load_b_u8(const SPACE u8 *p, u32 stride, bool columns) { \\",
     "  matrix_b_u8 m; u32 line = columns ? stride : 1u, depth = columns ? 1u : stride, lane = matrix_lane(); \\",
     "  for (u32 i = 0u; i < 4u; i++) \\",
-    "    m.r[i] = matrix_four(p + (lane / 4u + i / 2u * 8u) * line + (lane % 4u * 4u + i % 2u * 16u) * depth, depth); \\",
+    "    m.r[i] = matrix_four(p + \\",
+    "      (lane / 4u + i / 2u * 8u) * line + (lane % 4u * 4u + i % 2u * 16u) * depth, depth); \\",
     "  return m; \\",
     "} \\",
     "SUMS_ACCESSES(SPACE, u32) SUMS_ACCESSES(SPACE, f32)",
@@ -138,7 +143,9 @@ const char *const hdi_spirv_ptx_whole_matrix[] = {
     "  matrix_a_u8 m; for (int i = 0; i < 4; i++) m.r[i] = x * 0x01010101u; return m;",
     "}",
     "#define matrix_fill_b_u8(x) matrix_fill_a_u8(x)",
-    "INLINE matrix_c_u32 matrix_fill_c_u32(u32 x) { matrix_c_u32 m; for (int i = 0; i < 8; i++) m.r[i] = x; return m; }",
+    "INLINE matrix_c_u32 matrix_fill_c_u32(u32 x) {",
+    "  matrix_c_u32 m; for (int i = 0; i < 8; i++) m.r[i] = x; return m;",
+    "}",
     PTX_MATRIX_SUMS,
     "INLINE matrix_c_f32 matrix_floats(matrix_c_u32 a) {",
     "  matrix_c_f32 m; for (int i = 0; i < 8; i++) m.r[i] = (f32)(i32)a.r[i]; return m;",

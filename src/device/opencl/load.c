@@ -116,8 +116,8 @@ static bool offers_recording(question *q, const char *extensions, uint32_t versi
 #define PCI_SLOT_ID_NV    0x4009u
 #define PCI_DOMAIN_ID_NV  0x400Au
 
-/* NVIDIA's compiler takes PTX in its text. What of it the GPU knows is as in CUDA; PoCL names the extension too, but has
- * clang compile. */
+/* NVIDIA's compiler takes PTX in its text; what of it a GPU knows is as in CUDA. PoCL names the extension too, but
+ * compiles with clang. */
 #define COMPUTE_CAPABILITY_MAJOR_NV 0x4000u
 #define COMPUTE_CAPABILITY_MINOR_NV 0x4001u
 static uint32_t ptx_offers(question *q, const char *extensions, bool is_pocl) {
