@@ -12,13 +12,21 @@ static int put_divisors(cli_conversion *c, unsigned set, const char *name) {
     return CLI_OK;
 }
 
+/* The context that the angles were trained on: outside of the scaling, or in it. */
+static int read_original(cli_conversion *c, const json_t *scaling, double *out) {
+    static const char key[] = "original_max_position_embeddings";
+    const json_t *root = c->config.root;
+    const json_t *from = json_is_number(json_object_get(root, key)) ? root : scaling;
+    return cli_config_real(&c->config, from, key, c->context, out);
+}
+
 /* Llama 3's divisors. */
 static int llama3(cli_conversion *c, const json_t *scaling, double base) {
     double factor, low, high, original;
     int code = cli_config_real(&c->config, scaling, "factor", 0, &factor);
     if (!code) code = cli_config_real(&c->config, scaling, "low_freq_factor", 1, &low);
     if (!code) code = cli_config_real(&c->config, scaling, "high_freq_factor", 4, &high);
-    if (!code) code = cli_config_real(&c->config, scaling, "original_max_position_embeddings", 8192, &original);
+    if (!code) code = read_original(c, scaling, &original);
     if (code) return code;
     if (!(high > low)) return cli_config_bad(&c->config, "high_freq_factor", "is not above low_freq_factor");
     for (uint32_t i = 0; i < c->turning / 2; i++) {
@@ -31,21 +39,16 @@ static int llama3(cli_conversion *c, const json_t *scaling, double base) {
     return put_divisors(c, 0, "rope_freqs.weight");
 }
 
-/* The context that the angles were trained on: beside the scaling, or outside of it. */
-static int read_original(cli_conversion *c, const json_t *scaling, double *out) {
-    static const char key[] = "original_max_position_embeddings";
-    return cli_config_real(&c->config, json_object_get(scaling, key) ? scaling : c->config.root, key, 0, out);
-}
-
 /* Phi-3's divisors: up to the context that it was trained on, and beyond. */
 static int longrope(cli_conversion *c, const json_t *scaling) {
     static const char *const lists[] = { "short_factor", "long_factor" };
     static const char *const names[] = { "rope_factors_short.weight", "rope_factors_long.weight" };
     double original, factor, magnitude;
     int code = read_original(c, scaling, &original);
-    if (!code) code = cli_config_real(&c->config, scaling, "factor", code ? 1 : c->context / original, &factor);
+    if (!code) code = cli_config_real(&c->config, scaling, "factor", c->context / original, &factor);
+    if (code) return code;
     const double grown = factor <= 1 || original <= 1 ? 1 : sqrt(1 + log(factor) / log(original));
-    if (!code) code = cli_config_real(&c->config, scaling, "attention_factor", grown, &magnitude);
+    code = cli_config_real(&c->config, scaling, "attention_factor", grown, &magnitude);
     for (unsigned set = 0; set < 2 && !code; set++) {
         const json_t *list = json_object_get(scaling, lists[set]);
         if (json_array_size(list) != c->turning / 2)

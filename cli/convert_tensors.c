@@ -42,8 +42,21 @@ static bool begins(const char *text, const char *with) { return strncmp(text, wi
 static bool is_left_out(const cli_conversion *c, const source *s) {
     for (size_t i = 0; i < CLI_COUNT(c->family->left_out) && c->family->left_out[i]; i++)
         if (begins(s->name, c->family->left_out[i])) return true;
-    if (strstr(s->name, "rotary_emb.inv_freq")) return true; /* follows from the configuration */
-    return c->tied && (strcmp(s->name, "lm_head.weight") == 0 || strcmp(s->name, "embed_out.weight") == 0);
+    return strstr(s->name, "rotary_emb.inv_freq"); /* follows from the configuration */
+}
+
+/* Whether config.json says that the linear parts that begin so have no biases: some folders keep such, of no use. */
+static int check_bias(const cli_conversion *c, const source *s) {
+    static const struct { const char *key, *part; } rules[] = {
+        { "attention_bias", "self_attn." }, { "attention_bias", "attention." }, { "use_qkv_bias", "self_attn." },
+        { "qkv_bias", "self_attn." },       { "mlp_bias", "mlp." },             { "use_bias", "self_attn." },
+        { "use_bias", "mlp." },             { "bias", "self_attention." },      { "bias", "mlp." },
+    };
+    for (size_t i = 0; i < CLI_COUNT(rules) && strcmp(s->kind, ".bias") == 0; i++)
+        if (begins(s->rest, rules[i].part) && json_is_false(json_object_get(c->config.root, rules[i].key)))
+            return cli_fail(c->command, "tensor %.80s is there, and config.json says by %s that it is not",
+                            s->tensor->name, rules[i].key);
+    return CLI_OK;
 }
 
 static bool read_name(const cli_conversion *c, const hd_safetensor *tensor, source *out) {
@@ -224,9 +237,31 @@ static int take(cli_conversion *c, const hd_safetensor *tensor) {
         known = true;
         if (part->to) code = put(c, &s, part);
     }
+    if (!code) code = check_bias(c, &s);
     if (!known) return cli_fail(c->command, "tensor %.80s: heddle does not know what it is in a %s", tensor->name,
                                 c->family->class_name);
     return code;
+}
+
+static cli_converted *named(const cli_conversion *c, const char *name) {
+    for (size_t i = 0; i < c->tensor_count; i++)
+        if (strcmp(c->tensors[i].name, name) == 0) return &c->tensors[i];
+    return NULL;
+}
+
+/* Where the output is the table of tokens, a second copy of it is left out; where it is not, it has to be there. */
+static int check_output(cli_conversion *c) {
+    cli_converted *output = named(c, "output.weight"), *table = named(c, "token_embd.weight");
+    if (!output && !c->tied && !(c->family->traits & CLI_ENCODES))
+        return cli_fail(c->command, "%.200s: the output's weight is missing, and tie_word_embeddings of config.json "
+                                    "does not say that it is the embedding", c->folder);
+    if (!output || !c->tied) return CLI_OK;
+    if (!table || table->from != output->from || table->rows != output->rows || table->columns != output->columns ||
+        memcmp(table->data, output->data, (size_t)(hd_dtype_bytes(table->from, 1) * table->rows * table->columns)) != 0)
+        return cli_fail(c->command, "%.200s: the output's weight is not the embedding, and tie_word_embeddings of "
+                                    "config.json says that it is", c->folder);
+    *output = c->tensors[--c->tensor_count];
+    return CLI_OK;
 }
 
 static int hand_over(cli_conversion *c) {
@@ -293,5 +328,6 @@ int cli_convert_tensors(cli_conversion *c) {
     for (size_t i = 0; i < c->shard_count && !code; i++)
         for (size_t k = 0; k < hd_safetensors_count(c->shards[i]) && !code; k++)
             code = take(c, hd_safetensors_get(c->shards[i], k));
+    if (!code) code = check_output(c);
     return code ? code : hand_over(c);
 }
