@@ -203,7 +203,8 @@ static const cli_family families[] = {
       JSON({"tie_word_embeddings": true, "head_dim": 256, "hidden_act": "gelu_pytorch_tanh", "sliding_window": 4096,
             "num_key_value_heads": 4, "query_pre_attn_scalar": 256, "attn_logit_softcapping": 50,
             "final_logit_softcapping": 30, "attention_bias": false}),
-      JSON({"hidden_act": "gelu_pytorch_tanh", "attn_logit_softcapping": [], "final_logit_softcapping": []}),
+      JSON({"hidden_act": "gelu_pytorch_tanh", "hidden_activation": [null, "gelu_pytorch_tanh"],
+            "attn_logit_softcapping": [], "final_logit_softcapping": []}),
       adapt_gemma2, { 0 } },
 #define GEMMA3(class)                                                                                                  \
     { class, "gemma3", "model.layers.", gemma3, gemma3_keys, CLI_NORMS_PLUS_1, 6,                                      \
@@ -211,7 +212,8 @@ static const cli_family families[] = {
             "query_pre_attn_scalar": 256, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 262208,    \
             "rope_theta": 1000000, "rope_local_base_freq": 10000, "max_position_embeddings": 131072,                   \
             "attention_bias": false}),                                                                                 \
-      JSON({"hidden_act": "gelu_pytorch_tanh", "sliding_window_pattern": [null, 6], "final_logit_softcapping": []}),   \
+      JSON({"hidden_act": "gelu_pytorch_tanh", "hidden_activation": [null, "gelu_pytorch_tanh"],                       \
+            "sliding_window_pattern": [null, 6], "final_logit_softcapping": []}),                                      \
       adapt_gemma3, SEEING }
     GEMMA3("Gemma3ForCausalLM"), GEMMA3("Gemma3ForConditionalGeneration"),
     { "Qwen2MoeForCausalLM", "qwen2moe", "model.layers.", qwen2moe, qwen2moe_keys, 0, 0,
