@@ -41,31 +41,6 @@ int cli_config_real(const cli_config *config, const json_t *from, const char *ke
     return *out > 0 && *out < 1e30 ? CLI_OK : cli_config_bad(config, key, "is missing or out of range");
 }
 
-/* One value of these can be computed, which stands for none of it. */
-int cli_config_refuse(const cli_config *config) {
-    static const char *const numbers[] = { "num_experts", "num_local_experts", "attn_logit_softcapping",
-                                           "final_logit_softcapping" };
-    static const char *const switches[] = { "use_sliding_window" };
-    const json_t *partial = json_object_get(config->root, "partial_rotary_factor"),
-                 *act = json_object_get(config->root, "hidden_act");
-    for (size_t i = 0; i < CLI_COUNT(numbers); i++) {
-        const json_t *value = json_object_get(config->root, numbers[i]);
-        if (value && !json_is_null(value) && json_number_value(value) != 0)
-            return cli_config_bad(config, numbers[i], "is not computed");
-    }
-    for (size_t i = 0; i < CLI_COUNT(switches); i++)
-        if (json_is_true(json_object_get(config->root, switches[i])))
-            return cli_config_bad(config, switches[i], "is not computed");
-    if (json_is_number(partial) && json_number_value(partial) != 1)
-        return cli_config_bad(config, "partial_rotary_factor", "is not computed");
-    if (json_object_get(config->root, "quantization_config"))
-        return cli_config_bad(config, "quantization_config", "is not known here: take the folder of the plain weights");
-    if (act && (!json_is_string(act) ||
-                (strcmp(json_string_value(act), "silu") != 0 && strcmp(json_string_value(act), "swish") != 0)))
-        return cli_config_bad(config, "hidden_act", "is not silu");
-    return CLI_OK;
-}
-
 int cli_config_rope(const cli_config *config, double *out_base, const char **out_type, const json_t **out_scaling) {
     const json_t *parameters = json_object_get(config->root, "rope_parameters"),
                  *scaling = json_object_get(config->root, "rope_scaling");

@@ -1,5 +1,5 @@
-/* config.h: a config.json of Hugging Face's transformers: its numbers, held to ranges, and what would change the
- * answers and is not computed, refused by name. Each says on stderr what is in the way, and returns an exit code. */
+/* config.h: a config.json of Hugging Face's transformers: its numbers, held to ranges. Each says on stderr what is in
+ * the way, and returns an exit code. */
 #ifndef CLI_CONFIG_H
 #define CLI_CONFIG_H
 
@@ -19,8 +19,6 @@ int cli_config_bad(const cli_config *config, const char *key, const char *why);
 int cli_config_whole(const cli_config *config, const char *key, uint32_t most, uint64_t fallback, uint32_t *out);
 /* A number above 0 of `from`, an object in it. */
 int cli_config_real(const cli_config *config, const json_t *from, const char *key, double fallback, double *out);
-/* Refuses parts of a decoder that neither `heddle convert` nor `heddle train` has. */
-int cli_config_refuse(const cli_config *config);
 /* The base of the angles, their type, NULL where they are plain, and the object that tells of it: newer files have
  * rope_parameters, older ones rope_theta and rope_scaling. */
 int cli_config_rope(const cli_config *config, double *out_base, const char **out_type, const json_t **out_scaling);

@@ -30,6 +30,17 @@ static void end(cli_conversion *c) {
     json_decref(c->tokenizer);
     json_decref(c->tokenizer_config);
     free(c->tensors);
+    free(c->stacks);
+}
+
+/* Shapes, types and the vocabulary are looked at by whoever opens a model: a file that does not open goes. */
+static int try_out(cli_conversion *c, const char *path) {
+    hd_model *model = NULL;
+    const hd_status status = hd_model_open(c->session->context, path, NULL, &model);
+    const int code = status ? cli_session_fail(c->session, NULL) : CLI_OK;
+    hd_model_close(model);
+    if (code) remove(path);
+    return code;
 }
 
 int cli_convert_folder(cli_session *session, const char *folder, const char *out_path, uint64_t *out_tensors) {
@@ -46,6 +57,7 @@ int cli_convert_folder(cli_session *session, const char *folder, const char *out
     if (!code) code = cli_convert_tokenizer(&c);
     if (!code) code = cli_convert_tensors(&c);
     if (!code && hd_model_writer_write(c.writer, out_path)) code = cli_session_fail(session, NULL);
+    if (!code) code = try_out(&c, out_path);
     if (out_tensors) *out_tensors = c.tensor_count;
     end(&c);
     return code;
@@ -72,6 +84,9 @@ const cli_command cli_convert = {
     "FOLDER OUT.gguf",
     NULL, 0,
     "FOLDER has config.json, tokenizer.json and model.safetensors, or its shards and their index. Weights keep their "
-    "types.\n",
+    "types.\n"
+    "Llama, Mistral, Mixtral, Qwen2, Qwen3, Gemma 1 to 3, Phi3, gpt-oss, OLMo2, Granite, SmolLM3, BERT and more are "
+    "converted;\n"
+    "docs/models.md lists them.\n",
     "  heddle convert Qwen3-0.6B qwen3-0.6b.gguf\n", run,
 };

@@ -1,116 +1,19 @@
-/* convert_tokenizer.c: tokenizer.json as keys of a GGUF file: the vocabulary and merges of a byte-level BPE, its
- * pattern's name, and the tokens that begin and end a text. */
+/* convert_tokenizer.c: tokenizer.json as keys of a GGUF file: a BPE of bytes, one of pieces with bytes to fall back on,
+ * a unigram or WordPiece; the tokens that begin and end a text; the chat template. */
 #include "cli/convert.h"
 #include "cli/text.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-#define WORDS "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"
-#define TAIL "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define OPEN "[^\\r\\n\\p{L}\\p{N}]?"
-#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
-#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-#define CASED_TAIL "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-
-/* What the steps of pre_tokenizer say, and GGUF's name for it. The name in `whole` is for models that take a word which
- * is a token as it is. */
-static const struct { const char *steps, *name, *whole;
-} patterns[] = {
-    { "words;", "gpt-2", NULL },
-    { "digits;words;", "smollm", NULL },
-    { "split:" CONTRACTIONS "|" WORDS "|\\p{N}{1,3}" TAIL ";bytes;", "dbrx", "llama-bpe" },
-    { "split:" CONTRACTIONS "|" WORDS "|\\p{N}" TAIL ";bytes;", "qwen2", NULL },
-    { "split:" OPEN UPPER "*" LOWER "+" CONTRACTIONS "?|" OPEN UPPER "+" LOWER "*" CONTRACTIONS
-      "?|\\p{N}{1,3}" CASED_TAIL ";bytes;",
-      "gpt-4o", NULL },
-    { "split:" OPEN UPPER "*" LOWER "+|" OPEN UPPER "+" LOWER "*|\\p{N}" CASED_TAIL ";bytes;", NULL, "tekken" },
-};
-
-enum { TYPE_NORMAL = 1, TYPE_CONTROL = 3, TYPE_USER = 4, TYPE_UNUSED = 5 };
-
-static int bad(const cli_conversion *c, const char *what) {
+int cli_convert_bad_tokenizer(const cli_conversion *c, const char *what) {
     return cli_fail(c->command, "%.200s/tokenizer.json: %s", c->folder, what);
 }
 
-/* Adds a step's words; false for one that is not known. */
-static bool add_step(const json_t *step, text *out) {
-    const char *type = json_string_value(json_object_get(step, "type"));
-    if (!type) return false;
-    if (strcmp(type, "ByteLevel") == 0) {
-        if (json_is_true(json_object_get(step, "add_prefix_space"))) return false;
-        text_add(out, json_is_false(json_object_get(step, "use_regex")) ? "bytes;" : "words;");
-        return true;
-    }
-    if (strcmp(type, "Digits") == 0 && json_is_true(json_object_get(step, "individual_digits"))) {
-        text_add(out, "digits;");
-        return true;
-    }
-    const char *regex = json_string_value(json_object_get(json_object_get(step, "pattern"), "Regex"));
-    const char *behavior = json_string_value(json_object_get(step, "behavior"));
-    if (strcmp(type, "Split") != 0 || !regex || !behavior || strcmp(behavior, "Isolated") != 0) return false;
-    if (json_is_true(json_object_get(step, "invert"))) return false;
-    text_add(out, "split:%s;", regex);
-    return true;
+static void put_text(const cli_conversion *c, const char *key, const char *value) {
+    hd_model_writer_text(c->writer, key, value, strlen(value));
 }
 
-/* The pattern's name in GGUF, or NULL. */
-static const char *find_pattern(const cli_conversion *c) {
-    const json_t *pre = json_object_get(c->tokenizer, "pre_tokenizer"), *steps = json_object_get(pre, "pretokenizers");
-    const bool whole = json_is_true(json_object_get(json_object_get(c->tokenizer, "model"), "ignore_merges"));
-    text words = { 0 };
-    const char *name = NULL;
-    bool known = json_is_object(pre);
-    if (json_is_array(steps))
-        for (size_t i = 0; i < json_array_size(steps) && i < 8; i++)
-            known = known && add_step(json_array_get(steps, i), &words);
-    else known = known && add_step(pre, &words);
-    for (size_t i = 0; i < CLI_COUNT(patterns) && known && !words.failed && words.length; i++)
-        if (strcmp(patterns[i].steps, words.data) == 0) name = whole ? patterns[i].whole : patterns[i].name;
-    text_free(&words);
-    return name;
-}
-
-/* Tokens by id, and their types. */
-typedef struct vocabulary {
-    const char **texts;
-    char       (*pads)[16];
-    int32_t     *types;
-    size_t       count;
-} vocabulary;
-
-static int set(const cli_conversion *c, vocabulary *v, const json_t *id, const char *content, int32_t type) {
-    const json_int_t at = json_is_integer(id) ? json_integer_value(id) : -1;
-    if (at < 0 || at >= (json_int_t)v->count)
-        return bad(c, "a token's id is none, or not below vocab_size of config.json");
-    if (v->texts[at] && (type == TYPE_NORMAL || strcmp(v->texts[at], content) != 0))
-        return bad(c, "two tokens have the same id");
-    v->texts[at] = content;
-    v->types[at] = type;
-    return CLI_OK;
-}
-
-static int take_tokens(const cli_conversion *c, vocabulary *v) {
-    json_t *vocab = json_object_get(json_object_get(c->tokenizer, "model"), "vocab"), *id;
-    const json_t *added = json_object_get(c->tokenizer, "added_tokens");
-    const char *token_text;
-    int code = json_is_object(vocab) ? CLI_OK : bad(c, "model.vocab is missing");
-    json_object_foreach(vocab, token_text, id) if (!code) code = set(c, v, id, token_text, TYPE_NORMAL);
-    for (size_t i = 0; i < json_array_size(added) && !code; i++) {
-        const json_t *token = json_array_get(added, i), *content = json_object_get(token, "content");
-        if (!json_is_string(content) || strlen(json_string_value(content)) != json_string_length(content))
-            return bad(c, "an added token has no text");
-        code = set(c, v, json_object_get(token, "id"), json_string_value(content),
-                   json_is_true(json_object_get(token, "special")) ? TYPE_CONTROL : TYPE_USER);
-    }
-    for (size_t i = 0; i < v->count && !code; i++) {
-        if (v->texts[i]) continue; /* rows of the embedding that no token has */
-        snprintf(v->pads[i], sizeof v->pads[i], "[PAD%zu]", i);
-        v->texts[i] = v->pads[i];
-        v->types[i] = TYPE_UNUSED;
-    }
-    return code;
-}
+/* ---- kinds ---- */
 
 /* Merges are "left right", or pairs. */
 static int put_merges(const cli_conversion *c) {
@@ -120,7 +23,7 @@ static int put_merges(const cli_conversion *c) {
     const char **texts = calloc(count + 1, sizeof *texts);
     size_t *starts = calloc(count + 1, sizeof *starts);
     int code = !texts || !starts ? cli_fail(c->command, "no memory is left")
-               : count == 0      ? bad(c, "model.merges is missing")
+               : count == 0      ? cli_convert_bad_tokenizer(c, "model.merges is missing")
                                  : CLI_OK;
     for (size_t i = 0; i < count && !code; i++) {
         const json_t *merge = json_array_get(merges, i);
@@ -133,7 +36,7 @@ static int put_merges(const cli_conversion *c) {
             text_append(&all, left, strlen(left));
             text_append(&all, " ", 1);
             text_append(&all, right, strlen(right) + 1);
-        } else code = bad(c, "a merge is no pair of tokens");
+        } else code = cli_convert_bad_tokenizer(c, "a merge is no pair of tokens");
     }
     if (!code && all.failed) code = cli_fail(c->command, "no memory is left");
     for (size_t i = 0; i < count && !code; i++) texts[i] = all.data + starts[i];
@@ -144,57 +47,208 @@ static int put_merges(const cli_conversion *c) {
     return code;
 }
 
-/* A token that config.json names, the first one of a list; none is fine. */
-static int put_id(const cli_conversion *c, const char *from, const char *to) {
-    const json_t *value = json_object_get(c->config.root, from);
+static int byte_level(const cli_conversion *c, cli_vocabulary *v) {
+    const char *pattern = cli_convert_pattern(c->tokenizer);
+    (void)v;
+    if (!pattern) return cli_convert_bad_tokenizer(c, "pre_tokenizer is none that heddle knows");
+    if (!cli_convert_is_plain(json_object_get(c->tokenizer, "normalizer")))
+        return cli_convert_bad_tokenizer(c, "normalizer is none that heddle knows");
+    put_text(c, "tokenizer.ggml.model", "gpt2");
+    put_text(c, "tokenizer.ggml.pre", pattern);
+    return put_merges(c);
+}
+
+/* Of pieces: BPE by scores, or a unigram. */
+static int pieces(const cli_conversion *c, cli_vocabulary *v, const char *model) {
+    bool prefix;
+    if (!cli_convert_spaces(c->tokenizer, &prefix))
+        return cli_convert_bad_tokenizer(c, "normalizer and pre_tokenizer are not SentencePiece's, or rewrite text");
+    put_text(c, "tokenizer.ggml.model", model);
+    put_text(c, "tokenizer.ggml.pre", "default");
+    hd_model_writer_bool(c->writer, "tokenizer.ggml.add_space_prefix", prefix);
+    const int code = strcmp(model, "llama") == 0 ? cli_convert_scores(c, v) : CLI_OK;
+    if (!code) hd_model_writer_f32s(c->writer, "tokenizer.ggml.scores", v->scores, v->count);
+    return code;
+}
+static int fallback(const cli_conversion *c, cli_vocabulary *v) { return pieces(c, v, "llama"); }
+static int unigram(const cli_conversion *c, cli_vocabulary *v) { return pieces(c, v, "t5"); }
+
+static bool says(const json_t *of, const char *key, const char *wanted) {
+    const char *own = json_string_value(json_object_get(of, key));
+    return own && strcmp(own, wanted) == 0;
+}
+
+/* BERT's: what begins a word has U+2581 in front here, and what goes on has nothing. */
+static int wordpiece(const cli_conversion *c, cli_vocabulary *v) {
+    const json_t *model = json_object_get(c->tokenizer, "model"), *rules = json_object_get(c->tokenizer, "normalizer"),
+                 *accents = json_object_get(rules, "strip_accents"),
+                 *most = json_object_get(model, "max_input_chars_per_word");
+    const bool lowercase = json_is_true(json_object_get(rules, "lowercase"));
+    if (!says(rules, "type", "BertNormalizer") || !json_is_true(json_object_get(rules, "clean_text")) ||
+        !json_is_true(json_object_get(rules, "handle_chinese_chars")) ||
+        !says(model, "continuing_subword_prefix", "##") ||
+        !says(json_object_get(c->tokenizer, "pre_tokenizer"), "type", "BertPreTokenizer") ||
+        (most && json_integer_value(most) != 100))
+        return cli_convert_bad_tokenizer(c, "WordPiece has other rules than BERT's");
+    put_text(c, "tokenizer.ggml.model", "bert");
+    put_text(c, "tokenizer.ggml.pre", "default");
+    hd_model_writer_bool(c->writer, "tokenizer.ggml.normalizer.lowercase", lowercase);
+    hd_model_writer_bool(c->writer, "tokenizer.ggml.normalizer.strip_accents",
+                         json_is_boolean(accents) ? json_is_true(accents) : lowercase);
+    text all = { 0 };
+    size_t *starts = calloc(v->count, sizeof *starts);
+    for (size_t i = 0; i < v->count && starts; i++) {
+        const char *own = v->texts[i];
+        const size_t bytes = strlen(own);
+        const bool goes_on = strncmp(own, "##", 2) == 0, whole = own[0] == '[' && own[bytes - 1] == ']';
+        starts[i] = all.length;
+        if (!goes_on && !whole) text_append(&all, "\xE2\x96\x81", 3);
+        text_append(&all, own + (goes_on ? 2 : 0), strlen(own + (goes_on ? 2 : 0)) + 1);
+    }
+    const int code = !starts || all.failed ? cli_fail(c->command, "no memory is left") : CLI_OK;
+    const char **texts = calloc(v->count, sizeof *texts);
+    for (size_t i = 0; i < v->count && !code && texts; i++) texts[i] = all.data + starts[i];
+    if (texts && !code) hd_model_writer_texts(c->writer, "tokenizer.ggml.tokens", texts, v->count);
+    hd_model_writer_u32(c->writer, "tokenizer.ggml.token_type_count",
+                        (uint32_t)json_integer_value(json_object_get(c->config.root, "type_vocab_size")));
+    free(texts);
+    free(starts);
+    text_free(&all);
+    return code;
+}
+
+static const struct kind {
+    const char *type;
+    bool        bytes; /* to fall back on */
+    int (*put)(const cli_conversion *c, cli_vocabulary *v);
+    bool        own_texts;
+} kinds[] = {
+    { "BPE", false, byte_level, false }, { "BPE", true, fallback, false },    { "Unigram", false, unigram, false },
+    { "Unigram", true, unigram, false }, { "WordPiece", false, wordpiece, true },
+};
+
+/* ---- tokens that have a part ---- */
+
+/* A token's text in tokenizer_config.json, as such or in an object. */
+static const char *named(const cli_conversion *c, const char *key) {
+    const json_t *value = json_object_get(c->tokenizer_config, key);
+    return json_string_value(json_is_object(value) ? json_object_get(value, "content") : value);
+}
+
+/* The token that tokenizer_config.json names, else config.json, there the first one of a list; -1 for none. */
+static int find_id(const cli_conversion *c, const cli_vocabulary *v, const char *what, int64_t *out) {
+    char key[32];
+    snprintf(key, sizeof key, "%s_token", what);
+    const char *name = named(c, key);
+    *out = name ? cli_convert_find(v, name) : -1;
+    if (*out >= 0) return CLI_OK;
+    snprintf(key, sizeof key, "%s_token_id", what);
+    const json_t *value = json_object_get(c->config.root, key);
     if (json_is_array(value)) value = json_array_get(value, 0);
     if (!value || json_is_null(value)) return CLI_OK;
-    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
-        json_integer_value(value) >= (json_int_t)c->vocabulary)
-        return cli_fail(c->command, "%.200s/config.json: %s is no token", c->folder, from);
-    hd_model_writer_u32(c->writer, to, (uint32_t)json_integer_value(value));
-    return CLI_OK;
+    *out = json_is_integer(value) ? json_integer_value(value) : -1;
+    if (*out >= 0 && *out < (int64_t)c->vocabulary) return CLI_OK;
+    return cli_fail(c->command, "%.200s/config.json: %s is no token", c->folder, key);
 }
 
-/* The chat template of tokenizer_config.json, and whether texts begin with BOS. */
-static int put_chat(const cli_conversion *c) {
-    const json_t *chat = json_object_get(c->tokenizer_config, "chat_template"),
-                 *bos = json_object_get(c->config.root, "bos_token_id");
-    const json_t *begins = json_object_get(c->tokenizer_config, "add_bos_token");
-    if (json_is_string(chat))
-        hd_model_writer_text(c->writer, "tokenizer.chat_template", json_string_value(chat), json_string_length(chat));
-    if (json_is_boolean(begins) && json_is_integer(bos))
-        hd_model_writer_bool(c->writer, "tokenizer.ggml.add_bos_token", json_is_true(begins));
-    return CLI_OK;
+/* The list by which special tokens go around a text, or NULL. */
+static const json_t *find_template(const cli_conversion *c) {
+    const json_t *processor = json_object_get(c->tokenizer, "post_processor"),
+                 *steps = json_object_get(processor, "processors");
+    for (size_t i = 0; i < json_array_size(steps) && !says(processor, "type", "TemplateProcessing"); i++)
+        processor = json_array_get(steps, i);
+    return says(processor, "type", "TemplateProcessing") ? json_object_get(processor, "single") : NULL;
 }
 
-static int put_vocabulary(const cli_conversion *c, const char *pattern) {
-    vocabulary v = { calloc(c->vocabulary, sizeof *v.texts), calloc(c->vocabulary, sizeof *v.pads),
-                     calloc(c->vocabulary, sizeof *v.types), c->vocabulary };
-    int code = v.texts && v.pads && v.types ? CLI_OK : cli_fail(c->command, "no memory is left");
-    if (!code) code = take_tokens(c, &v);
-    if (!code) {
-        hd_model_writer_text(c->writer, "tokenizer.ggml.model", "gpt2", 4);
-        hd_model_writer_text(c->writer, "tokenizer.ggml.pre", pattern, strlen(pattern));
-        hd_model_writer_texts(c->writer, "tokenizer.ggml.tokens", v.texts, v.count);
-        hd_model_writer_i32s(c->writer, "tokenizer.ggml.token_type", v.types, v.count);
+/* Whether the token goes before a text, or behind it: tokenizer_config.json says so, else the template does. */
+static bool is_added(const cli_conversion *c, const cli_vocabulary *v, int64_t token, const char *key, bool first) {
+    const json_t *config = json_object_get(c->tokenizer_config, key), *list = find_template(c);
+    const size_t count = json_array_size(list);
+    if (token < 0) return false;
+    if (json_is_boolean(config)) return json_is_true(config);
+    const json_t *special = json_object_get(json_array_get(list, first || count == 0 ? 0 : count - 1), "SpecialToken");
+    return says(special, "id", v->texts[token]);
+}
+
+static int put_ids(const cli_conversion *c, const cli_vocabulary *v) {
+    /* What they are called in the folder, in GGUF, and in a folder with WordPiece. */
+    static const struct { const char *what, *key, *words, *added; } parts[] = {
+        { "bos", "bos", "cls", "add_bos_token" }, { "eos", "eos", "sep", "add_eos_token" },
+        { "unk", "unknown", "unk", NULL },        { "pad", "padding", "pad", NULL },
+        { "sep", "seperator", "sep", NULL }, /* as GGUF spells it */
+        { "mask", "mask", "mask", NULL },
+    };
+    int code = CLI_OK;
+    const bool words = says(json_object_get(c->tokenizer, "model"), "type", "WordPiece"); /* which adds its own */
+    for (size_t i = 0; i < CLI_COUNT(parts) && !code; i++) {
+        char key[64];
+        int64_t id;
+        code = find_id(c, v, words ? parts[i].words : parts[i].what, &id);
+        snprintf(key, sizeof key, "tokenizer.ggml.%s_token_id", parts[i].key);
+        if (!code && id >= 0) hd_model_writer_u32(c->writer, key, (uint32_t)id);
+        snprintf(key, sizeof key, "tokenizer.ggml.%s", parts[i].added ? parts[i].added : "");
+        if (!code && parts[i].added && !words)
+            hd_model_writer_bool(c->writer, key, is_added(c, v, id, parts[i].added, i == 0));
     }
-    free(v.texts);
-    free(v.pads);
-    free(v.types);
     return code;
+}
+
+/* More tokens that end an answer: GGUF has places for two beside eos. */
+static int put_ends(const cli_conversion *c, const cli_vocabulary *v) {
+    static const char *const keys[] = { "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id" };
+    int64_t eos;
+    size_t used = 0;
+    int code = find_id(c, v, "eos", &eos);
+    json_t *generation = code ? NULL : cli_convert_json(c, "generation_config.json", false, &code);
+    const json_t *ends = json_object_get(generation, "eos_token_id");
+    if (!json_is_array(ends)) ends = json_object_get(c->config.root, "eos_token_id");
+    for (size_t i = 0; i < json_array_size(ends) && !code && used < CLI_COUNT(keys); i++) {
+        const json_t *end = json_array_get(ends, i);
+        const json_int_t id = json_is_integer(end) ? json_integer_value(end) : -1;
+        if (id < 0 || id >= (json_int_t)v->count)
+            code = cli_fail(c->command, "%.200s: eos_token_id has what is no token", c->folder);
+        else if (id != eos) hd_model_writer_u32(c->writer, keys[used++], (uint32_t)id);
+    }
+    json_decref(generation);
+    return code;
+}
+
+/* tokenizer_config.json has one template, or several with names; or it lies in a file of its own. */
+static int put_chat(const cli_conversion *c) {
+    static const char own[] = "chat_template.jinja", key[] = "tokenizer.chat_template";
+    enum { MOST = 1 << 20 };
+    const json_t *chat = json_object_get(c->tokenizer_config, "chat_template"), *several = chat;
+    char path[4096];
+    size_t bytes;
+    for (size_t i = 0; i < json_array_size(several); i++)
+        if (says(json_array_get(several, i), "name", "default"))
+            chat = json_object_get(json_array_get(several, i), "template");
+    if (json_is_string(chat)) hd_model_writer_text(c->writer, key, json_string_value(chat), json_string_length(chat));
+    if (json_is_string(chat) || snprintf(path, sizeof path, "%s/%s", c->folder, own) >= (int)sizeof path ||
+        !system_is_there(path))
+        return CLI_OK;
+    char *template = cli_read_text(c->command, path, MOST, &bytes);
+    if (!template) return CLI_FAILED;
+    hd_model_writer_text(c->writer, key, template, bytes);
+    free(template);
+    return CLI_OK;
 }
 
 int cli_convert_tokenizer(cli_conversion *c) {
     const json_t *model = json_object_get(c->tokenizer, "model");
     const char *type = json_string_value(json_object_get(model, "type"));
-    if ((type && strcmp(type, "BPE") != 0) || json_is_true(json_object_get(model, "byte_fallback")))
-        return bad(c, "only byte-level BPE is converted");
-    const char *pattern = find_pattern(c);
-    if (!pattern) return bad(c, "pre_tokenizer is none that heddle knows");
-    int code = put_vocabulary(c, pattern);
-    if (!code) code = put_merges(c);
-    if (!code) code = put_id(c, "bos_token_id", "tokenizer.ggml.bos_token_id");
-    if (!code) code = put_id(c, "eos_token_id", "tokenizer.ggml.eos_token_id");
+    const bool bytes = json_is_true(json_object_get(model, "byte_fallback"));
+    const struct kind *kind = NULL;
+    for (size_t i = 0; i < CLI_COUNT(kinds); i++) /* old files do not say that they are BPE */
+        if (strcmp(kinds[i].type, type ? type : "BPE") == 0 && kinds[i].bytes == bytes) kind = &kinds[i];
+    if (!kind) return cli_convert_bad_tokenizer(c, "model is none of BPE, Unigram and WordPiece");
+    cli_vocabulary v;
+    int code = cli_convert_vocabulary(c, &v);
+    if (!code) code = kind->put(c, &v);
+    if (!code && !kind->own_texts) hd_model_writer_texts(c->writer, "tokenizer.ggml.tokens", v.texts, v.count);
+    if (!code) hd_model_writer_i32s(c->writer, "tokenizer.ggml.token_type", v.types, v.count);
+    if (!code) code = put_ids(c, &v);
+    if (!code) code = put_ends(c, &v);
+    cli_convert_vocabulary_free(&v);
     return code ? code : put_chat(c);
 }

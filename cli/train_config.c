@@ -16,12 +16,37 @@ static int read_gpt2(const cli_config *config, hd_gpt *model) {
     return code;
 }
 
+/* Parts of a decoder that are not trained: one value of these can be, which stands for none of it. */
+static int refuse(const cli_config *config) {
+    static const char *const numbers[] = { "num_experts", "num_local_experts", "attn_logit_softcapping",
+                                           "final_logit_softcapping" };
+    static const char *const switches[] = { "use_sliding_window" };
+    const json_t *partial = json_object_get(config->root, "partial_rotary_factor"),
+                 *act = json_object_get(config->root, "hidden_act");
+    for (size_t i = 0; i < CLI_COUNT(numbers); i++) {
+        const json_t *value = json_object_get(config->root, numbers[i]);
+        if (value && !json_is_null(value) && json_number_value(value) != 0)
+            return cli_config_bad(config, numbers[i], "is not computed");
+    }
+    for (size_t i = 0; i < CLI_COUNT(switches); i++)
+        if (json_is_true(json_object_get(config->root, switches[i])))
+            return cli_config_bad(config, switches[i], "is not computed");
+    if (json_is_number(partial) && json_number_value(partial) != 1)
+        return cli_config_bad(config, "partial_rotary_factor", "is not computed");
+    if (json_object_get(config->root, "quantization_config"))
+        return cli_config_bad(config, "quantization_config", "is not known here: take the folder of the plain weights");
+    if (act && (!json_is_string(act) ||
+                (strcmp(json_string_value(act), "silu") != 0 && strcmp(json_string_value(act), "swish") != 0)))
+        return cli_config_bad(config, "hidden_act", "is not silu");
+    return CLI_OK;
+}
+
 static int read_decoder(const cli_config *config, hd_gpt *model) {
     static const char *const biases[] = { "attention_bias", "mlp_bias" };
     const uint64_t needed = UINT64_MAX >> 1;
     const char *type;
     const json_t *scaling;
-    int code = cli_config_refuse(config);
+    int code = refuse(config);
     for (size_t i = 0; i < CLI_COUNT(biases) && !code; i++)
         if (json_is_true(json_object_get(config->root, biases[i])))
             code = cli_config_bad(config, biases[i], "is not trained");

@@ -123,9 +123,10 @@ HD_API void hd_model_writer_u32(hd_model_writer *writer, const char *key, uint32
 HD_API void hd_model_writer_f32(hd_model_writer *writer, const char *key, float value);
 HD_API void hd_model_writer_bool(hd_model_writer *writer, const char *key, bool value);
 HD_API void hd_model_writer_text(hd_model_writer *writer, const char *key, const char *text, size_t bytes);
-/** Lists of texts, each with an ending zero, and of i32. */
+/** Lists of texts, each with an ending zero, of i32 and of f32. */
 HD_API void hd_model_writer_texts(hd_model_writer *writer, const char *key, const char *const *texts, size_t count);
 HD_API void hd_model_writer_i32s(hd_model_writer *writer, const char *key, const int32_t *values, size_t count);
+HD_API void hd_model_writer_f32s(hd_model_writer *writer, const char *key, const float *values, size_t count);
 /** All keys of a model's tokenizer: its vocabulary, its rules, its chat template. */
 HD_API void hd_model_writer_tokenizer(hd_model_writer *writer, const hd_model *model);
 /** Gives bytes from .. from + bytes - 1 of a tensor's data. False ends the writing. */

@@ -69,6 +69,10 @@ void hd_model_writer_text(hd_model_writer *writer, const char *key, const char *
 void hd_model_writer_i32s(hd_model_writer *writer, const char *key, const int32_t *values, size_t count) {
     if (takes(writer, key, values, count)) hdl_gguf_put_numbers(writer->gguf, key, HDL_GGUF_I32, values, count);
 }
+void hd_model_writer_f32s(hd_model_writer *writer, const char *key, const float *values, size_t count) {
+    if (takes(writer, key, values, count))
+        hdl_gguf_put_numbers(writer->gguf, key, HDL_GGUF_F32, values, count);
+}
 void hd_model_writer_texts(hd_model_writer *writer, const char *key, const char *const *texts, size_t count) {
     if (!takes(writer, key, texts, count)) return;
     hdl_span *spans = hdl_alloc(&writer->allocator, count * sizeof *spans);

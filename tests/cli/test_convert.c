@@ -1,8 +1,10 @@
 /* test_convert.c: `heddle convert` gives the tensors, to the byte, and the keys of llama.cpp's convert_hf_to_gguf.py (tests/cli/convert,
- * made by tools/fixtures/convert_fixture.py); of 10,000 folders with damaged files none does harm. */
+ * made by tools/fixtures/convert_fixture.py); what it makes of every family answers as transformers does, by the same tokens
+ * (tools/fixtures/convert_families.py); of 10,000 folders with damaged files none does harm, and what is taken opens as a model. */
 #define _XOPEN_SOURCE 700
 #include "cli/convert.h"
 #include "llm/gguf.h"
+#include "llm/model_reference.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/heddle-convert-XXXXXX", out_path[64];
+static char folder[] = "/tmp/heddle-convert-XXXXXX", out_path[64], place[64];
 static cli_session session;
 static const char *const models[] = { "llama", "qwen2", "qwen3" };
 
@@ -24,6 +26,7 @@ static int set_up(void **state) {
     (void)state;
     if (!mkdtemp(folder)) return -1;
     snprintf(out_path, sizeof out_path, "%s/out.gguf", folder);
+    snprintf(place, sizeof place, "%s/m", folder);
     return cli_session_open(&cli_convert, &session);
 }
 static int tear_down(void **state) {
@@ -123,21 +126,195 @@ static void equals_llama_cpp(void **state) {
     json_decref(all);
 }
 
-/* ---- damaged folders ---- */
+/* ---- folders, put together in `place` ---- */
 
-static uint64_t seed = 1;
-static uint32_t below(uint32_t most) {
-    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)((seed >> 33) % most);
-}
-
-typedef struct copy { char path[96]; char *bytes; size_t count; } copy;
+typedef struct copy { char path[160]; char *bytes; size_t count; } copy;
+enum { MOST_COPIES = 10 };
+typedef struct copies { copy each[MOST_COPIES]; size_t count; bool pools; } copies;
 
 static void save(const copy *c, const char *bytes, size_t count) {
     FILE *file = fopen(c->path, "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, count, file), count);
     assert_int_equal(fclose(file), 0);
+}
+
+static void take_file(copies *all, const char *from, const char *name) {
+    copy *c = &all->each[all->count];
+    if (access(from, R_OK) != 0) return;
+    snprintf(c->path, sizeof c->path, "%s/%s", place, name);
+    c->bytes = cli_read_text(&cli_convert, from, 1 << 24, &c->count);
+    assert_non_null(c->bytes);
+    save(c, c->bytes, c->count);
+    all->count++;
+}
+
+/* All files of tests/cli/convert/<model>, and a tokenizer.json that it shares with others, or NULL. */
+static copies put_together(const char *model, const char *tokenizer) {
+    static const char *const names[] = { "config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "1_Pooling/config.json",
+                                         "model.safetensors.index.json", "model.safetensors", "model-00001-of-00004.safetensors",
+                                         "model-00002-of-00004.safetensors", "model-00003-of-00004.safetensors",
+                                         "model-00004-of-00004.safetensors" };
+    copies all = { .pools = strstr(model, "bert") };
+    char path[512];
+    assert_int_equal(mkdir(place, 0700), 0);
+    snprintf(path, sizeof path, "%s/1_Pooling", place);
+    if (all.pools) assert_int_equal(mkdir(path, 0700), 0);
+    for (size_t i = 0; i < CLI_COUNT(names); i++) {
+        snprintf(path, sizeof path, "%s/cli/convert/%s/%s", HEDDLE_TESTS_DIR, model, names[i]);
+        take_file(&all, path, names[i]);
+    }
+    snprintf(path, sizeof path, "%s/cli/convert/tokenizers/%s.json", HEDDLE_TESTS_DIR, tokenizer ? tokenizer : "");
+    if (tokenizer) take_file(&all, path, "tokenizer.json");
+    return all;
+}
+
+static void take_apart(copies *all) {
+    char path[512];
+    for (size_t i = 0; i < all->count; i++) {
+        remove(all->each[i].path);
+        free(all->each[i].bytes);
+    }
+    snprintf(path, sizeof path, "%s/1_Pooling", place);
+    if (all->pools) assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(place), 0);
+}
+
+/* ---- answers ---- */
+
+#define CHECK(call) check((call), #call, __LINE__)
+static void check(hd_status status, const char *call, int line) {
+    if (status) fail_msg("line %d: %s: %s", line, call, hd_context_error(session.context));
+}
+
+static json_t *load(const char *name) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/cli/convert/%s", HEDDLE_TESTS_DIR, name);
+    json_t *json = json_load_file(path, 0, NULL);
+    if (!json) fail_msg("%s is no JSON", path);
+    return json;
+}
+
+enum { MOST_TOKENS = 400 };
+static size_t tokens_of(const json_t *list, int32_t out[MOST_TOKENS]) {
+    assert_true(json_array_size(list) <= MOST_TOKENS);
+    for (size_t i = 0; i < json_array_size(list); i++) out[i] = (int32_t)json_integer_value(json_array_get(list, i));
+    return json_array_size(list);
+}
+
+/* The two rows that transformers computed, of `length` numbers. */
+static float *rows_of(const char *name, size_t length) {
+    char path[512];
+    size_t bytes;
+    snprintf(path, sizeof path, "%s/cli/convert/families/%s/rows.f32", HEDDLE_TESTS_DIR, name);
+    float *rows = (float *)(void *)cli_read_text(&cli_convert, path, 1 << 20, &bytes);
+    assert_non_null(rows);
+    assert_true(bytes == 2 * length * sizeof *rows || bytes == length * sizeof *rows);
+    return rows;
+}
+
+static void same_tokens(const hd_model *model, const char *name, const char *tokenizer) {
+    char file[96];
+    snprintf(file, sizeof file, "tokenizers/%s.texts.json", tokenizer);
+    json_t *texts = load(file);
+    for (size_t i = 0; i < json_array_size(texts); i++) {
+        const json_t *text = json_array_get(json_array_get(texts, i), 0);
+        int32_t wanted[MOST_TOKENS], got[MOST_TOKENS];
+        size_t count = MOST_TOKENS;
+        const size_t most = tokens_of(json_array_get(json_array_get(texts, i), 1), wanted);
+        CHECK(hd_model_tokenize(model, json_string_value(text), json_string_length(text), HD_TOKENIZE_ADD_SPECIAL | HD_TOKENIZE_PARSE_SPECIAL,
+                                got, &count));
+        if (count != most || memcmp(got, wanted, count * sizeof *got) != 0)
+            fail_msg("%s: '%s' becomes other tokens", name, json_string_value(text));
+    }
+    json_decref(texts);
+}
+
+/* The same direction, and the same length: a factor that is lost turns nothing. */
+static void close_rows(const char *name, const float *got, const float *wanted, size_t length) {
+    double ours = 0, theirs = 0;
+    const double cosine = model_cosine(got, wanted, (uint32_t)length);
+    if (!(cosine > 0.9999)) fail_msg("%s: the cosine is %.7f", name, cosine);
+    for (size_t i = 0; i < length; i++) {
+        ours += (double)got[i] * (double)got[i];
+        theirs += (double)wanted[i] * (double)wanted[i];
+    }
+    if (fabs(sqrt(ours / theirs) - 1) > 0.005) fail_msg("%s: numbers are %.4f times as large", name, sqrt(ours / theirs));
+}
+
+static void same_answer(hd_model *model, hd_device *device, const char *name, const json_t *row) {
+    hd_session *answers;
+    hd_model_info info;
+    const float *logits;
+    int32_t prompt[MOST_TOKENS], answer[MOST_TOKENS], token;
+    const size_t prompt_count = tokens_of(json_object_get(row, "prompt"), prompt), count = tokens_of(json_object_get(row, "answer"), answer);
+    CHECK(hd_model_get_info(model, &info));
+    float *rows = rows_of(name, info.vocabulary);
+    CHECK(hd_session_create(model, &(hd_session_desc){ .device = device, .math = HD_MATH_EXACT, .context = 256 }, &answers));
+    CHECK(hd_session_feed(answers, 0, prompt, prompt_count));
+    for (size_t i = 0; i < count; i++) {
+        CHECK(hd_session_logits(answers, 0, &logits));
+        if (i == 0) close_rows(name, logits, rows, info.vocabulary);
+        if (i == count - 1) close_rows(name, logits, rows + info.vocabulary, info.vocabulary);
+        CHECK(hd_session_best(answers, 0, &token));
+        if (token != answer[i]) fail_msg("%s: token %zu of the answer is %d, not %d", name, i, token, answer[i]);
+        if (i + 1 < count) CHECK(hd_session_feed(answers, 0, &token, 1));
+    }
+    hd_session_destroy(answers);
+    free(rows);
+}
+
+static void same_vector(hd_model *model, hd_device *device, const char *name, const json_t *row) {
+    hd_embedder *embedder;
+    float vector[64];
+    int32_t prompt[MOST_TOKENS];
+    const size_t count = tokens_of(json_object_get(row, "prompt"), prompt);
+    float *rows = rows_of(name, 16);
+    CHECK(hd_embedder_create(model, &(hd_embedder_desc){ .device = device, .raw = 1, .math = HD_MATH_EXACT }, &embedder));
+    CHECK(hd_embedder_run(embedder, &(hd_embedder_text){ prompt, count }, 1, vector));
+    close_rows(name, vector, rows, 16);
+    hd_embedder_destroy(embedder);
+    free(rows);
+}
+
+static void families_answer_as_transformers(void **state) {
+    (void)state;
+    json_t *all = load("families.json"), *row;
+    const char *name;
+    hd_device *device;
+    size_t count = 0;
+    CHECK(hd_device_open(session.context, &(hd_device_desc){ .id = "cpu" }, &device));
+    json_object_foreach(json_object_get(all, "families"), name, row) {
+        const char *tokenizer = json_string_value(json_object_get(row, "tokenizer"));
+        char model_name[64];
+        hd_model *model;
+        hd_model_info info;
+        snprintf(model_name, sizeof model_name, "families/%s", name);
+        copies files = put_together(model_name, tokenizer);
+        if (cli_convert_folder(&session, place, out_path, NULL)) fail_msg("%s is not converted", name);
+        CHECK(hd_model_open(session.context, out_path, NULL, &model));
+        CHECK(hd_model_get_info(model, &info));
+        assert_int_equal(info.has_chat_template, !info.embeds_only);
+        same_tokens(model, name, tokenizer);
+        for (size_t i = 0; i < json_array_size(json_object_get(row, "ends")); i++)
+            assert_true(hd_model_token_ends(model, (int32_t)json_integer_value(json_array_get(json_object_get(row, "ends"), i))));
+        if (info.embeds_only) same_vector(model, device, name, row);
+        else same_answer(model, device, name, row);
+        hd_model_close(model);
+        take_apart(&files);
+        count++;
+    }
+    hd_device_close(device);
+    json_decref(all);
+    assert_true(count >= 28);
+}
+
+/* ---- damaged folders ---- */
+
+static uint64_t seed = 1;
+static uint32_t below(uint32_t most) {
+    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)((seed >> 33) % most);
 }
 
 /* Bytes turned, numbers and words replaced, pieces cut out or doubled, the end cut off. Returns how many bytes are left. */
@@ -168,70 +345,61 @@ static size_t damage(const copy *c, char *out) {
     return count;
 }
 
-/* Of each model; fewer where a sanitizer makes each of them slow. */
+/* In all; fewer where a sanitizer makes each of them slow. */
 #ifdef __SANITIZE_ADDRESS__
-enum { TRIES = 200 };
+enum { TRIES = 1000 };
 #else
-enum { TRIES = 3334 };
+enum { TRIES = 10000 };
 #endif
+
+/* So many damaged folders of a model; returns how many were taken. */
+static uint32_t damaged(const char *model, const char *tokenizer, uint32_t tries) {
+    copies files = put_together(model, tokenizer);
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < tries; i++) {
+        const copy *c = &files.each[below((uint32_t)files.count)];
+        char *bytes = malloc(c->count + 1);
+        assert_non_null(bytes);
+        save(c, bytes, damage(c, bytes));
+        remove(out_path);
+        if (cli_convert_folder(&session, place, out_path, NULL) == CLI_OK) {
+            hd_model *opened;
+            CHECK(hd_model_open(session.context, out_path, NULL, &opened));
+            hd_model_close(opened);
+            taken++;
+        } else assert_int_not_equal(access(out_path, F_OK), 0);
+        save(c, c->bytes, c->count);
+        free(bytes);
+    }
+    take_apart(&files);
+    return taken;
+}
 
 static void damaged_folders_do_no_harm(void **state) {
     (void)state;
-    static const char *const names[] = { "config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors.index.json",
-                                         "model.safetensors", "model-00001-of-00004.safetensors", "model-00002-of-00004.safetensors",
-                                         "model-00003-of-00004.safetensors", "model-00004-of-00004.safetensors" };
-    char place[64];
+    json_t *all = load("families.json"), *families = json_object_get(all, "families"), *row;
+    const uint32_t each = TRIES / (uint32_t)(CLI_COUNT(models) + json_object_size(families)) + 1;
     uint32_t taken = 0, tries = 0;
-    snprintf(place, sizeof place, "%s/m", folder);
+    const char *name;
     const int log = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY);
     dup2(nowhere, STDERR_FILENO);
-    for (size_t m = 0; m < CLI_COUNT(models); m++) {
-        copy copies[CLI_COUNT(names)];
-        size_t count = 0;
-        assert_int_equal(mkdir(place, 0700), 0);
-        for (size_t i = 0; i < CLI_COUNT(names); i++) {
-            char path[512];
-            copy *c = &copies[count];
-            snprintf(path, sizeof path, "%s/cli/convert/%s/%s", HEDDLE_TESTS_DIR, models[m], names[i]);
-            if (access(path, R_OK) != 0) continue;
-            snprintf(c->path, sizeof c->path, "%s/%s", place, names[i]);
-            c->bytes = cli_read_text(&cli_convert, path, 1 << 24, &c->count);
-            assert_non_null(c->bytes);
-            save(c, c->bytes, c->count);
-            count++;
-        }
-        for (uint32_t i = 0; i < TRIES; i++, tries++) {
-            const copy *c = &copies[below((uint32_t)count)];
-            char *bytes = malloc(c->count + 1);
-            assert_non_null(bytes);
-            save(c, bytes, damage(c, bytes));
-            remove(out_path);
-            const int code = cli_convert_folder(&session, place, out_path, NULL);
-            hdl_gguf *gguf = NULL;
-            if (code == CLI_OK) {
-                assert_int_equal(hdl_gguf_open(out_path, NULL, &gguf, NULL), HD_OK);
-                taken++;
-            } else {
-                assert_int_equal(code, CLI_FAILED);
-                assert_int_not_equal(access(out_path, F_OK), 0);
-            }
-            hdl_gguf_close(gguf);
-            save(c, c->bytes, c->count);
-            free(bytes);
-        }
-        for (size_t i = 0; i < count; i++) {
-            remove(copies[i].path);
-            free(copies[i].bytes);
-        }
-        assert_int_equal(rmdir(place), 0);
+    for (size_t m = 0; m < CLI_COUNT(models); m++, tries += each) taken += damaged(models[m], NULL, each);
+    json_object_foreach(families, name, row) {
+        char path[64];
+        snprintf(path, sizeof path, "families/%s", name);
+        taken += damaged(path, json_string_value(json_object_get(row, "tokenizer")), each);
+        tries += each;
     }
     dup2(log, STDERR_FILENO);
     close(log);
     close(nowhere);
-    assert_true(tries == CLI_COUNT(models) * TRIES && taken > tries / 100 && taken < tries);
+    json_decref(all);
+    print_message("%u damaged folders, %u taken\n", tries, taken);
+    assert_true(tries >= TRIES && taken > tries / 100 && taken < tries);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(equals_llama_cpp), cmocka_unit_test(damaged_folders_do_no_harm) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(equals_llama_cpp), cmocka_unit_test(families_answer_as_transformers),
+                                        cmocka_unit_test(damaged_folders_do_no_harm) };
     return cmocka_run_group_tests_name("convert", tests, set_up, tear_down);
 }

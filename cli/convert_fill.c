@@ -1,0 +1,72 @@
+/* convert_fill.c: the bytes of a converted tensor, piece by piece: rows from where the folder has them. */
+#include "cli/convert.h"
+#include <string.h>
+
+/* Where a row of the new tensor lies in the old one, both of one expert. */
+static uint64_t row_of(const cli_converted *t, uint64_t row) {
+    if (t->order == CLI_BY_STEPS) return t->first + t->step * row;
+    if (t->order == CLI_BY_TURNS) { /* within a head GGUF has the two halves in turn */
+        const uint64_t head = row / t->size, i = row % t->size;
+        return head * t->size + i % 2 * (t->size / 2) + i / 2;
+    }
+    const uint64_t group = (t->queries + 2) * t->size, queries = t->queries * t->size, keys = t->groups * t->size;
+    if (row < t->groups * queries) return row / queries * group + row % queries;
+    row -= t->groups * queries;
+    return row % keys / t->size * group + queries + row / keys * t->size + row % t->size;
+}
+
+static const uint8_t *matrix_of(const cli_converted *t, uint64_t expert) {
+    if (!t->data) return t->each[expert];
+    return (const uint8_t *)t->data + expert * t->old_rows * t->columns * hd_dtype_bytes(t->from, 1);
+}
+
+static bool copy(const cli_converted *t, const uint8_t *from, uint64_t count, uint8_t *to) {
+    const uint64_t size = hd_dtype_bytes(t->to, 1);
+    if (t->from == t->to) memcpy(to, from, count * size);
+    else if (hd_dequantize(t->from, from, count, (float *)(void *)to)) return false; /* to f32 */
+    if (t->plus != 0)
+        for (uint64_t i = 0; i < count; i++) ((float *)(void *)to)[i] += t->plus;
+    return true;
+}
+
+static bool fill_floats(const cli_converted *t, uint64_t from, uint64_t bytes, uint8_t *to) {
+    const uint64_t size = hd_dtype_bytes(t->to, 1), old_size = hd_dtype_bytes(t->from, 1), end = (from + bytes) / size;
+    for (uint64_t at = from / size; at < end;) {
+        const uint64_t row = at / t->columns, column = at % t->columns;
+        const uint64_t old_row = row_of(t, row % t->rows);
+        const uint64_t left = t->transposed ? 1 : t->columns - column, count = left < end - at ? left : end - at;
+        const uint64_t place = t->transposed ? column * t->old_rows + old_row : old_row * t->columns + column;
+        if (!copy(t, matrix_of(t, row / t->rows) + place * old_size, count, to)) return false;
+        to += count * size;
+        at += count;
+    }
+    return true;
+}
+
+/* Blocks of 32 numbers: a scale and 16 bytes. The folder's bytes have two neighbours each, GGUF's the numbers i and
+ * i + 16. */
+static bool fill_blocks(const cli_converted *t, uint64_t from, uint64_t bytes, uint8_t *to) {
+    enum { BLOCK = 17, HALF = 16 };
+    const uint64_t across = t->columns / 32, end = from + bytes;
+    for (uint64_t at = from; at < end;) {
+        const uint64_t block = at / BLOCK, row = block / across;
+        const uint64_t old_row = row / t->rows * t->old_rows + row_of(t, row % t->rows),
+                       old = old_row * across + block % across;
+        const uint8_t *codes = (const uint8_t *)t->data + old * HALF;
+        const uint64_t begin = at % BLOCK, room = BLOCK - begin < end - at ? BLOCK - begin : end - at;
+        uint8_t made[BLOCK] = { t->scales[old] };
+        for (unsigned i = 0; i < HALF; i++) {
+            const unsigned shift = i % 2 * 4;
+            made[1 + i] = (uint8_t)((codes[i / 2] >> shift & 15) | (codes[HALF / 2 + i / 2] >> shift & 15) << 4);
+        }
+        memcpy(to, made + begin, room);
+        to += room;
+        at += room;
+    }
+    return true;
+}
+
+bool cli_convert_fill(void *user, uint64_t from, uint64_t bytes, void *out) {
+    const cli_converted *t = user;
+    return t->to == HD_MXFP4 ? fill_blocks(t, from, bytes, out) : fill_floats(t, from, bytes, out);
+}
