@@ -378,7 +378,7 @@ static const cli_option options[] = {
     { "--bind", "INDEX=FILE.npy", "what a buffer holds, by its binding, or by SET.BINDING" },
     { "--out", "INDEX=TYPE[LENGTH,...]", "a buffer that is written; with --bind too it begins as the file" },
     { "--save", "INDEX=FILE.npy", "save an output; its first values are printed anyhow" },
-    { "--image", "INDEX=TYPExCHANNELS,...", "what the module leaves open of an image or sampler: f32x4, linear, clamp" },
+    { "--image", "INDEX=TYPExCHANNELS,...", "what the module leaves open of images and samplers: f32x4,linear,clamp" },
     { "--check", NULL, "interpret the kernel on the CPU too, and compare" },
     { "--entry", "NAME", "the entry point; \"main\" or the only one where it is not given" },
     { "--push", "u32:4,f32:0.5,...", "push constants in order: u32, i32 or f32" },

@@ -858,6 +858,9 @@ typedef struct hd_kernel_desc {
     uint32_t    image_count;
 } hd_kernel_desc;
 
+/** The set of buffers whose addresses the module has in its push constants (GLSL's buffer_reference, pointers of Slang and HLSL):
+ *  each is a binding, whose number is the byte where the address stands. What the eight bytes there hold makes no difference. */
+#define HD_ADDRESS_SET 0xFFFFFFFEu
 /** What the module itself says. */
 typedef struct hd_kernel_info {
     uint32_t workgroup[3];

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+enum { PHYSICAL_ADDRESSES = 5348 }; /* addressing model */
 static const uint32_t MOVED = 2; /* in `gone`: it stands elsewhere in the new module, with its name and decorations */
 
 /* ---- what there is ---- */
@@ -17,7 +18,7 @@ static uint32_t length_of(const uint32_t *words) { return words[0] >> SpvWordCou
 /* Which word is the instruction's result; 0: none. */
 static uint32_t result_word(const uint32_t *words) {
     const hdi_spirv_op *row = hdi_spirv_op_row(opcode_of(words));
-    const char *form = row ? row->operands : hdi_spirv_image_operands(opcode_of(words));
+    const char *form = row ? row->operands : hdi_spirv_lowered_operands(opcode_of(words));
     const uint32_t at = !form ? 0 : form[0] == 'r' ? 1 : form[0] == 't' && form[1] == 'r' ? 2 : 0;
     return at < length_of(words) ? at : 0;
 }
@@ -159,13 +160,33 @@ static bool fill_table(hdi_lowering *l) {
 
 enum { MOST_PUSH_BYTES = 1 << 16, /* more than is taken anyhow */ MOST_DEPTH = 8 };
 
-/* Bytes of a member; 0: not known, which the checks say. Matrices count by the stride of the member. */
-static uint64_t bytes_of(const hdi_lowering *l, uint32_t type, uint32_t matrix_stride, uint32_t depth) {
+static uint64_t bytes_of(hdi_lowering *l, uint32_t type, uint32_t matrix_stride, uint32_t depth);
+
+/* Where the members of a struct end: by their offsets, and strides where they are matrices. */
+static uint64_t end_of(hdi_lowering *l, const uint32_t *whole, uint32_t depth) {
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < length_of(whole) - 2; i++) {
+        uint32_t offset = 0, stride = HDI_SPIRV_NONE;
+        if (++l->looks > HDI_LOWER_MAX_LOOKS) return MOST_PUSH_BYTES;
+        for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += length_of(l->words + at)) {
+            const uint32_t *words = l->words + at;
+            if (words[0] != (5u << SpvWordCountShift | SpvOpMemberDecorate) || words[1] != whole[1] || words[2] != i)
+                continue;
+            if (words[3] == SpvDecorationOffset) offset = words[4];
+            if (words[3] == SpvDecorationMatrixStride) stride = words[4];
+        }
+        most = HDI_MAX(most, offset + bytes_of(l, whole[2 + i], stride, depth + 1));
+    }
+    return most;
+}
+
+/* Bytes of a member; 0: not known, which the checks say. */
+static uint64_t bytes_of(hdi_lowering *l, uint32_t type, uint32_t matrix_stride, uint32_t depth) {
     const uint32_t *words = type < l->bound && l->at[type] ? l->words + l->at[type] : NULL, *length;
     if (!words || depth > MOST_DEPTH || length_of(words) < 3) return 0;
+    if (hdi_lower_is_address(l, type)) return 8;
     switch (opcode_of(words)) {
-    case SpvOpTypeInt:
-    case SpvOpTypeFloat: return words[2] / 8;
+    case SpvOpTypeInt: case SpvOpTypeFloat: return words[2] / 8;
     case SpvOpTypeVector:
         return length_of(words) > 3 ? words[3] * bytes_of(l, words[2], matrix_stride, depth + 1) : 0;
     /* of rows or of columns: at most four lines */
@@ -174,6 +195,7 @@ static uint64_t bytes_of(const hdi_lowering *l, uint32_t type, uint32_t matrix_s
         length = length_of(words) > 3 ? hdi_lower_def(l, words[3], SpvOpConstant, 4) : NULL;
         const uint32_t stride = hdi_lower_decorated(l, type, SpvDecorationArrayStride);
         return length && stride != HDI_SPIRV_NONE ? (uint64_t)length[3] * stride : 0;
+    case SpvOpTypeStruct: return end_of(l, words, depth);
     default: return 0;
     }
 }
@@ -186,18 +208,7 @@ static void measure_push(hdi_lowering *l) {
     if (!block) return;
     l->push_struct = block[1];
     l->push_members = length_of(block) - 2;
-    for (uint32_t i = 0; i < l->push_members && i < HDI_LOWER_MAX_OPERANDS; i++) {
-        uint32_t offset = 0, stride = HDI_SPIRV_NONE;
-        for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += length_of(l->words + at)) {
-            const uint32_t *words = l->words + at;
-            if (words[0] != (5u << SpvWordCountShift | SpvOpMemberDecorate) || words[1] != block[1] || words[2] != i)
-                continue;
-            if (words[3] == SpvDecorationOffset) offset = words[4];
-            if (words[3] == SpvDecorationMatrixStride) stride = words[4];
-        }
-        const uint64_t end = hdi_divide_up(offset + bytes_of(l, block[2 + i], stride, 0), 4) * 4;
-        l->push_bytes = (uint32_t)HDI_MIN(HDI_MAX((uint64_t)l->push_bytes, end), MOST_PUSH_BYTES);
-    }
+    l->push_bytes = (uint32_t)HDI_MIN(hdi_divide_up(end_of(l, block, 0), 4) * 4, (uint64_t)MOST_PUSH_BYTES);
 }
 
 /* The block with the lengths of images behind what it has. */
@@ -243,6 +254,7 @@ static bool scan(hdi_lowering *l) {
     }
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions && !l->status; at += length_of(l->words + at)) {
         const uint32_t *words = l->words + at, length = length_of(words);
+        if (opcode_of(words) == SpvOpMemoryModel && length == 3) l->addressed = words[1] == PHYSICAL_ADDRESSES;
         if (opcode_of(words) == SpvOpExtInstImport && length >= 6 && hdi_spirv_text_is(words + 2, "GLSL.std.450"))
             l->glsl = words[1];
         if (opcode_of(words) != SpvOpVariable || length < 4 || words[2] >= l->bound) continue;
@@ -250,7 +262,7 @@ static bool scan(hdi_lowering *l) {
         else if (words[3] == SpvStorageClassUniformConstant) hdi_lower_find_image(l, words);
         else if (words[3] == SpvStorageClassStorageBuffer) hdi_lower_find_array(l, words);
     }
-    return !l->status && (l->image_count || l->sampler_count || l->array_count);
+    return !l->status && (l->image_count || l->sampler_count || l->array_count || l->addressed);
 }
 
 /* Types of images, of samplers and of arrays of buffers, and pointers to them, have no use any more. */
@@ -269,7 +281,7 @@ static void leave_types_out(hdi_lowering *l) {
 static void put_entry(hdi_lowering *l, hdi_lower_words *to, const uint32_t *words) {
     const uint32_t length = length_of(words);
     uint32_t at = 3, count = 0;
-    uint32_t *all = hdi_arena_alloc(&l->arena, (size_t)length * HDI_SPIRV_MAX_BINDINGS * sizeof *all);
+    uint32_t *all = hdi_arena_alloc(&l->arena, ((size_t)length + 1) * HDI_SPIRV_MAX_BINDINGS * sizeof *all);
     if (!all) {
         no_memory(l);
         return;
@@ -283,9 +295,25 @@ static void put_entry(hdi_lowering *l, hdi_lower_words *to, const uint32_t *word
             all[count++] = l->arrays[array].elements[k];
         if (!goes) all[count++] = words[i];
     }
+    for (uint32_t i = 0; i < l->address_count && l->words[1] >= 0x00010400u; i++)
+        all[count++] = l->addresses[i].variable;
     if (l->length_words && l->push >= l->bound && l->words[1] >= 0x00010400u) all[count++] = l->push;
     if (count >= 0xFFFF) hdi_lower_refuse(l, words, "it lists too many variables");
     hdi_lower_add(l, to, SpvOpEntryPoint, all, count);
+}
+
+/* What is said of addresses, which are none any more. */
+static bool is_about_addresses(const hdi_lowering *l, const uint32_t *words) {
+    const uint32_t length = length_of(words);
+    switch (opcode_of(words)) {
+    case SpvOpCapability: return length == 2 && words[1] == SpvCapabilityPhysicalStorageBufferAddresses;
+    case SpvOpTypeForwardPointer: return true;
+    case SpvOpTypePointer: return length == 4 && hdi_lower_is_address(l, words[1]);
+    case SpvOpDecorate:
+        return length > 2 && (hdi_lower_is_address(l, words[1]) || words[2] == SpvDecorationAliasedPointer ||
+                              words[2] == SpvDecorationRestrictPointer);
+    default: return false;
+    }
 }
 
 static void put_front(hdi_lowering *l, hdi_lower_words *to) {
@@ -300,13 +328,17 @@ static void put_front(hdi_lowering *l, hdi_lower_words *to) {
         if (!decorated && (hdi_spirv_is_type(opcode) || hdi_spirv_is_constant(opcode) || opcode == SpvOpVariable)) {
             for (size_t i = 0; i < l->decorations.count; i += length_of(l->decorations.items + i))
                 copy(l, to, l->decorations.items + i);
+            hdi_lower_put_address_types(l, to);
             decorated = true;
         }
         const bool about = opcode == SpvOpName || opcode == SpvOpDecorate || opcode == SpvOpMemberName ||
                            opcode == SpvOpMemberDecorate || opcode == SpvOpDecorateId;
         if (about && length > 1 && words[1] < l->bound && l->gone[words[1]] == 1) continue;
         if (opcode == SpvOpNop || (result && l->gone[result])) continue;
+        if (l->addressed && is_about_addresses(l, words)) continue;
         if (opcode == SpvOpEntryPoint) put_entry(l, to, words);
+        else if (opcode == SpvOpMemoryModel && l->addressed)
+            HDI_LOWER_ADD(l, to, opcode, SpvAddressingModelLogical, words[2]);
         else if (opcode == SpvOpTypePointer && length == 4 && words[2] == SpvStorageClassImage)
             HDI_LOWER_ADD(l, to, opcode, words[1], SpvStorageClassStorageBuffer, words[3]); /* to a texel */
         else copy(l, to, words);
@@ -317,7 +349,9 @@ static void put_front(hdi_lowering *l, hdi_lower_words *to) {
 static void put_functions(hdi_lowering *l) {
     for (size_t at = l->functions; at < l->count && !l->status; at += length_of(l->words + at)) {
         const uint32_t *words = l->words + at;
-        if (opcode_of(words) == SpvOpNop || hdi_lower_image_use(l, words) || hdi_lower_array_use(l, words)) continue;
+        if (opcode_of(words) == SpvOpNop || hdi_lower_image_use(l, words) || hdi_lower_array_use(l, words) ||
+            hdi_lower_address_use(l, words))
+            continue;
         copy(l, &l->code, words);
     }
 }
@@ -383,13 +417,15 @@ hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *
     if (!l->at || !l->gone || !l->chosen_of) no_memory(l);
     else if (scan(l) && fill_table(l)) {
         hdi_lower_words module = { 0 };
+        l->addressed = l->addressed && hdi_lower_def(l, hdi_lower_uint(l), SpvOpTypeInt, 4);
         leave_types_out(l);
-        if (l->image_count) measure_push(l);
+        if (l->image_count || l->addressed) measure_push(l);
         if (!l->push_struct) l->push = l->next++;
         if (!l->glsl && l->image_count) l->glsl = l->next++, l->new_glsl = 1;
         hdi_lower_put_images(l);
         hdi_lower_put_arrays(l);
         put_push(l);
+        hdi_lower_decorate_addresses(l);
         put_functions(l);
         if (!l->status) write_module(l, &module);
         if (!l->status) l->status = keep(l, &module, out_lowered);

@@ -2,6 +2,7 @@
  *   lower.c         what the module is made of; words being written; its functions, instruction by instruction
  *   lower_images.c  images become buffers of texels, samplers arithmetic on them
  *   lower_arrays.c  arrays of buffers become buffers by themselves
+ *   lower_addresses.c  and so do buffers whose addresses stand in the push constants
  * An instruction that has to go is replaced by a call of a function that is made for it, so that the control flow
  * around it stays as it is. Trusts nothing: what does not fit is left as it was, for the checks, which see the module
  * afterwards; what is understood and not taken is refused by name. */
@@ -18,7 +19,8 @@ typedef struct hdi_lower_words {
 
 enum {
     HDI_LOWER_MAX_FUNCTIONS = 2048, /* that are made */
-    HDI_LOWER_MAX_OPERANDS = 40    /* of an instruction that is made */
+    HDI_LOWER_MAX_OPERANDS = 40,   /* of an instruction that is made */
+    HDI_LOWER_MAX_LOOKS = 2048     /* through the whole module for what is said of a member */
 };
 
 /* An image: a buffer of texels, one after the other along the axes, the first of which is the innermost. */
@@ -45,6 +47,12 @@ typedef struct hdi_lower_chosen {
     uint32_t array, count, indices[HDI_SPIRV_MAX_TYPE_DEPTH + 2]; /* the first one chooses */
 } hdi_lower_chosen;
 
+/* A buffer whose address stands at a byte of the push constants. */
+typedef struct hdi_lower_address {
+    uint32_t offset, type, variable; /* type: of the pointer */
+    uint32_t depth; /* how many structs and arrays were put around what it points to */
+} hdi_lower_address;
+
 typedef struct hdi_lowering {
     hdi_arena       arena;
     hd_error       *error;
@@ -65,6 +73,9 @@ typedef struct hdi_lowering {
     hdi_lower_array   arrays[HDI_SPIRV_MAX_BINDINGS];   uint32_t array_count;
     hdi_lower_chosen *chosen;                           uint32_t chosen_count, chosen_capacity;
     uint32_t       *chosen_of;        /* by id: 1 + its index in `chosen` */
+    bool            addressed;        /* the module says that it has addresses */
+    hdi_lower_address addresses[HDI_SPIRV_MAX_BINDINGS]; uint32_t address_count;
+    uint32_t        looks;            /* for members of structs, of which there are not too many */
     uint32_t        push, push_struct, push_members, push_bytes, length_words; /* the block, as the module has it */
 } hdi_lowering;
 
@@ -96,8 +107,9 @@ static inline uint32_t hdi_lower_number(hdi_lowering *l, uint32_t type, uint32_t
 uint32_t hdi_lower_begin(hdi_lowering *l, uint32_t result, const uint32_t *types, uint32_t count, uint32_t *parameters);
 
 /* ---- lower_images.c ---- */
-/* What an image instruction's words are, in op_table.inc's letters; NULL: it is none. */
-const char *hdi_spirv_image_operands(uint32_t opcode);
+/* The operands, in op_table.inc's letters, of an instruction that is none of its rows, but may be lowered; NULL: it is
+ * no such one. */
+const char *hdi_spirv_lowered_operands(uint32_t opcode);
 void hdi_lower_find_image(hdi_lowering *l, const uint32_t *variable); /* an image or sampler, if it is one */
 void hdi_lower_put_images(hdi_lowering *l);                           /* the buffers */
 bool hdi_lower_image_use(hdi_lowering *l, const uint32_t *words);     /* false: the instruction is about no image */
@@ -106,4 +118,11 @@ bool hdi_lower_image_use(hdi_lowering *l, const uint32_t *words);     /* false: 
 void hdi_lower_find_array(hdi_lowering *l, const uint32_t *variable);
 void hdi_lower_put_arrays(hdi_lowering *l);
 bool hdi_lower_array_use(hdi_lowering *l, const uint32_t *words);
+
+/* ---- lower_addresses.c ---- */
+bool hdi_lower_is_address(const hdi_lowering *l, uint32_t type); /* a type of pointers that are addresses */
+/* Such types as members of structs, in front of all other types. */
+void hdi_lower_put_address_types(hdi_lowering *l, hdi_lower_words *to);
+void hdi_lower_decorate_addresses(hdi_lowering *l);
+bool hdi_lower_address_use(hdi_lowering *l, const uint32_t *words);
 #endif

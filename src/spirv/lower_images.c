@@ -11,7 +11,7 @@ enum { GLSL_FLOOR = 8, GLSL_SCLAMP = 45, GLSL_PACK_HALF = 58, GLSL_UNPACK_HALF =
 enum { ONE = 0x3F800000, HALF = 0x3F000000, F255 = 0x437F0000, BY_255 = 0x3B808081 }; /* bits of floats */
 enum { MOST_AXES = 3, MOST_CHANNELS = 4 };
 
-const char *hdi_spirv_image_operands(uint32_t opcode) {
+const char *hdi_spirv_lowered_operands(uint32_t opcode) {
     switch (opcode) {
     case SpvOpTypeImage: return "rtnnnnnn?n";
     case SpvOpTypeSampler: return "r";
@@ -27,6 +27,7 @@ const char *hdi_spirv_image_operands(uint32_t opcode) {
     case SpvOpImageQueryLevels: return "tri";
     case SpvOpImageQuerySizeLod: return "trii";
     case SpvOpImageTexelPointer: return "triii";
+    case SpvOpPtrAccessChain: case SpvOpInBoundsPtrAccessChain: return "trii*i";
     default: return NULL;
     }
 }
@@ -451,8 +452,8 @@ static uint32_t type_of(const hdi_lowering *l, uint32_t id) {
     const uint32_t *words = id < l->bound && l->at[id] ? l->words + l->at[id] : NULL;
     const hdi_spirv_op *row = words ? hdi_spirv_op_row(words[0] & SpvOpCodeMask) : NULL;
     const bool typed = row ? row->operands[0] == 't' && row->operands[1] == 'r'
-                           : words && hdi_spirv_image_operands(words[0] & SpvOpCodeMask) &&
-                                 hdi_spirv_image_operands(words[0] & SpvOpCodeMask)[0] == 't';
+                           : words && hdi_spirv_lowered_operands(words[0] & SpvOpCodeMask) &&
+                                 hdi_spirv_lowered_operands(words[0] & SpvOpCodeMask)[0] == 't';
     return typed && words[0] >> SpvWordCountShift > 2 ? words[1] : 0;
 }
 
@@ -531,7 +532,8 @@ static bool point(hdi_lowering *l, const uint32_t *words, const use *of) {
 
 bool hdi_lower_image_use(hdi_lowering *l, const uint32_t *words) {
     const uint32_t opcode = words[0] & SpvOpCodeMask, length = words[0] >> SpvWordCountShift;
-    const char *form = hdi_spirv_image_operands(opcode);
+    const bool about = hdi_spirv_lowered_operands(opcode) && opcode != SpvOpPtrAccessChain &&
+                       opcode != SpvOpInBoundsPtrAccessChain;
     const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
     const bool typed = row && row->operands[0] == 't' && length > 2;
     const bool carried =
@@ -545,7 +547,7 @@ bool hdi_lower_image_use(hdi_lowering *l, const uint32_t *words) {
         if (length > 2 && words[2] < l->bound) l->gone[words[2]] = 1; /* with what is said of it */
         return true;
     }
-    if (!form || !some) return false;
+    if (!about || !some) return false;
     const bool writes = opcode == SpvOpImageWrite;
     if (length < (writes || opcode == SpvOpImageQuerySize || opcode == SpvOpImageQueryLevels ? 4u : 5u)) return false;
     use of;

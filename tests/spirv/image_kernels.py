@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes image_kernels.h: kernels with images, samplers and arrays of buffers, as C arrays of SPIR-V, with glslc.
+"""Writes image_kernels.h: kernels with images, samplers, arrays of buffers and their addresses, as C arrays of SPIR-V, with glslc
+and spirv-as.
 
 Usage: tests/spirv/image_kernels.py > tests/spirv/image_kernels.h      (GLSLC names another glslc)
 """
@@ -8,7 +9,7 @@ import struct
 import subprocess
 import tempfile
 
-HEAD = '#version 450\n#extension GL_EXT_samplerless_texture_functions : require\n#extension GL_EXT_nonuniform_qualifier : require\n'
+HEAD = '#version 450\n#extension GL_EXT_samplerless_texture_functions : require\n#extension GL_EXT_nonuniform_qualifier : require\n#extension GL_EXT_buffer_reference : require\n'
 KERNELS = [
     # 12 x 10: each texel, the one beside it, which may lie outside, and writes that go beyond all edges
     ('storage', '''layout(local_size_x = 8, local_size_y = 4) in;
@@ -85,6 +86,83 @@ void main() {
 }'''),
 ]
 
+# addresses in the push constants, beside a buffer that is bound
+KERNELS.append(('addresses', '''layout(local_size_x = 32) in;
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer A { float scale; float a[]; };
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer D { float d[]; };
+layout(binding = 3) readonly buffer B { float b[]; };
+layout(push_constant) uniform P { uint count; A from; D to; float add; } p;
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    precise float x = p.from.a[min(i, p.count)] * p.from.scale + b[i] + p.add;
+    if (i < p.count) p.to.d[i] = x;
+}'''))
+
+# The same as other compilers write it: pointers to numbers, which are stepped from, in a struct within the block.
+ASSEMBLY = '''OpCapability Shader
+OpCapability PhysicalStorageBufferAddresses
+OpExtension "SPV_KHR_physical_storage_buffer"
+OpMemoryModel PhysicalStorageBuffer64 GLSL450
+OpEntryPoint GLCompute %main "main" %id %push
+OpExecutionMode %main LocalSize 32 1 1
+OpDecorate %id BuiltIn GlobalInvocationId
+OpDecorate %P ArrayStride 4
+OpDecorate %Block Block
+OpMemberDecorate %Block 0 Offset 0
+OpMemberDecorate %Inner 0 Offset 0
+OpMemberDecorate %Inner 1 Offset 8
+OpMemberDecorate %Inner 2 Offset 16
+%void = OpTypeVoid
+%f = OpTypeFunction %void
+%uint = OpTypeInt 32 0
+%float = OpTypeFloat 32
+%u3 = OpTypeVector %uint 3
+%pi = OpTypePointer Input %u3
+%id = OpVariable %pi Input
+OpTypeForwardPointer %P PhysicalStorageBuffer
+%Inner = OpTypeStruct %P %P %float
+%Block = OpTypeStruct %Inner
+%P = OpTypePointer PhysicalStorageBuffer %float
+%pb = OpTypePointer PushConstant %Block
+%pn = OpTypePointer PushConstant %Inner
+%pp = OpTypePointer PushConstant %P
+%pf = OpTypePointer PushConstant %float
+%push = OpVariable %pb PushConstant
+%c0 = OpConstant %uint 0
+%c1 = OpConstant %uint 1
+%c2 = OpConstant %uint 2
+%main = OpFunction %void None %f
+%l = OpLabel
+%i = OpLoad %u3 %id
+%x = OpCompositeExtract %uint %i 0
+%n = OpInBoundsAccessChain %pn %push %c0
+%ra = OpInBoundsAccessChain %pp %n %c0
+%a = OpLoad %P %ra
+%rd = OpInBoundsAccessChain %pp %push %c0 %c1
+%d = OpLoad %P %rd
+%rs = OpInBoundsAccessChain %pf %n %c2
+%s = OpLoad %float %rs
+%first = OpLoad %float %a Aligned 4
+%pa = OpPtrAccessChain %P %a %x
+%va = OpLoad %float %pa Aligned 4
+%m = OpFMul %float %va %s
+%r = OpFAdd %float %m %first
+%pd = OpPtrAccessChain %P %d %x
+OpStore %pd %r Aligned 4
+OpReturn
+OpFunctionEnd
+'''
+
+
+def assembled(source):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'k.spvasm')
+        with open(path, 'w') as file:
+            file.write(source)
+        subprocess.run(['spirv-as', '--target-env', 'spv1.5', path, '-o', path + '.spv'], check=True)
+        data = open(path + '.spv', 'rb').read()
+    return struct.unpack('<%dI' % (len(data) // 4), data)
+
 
 def made(source, option):
     with tempfile.TemporaryDirectory() as folder:
@@ -98,15 +176,21 @@ def made(source, option):
 
 
 rows = []
+
+
+def put(name, ending, option, words):
+    print('static const uint32_t image_%s[] = {' % (name + ending))
+    for i in range(0, len(words), 12):
+        print(' '.join('0x%08x,' % w for w in words[i:i + 12]))
+    print('};')
+    rows.append('    { "%s", "%s", image_%s, sizeof image_%s },' % (name, option, name + ending, name + ending))
+
+
 print('/* Made by image_kernels.py. Do not edit. */')
 for name, source in KERNELS:
     for option, ending in (('-O', ''), ('-O0', '_plain')):
-        words = made(source, option)
-        print('static const uint32_t image_%s[] = {' % (name + ending))
-        for i in range(0, len(words), 12):
-            print(' '.join('0x%08x,' % w for w in words[i:i + 12]))
-        print('};')
-        rows.append('    { "%s", "%s", image_%s, sizeof image_%s },' % (name, option, name + ending, name + ending))
+        put(name, ending, option, made(source, option))
+put('stepped', '', 'assembled', assembled(ASSEMBLY))
 print('static const struct { const char *name, *option; const uint32_t *words; size_t bytes; } image_kernels[] = {')
 print('\n'.join(rows))
 print('};')

@@ -1,4 +1,4 @@
-/* test_spirv_images.c: kernels with images, samplers and arrays of buffers (image_kernels.py) give what C says they give, to the
+/* test_spirv_images.c: kernels with images, samplers, arrays of buffers and addresses (image_kernels.py) give what C says they give, to the
  * bit, on every device that takes SPIR-V; and what is not taken is refused by name. */
 #include "validation.h"
 #include <heddle.h>
@@ -169,12 +169,24 @@ static void arrays(void) { /* from 0 to 2, by 3 and 4, to 5 and 6; push turn 2 *
     }
 }
 
+static void addresses(void) { /* b, from, to; push count 40, two addresses, add 0.5 */
+    const float *b = put(HD_F32, HD_SHAPE(64), false)->before.f, *from = put(HD_F32, HD_SHAPE(65), false)->before.f;
+    float *to = put(HD_F32, HD_SHAPE(64), true)->wanted.f;
+    for (int i = 0; i < 40; i++) to[i] = from[1 + i] * from[0] + b[i] + 0.5f;
+}
+
+static void stepped(void) { /* from, to; push two addresses, scale 3 */
+    const float *from = put(HD_F32, HD_SHAPE(64), false)->before.f;
+    float *to = put(HD_F32, HD_SHAPE(64), true)->wanted.f;
+    for (int i = 0; i < 64; i++) to[i] = from[i] * 3.0f + from[0];
+}
+
 /* ---- running ---- */
 
 static const struct {
     const char *name;
     void (*fill)(void);
-    uint32_t push[4], push_bytes, groups[2];
+    uint32_t push[8], push_bytes, groups[2];
     hd_image_desc images[2];
     const char *not_on;
 } rules[] = {
@@ -186,6 +198,8 @@ static const struct {
       { { 0, 0, HD_F32, 2, HD_FILTER_LINEAR, HD_WRAP_REPEAT }, { 0, 1, HD_DTYPE_NONE, 0, HD_FILTER_LINEAR, HD_WRAP_CLAMP } }, NULL },
     { "atomics", atomics, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "arrays", arrays, { 2, 64 }, 8, { 2, 1 }, { { 0 } }, NULL },
+    { "addresses", addresses, { 40, 0, 7, 7, 7, 7, 0x3F000000 }, 28, { 2, 1 }, { { 0 } }, NULL },
+    { "stepped", stepped, { 7, 7, 7, 7, 0x40400000 }, 20, { 2, 1 }, { { 0 } }, NULL },
 };
 enum { RULES = (int)(sizeof rules / sizeof *rules) };
 
