@@ -186,7 +186,8 @@ static uint64_t bytes_of(hdi_lowering *l, uint32_t type, uint32_t matrix_stride,
     if (!words || depth > MOST_DEPTH || length_of(words) < 3) return 0;
     if (hdi_lower_is_address(l, type)) return 8;
     switch (opcode_of(words)) {
-    case SpvOpTypeInt: case SpvOpTypeFloat: return words[2] / 8;
+    case SpvOpTypeInt:
+    case SpvOpTypeFloat: return words[2] / 8;
     case SpvOpTypeVector:
         return length_of(words) > 3 ? words[3] * bytes_of(l, words[2], matrix_stride, depth + 1) : 0;
     /* of rows or of columns: at most four lines */

@@ -38,7 +38,7 @@ typedef struct hdi_lower_sampler { uint32_t variable, set, binding; } hdi_lower_
 
 /* A function that was made, and what for. */
 typedef struct hdi_lower_made {
-    uint32_t opcode, image, sampler, coordinates, value, function;
+    uint32_t opcode, image, sampler, coordinates, offset, value, function;
 } hdi_lower_made;
 
 /* An array of buffers, and a pointer into one that is chosen at run time. */

@@ -1,8 +1,8 @@
-/* lower_addresses.c: addresses of buffers that stand in the push constants. Each becomes a buffer of its own, which the
- * launch binds, and eight bytes that nobody reads take its place; nothing else changes for the caller. Addresses that
- * are kept in memory, computed or chosen are refused by name: where a tensor lies is the plan's to say, and no number.
- * A type of such pointers stands for two things: as a member of a struct it becomes those eight bytes, and elsewhere a
- * pointer into a storage buffer. */
+/* lower_addresses.c: addresses of buffers that stand in the push constants. Each becomes a buffer of its own, which
+ * the launch binds, and eight bytes that nobody reads take its place; nothing else changes for the caller. Addresses
+ * that are kept in memory, computed or chosen are refused by name: where a tensor lies is the plan's to say, and no
+ * number. A type of such pointers stands for two things: as a member of a struct it becomes those eight bytes, and
+ * elsewhere a pointer into a storage buffer. */
 #include "spirv/lower.h"
 
 enum { PHYSICAL = 5349 /* storage class */, MOST_CHAINS = 8, MOST_INDICES = 8 };
@@ -70,7 +70,8 @@ static bool find_offset(hdi_lowering *l, uint32_t chain, uint32_t *out_offset) {
         for (uint32_t i = 4; i < length_of(chains[depth]); i++) {
             const uint32_t *index = hdi_lower_def(l, chains[depth][i], SpvOpConstant, 4);
             const uint32_t *whole = hdi_lower_def(l, type, SpvOpTypeStruct, 2);
-            if (!index || !whole || index[3] >= length_of(whole) - 2 || ++l->looks > HDI_LOWER_MAX_LOOKS) return false;
+            if (!index || !whole || index[3] >= length_of(whole) - 2 || ++l->looks > HDI_LOWER_MAX_LOOKS)
+                return false;
             const uint32_t begins = offset_of(l, type, index[3]);
             if (begins > HDI_SPIRV_MAX_BYTES) return false;
             offset += begins;
@@ -94,7 +95,11 @@ static const hdi_lower_address *address_at(hdi_lowering *l, const uint32_t *word
         block |= l->words[at] == (3u << SpvWordCountShift | SpvOpDecorate) && l->words[at + 1] == pointee &&
                  l->words[at + 2] == SpvDecorationBlock;
     hdi_lower_address *address = &l->addresses[l->address_count++];
-    *address = (hdi_lower_address){ .offset = offset, .type = type, .depth = block ? 0 : stride == HDI_SPIRV_NONE ? 1 : 2 };
+    *address = (hdi_lower_address){ .offset = offset,
+                                    .type = type,
+                                    .depth = block                      ? 0
+                                             : stride == HDI_SPIRV_NONE ? 1
+                                                                        : 2 };
     uint32_t held = pointee;
     if (address->depth == 2) {
         held = l->next++;
@@ -140,8 +145,10 @@ static void point(hdi_lowering *l, const uint32_t *words, const hdi_lower_addres
 static const hdi_lower_address *loaded(hdi_lowering *l, const uint32_t *words) {
     uint32_t offset;
     if (!find_offset(l, words[3], &offset))
-        return hdi_lower_refuse(l, words, "an address that does not stand in the push constants; pass the buffer as a "
-                                          "binding"), NULL;
+        return hdi_lower_refuse(l, words,
+                                "an address that does not stand in the push constants; pass the buffer as a "
+                                "binding"),
+               NULL;
     return address_at(l, words, words[1], offset);
 }
 
@@ -160,14 +167,17 @@ bool hdi_lower_address_use(hdi_lowering *l, const uint32_t *words) {
         const uint32_t *base = hdi_lower_def(l, words[3], SpvOpLoad, 4);
         const hdi_lower_address *address = base && pointee_of(l, base[1]) ? loaded(l, base) : NULL;
         if (!address || address->depth != 2)
-            return hdi_lower_refuse(l, words, "it steps from an address that is none of the push constants', or not of "
-                                              "an array");
+            return hdi_lower_refuse(l, words,
+                                    "it steps from an address that is none of the push constants', or not of "
+                                    "an array");
         point(l, words, address, words[4], 5);
         return true;
     }
     if (opcode != SpvOpAccessChain && opcode != SpvOpInBoundsAccessChain)
-        return hdi_lower_refuse(l, words, "an address that is computed, chosen or kept; pass the buffer as a binding");
-    uint32_t all[HDI_LOWER_MAX_OPERANDS] = { hdi_lower_pointer(l, SpvStorageClassStorageBuffer, pointee_of(l, words[1])) };
+        return hdi_lower_refuse(l, words,
+                                "an address that is computed, chosen or kept; pass the buffer as a binding");
+    uint32_t all[HDI_LOWER_MAX_OPERANDS] = { hdi_lower_pointer(l, SpvStorageClassStorageBuffer,
+                                                               pointee_of(l, words[1])) };
     if (length > HDI_LOWER_MAX_OPERANDS) return hdi_lower_refuse(l, words, "too many indices");
     memcpy(all + 1, words + 2, (length - 2) * sizeof *all);
     hdi_lower_add(l, &l->code, SpvOpAccessChain, all, length - 1);

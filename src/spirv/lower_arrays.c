@@ -152,10 +152,10 @@ static void put_case(hdi_lowering *l, const uint32_t *words, uint32_t at, const 
     const char *form = hdi_spirv_op_row(opcode)->operands;
     const bool results = form[0] == 't';
     for (uint32_t i = 1; i < length; i++)
-        all[i - 1] = i == at                            ? made
-                     : results && i == 2                ? l->next++
-                     : i >= ids || (results && i == 1)  ? words[i]
-                                                        : given(p, words[i]);
+        all[i - 1] = i == at                           ? made
+                     : results && i == 2               ? l->next++
+                     : i >= ids || (results && i == 1) ? words[i]
+                                                       : given(p, words[i]);
     hdi_lower_add(l, &l->made, opcode, all, length - 1);
     if (results) HDI_LOWER_ADD(l, &l->made, SpvOpReturnValue, all[1]);
     else hdi_lower_add(l, &l->made, SpvOpReturn, NULL, 0);

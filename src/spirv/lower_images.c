@@ -27,7 +27,8 @@ const char *hdi_spirv_lowered_operands(uint32_t opcode) {
     case SpvOpImageQueryLevels: return "tri";
     case SpvOpImageQuerySizeLod: return "trii";
     case SpvOpImageTexelPointer: return "triii";
-    case SpvOpPtrAccessChain: case SpvOpInBoundsPtrAccessChain: return "trii*i";
+    case SpvOpPtrAccessChain:
+    case SpvOpInBoundsPtrAccessChain: return "trii*i";
     default: return NULL;
     }
 }
@@ -185,6 +186,23 @@ static uint32_t component(hdi_lowering *l, uint32_t type, uint32_t count, uint32
     return count == 1 ? value : HDI_LOWER_MAKE(l, SpvOpCompositeExtract, type, value, i);
 }
 
+/* The type of a value; 0: not known. */
+static uint32_t type_of(const hdi_lowering *l, uint32_t id) {
+    const uint32_t *words = id < l->bound && l->at[id] ? l->words + l->at[id] : NULL;
+    const hdi_spirv_op *row = words ? hdi_spirv_op_row(words[0] & SpvOpCodeMask) : NULL;
+    const bool typed = row ? row->operands[0] == 't' && row->operands[1] == 'r'
+                           : words && hdi_spirv_lowered_operands(words[0] & SpvOpCodeMask) &&
+                                 hdi_spirv_lowered_operands(words[0] & SpvOpCodeMask)[0] == 't';
+    return typed && words[0] >> SpvWordCountShift > 2 ? words[1] : 0;
+}
+
+/* A component of a constant that steps on along an axis, as an unsigned number; 0 where there is none. */
+static uint32_t step_along(hdi_lowering *l, uint32_t offset, uint32_t axis) {
+    uint32_t count;
+    const uint32_t part = offset ? component_of(l, type_of(l, offset), &count) : 0;
+    return part ? as_type(l, component(l, part, count, offset, axis), part, hdi_lower_uint(l)) : 0;
+}
+
 /* ---- texels ---- */
 
 /* The number of the texel at these coordinates; of an array of layers the last one counts them. */
@@ -199,11 +217,13 @@ static uint32_t index_of(hdi_lowering *l, const hdi_lower_image *image, const ui
 
 /* Coordinates that are integers, as unsigned ones, and whether they lie within. */
 static uint32_t index_within(hdi_lowering *l, const hdi_lower_image *image, uint32_t coordinates, uint32_t type,
-                             uint32_t *out_inside) {
+                             uint32_t offset, uint32_t *out_inside) {
     uint32_t at[MOST_AXES] = { 0 }, lengths[MOST_AXES], count, inside = 0;
     const uint32_t part = component_of(l, type, &count);
     for (uint32_t axis = 0; axis < image->axes; axis++) {
         at[axis] = as_type(l, component(l, part, count, coordinates, axis), part, hdi_lower_uint(l));
+        const uint32_t step = axis < image->axes - image->layers ? step_along(l, offset, axis) : 0;
+        if (step) at[axis] = HDI_LOWER_MAKE(l, SpvOpIAdd, hdi_lower_uint(l), at[axis], step);
         lengths[axis] = length_along(l, image, axis);
         const uint32_t below = HDI_LOWER_MAKE(l, SpvOpULessThan, bool_type(l), at[axis], lengths[axis]);
         inside = inside ? HDI_LOWER_MAKE(l, SpvOpLogicalAnd, bool_type(l), inside, below) : below;
@@ -285,11 +305,11 @@ static void give(hdi_lowering *l, uint32_t type, uint32_t count, const uint32_t 
 
 /* ---- functions: what a read, a write, a texel's pointer, a size or a sampler is ---- */
 
-static uint32_t make_read(hdi_lowering *l, const hdi_lower_image *image, uint32_t type, uint32_t result,
-                          uint32_t count) {
+static uint32_t make_read(hdi_lowering *l, const hdi_lower_image *image, uint32_t type, uint32_t offset,
+                          uint32_t result, uint32_t count) {
     uint32_t coordinates, inside, parts[MOST_CHANNELS];
     const uint32_t function = hdi_lower_begin(l, result, &type, 1, &coordinates);
-    const uint32_t index = index_within(l, image, coordinates, type, &inside);
+    const uint32_t index = index_within(l, image, coordinates, type, offset, &inside);
     const uint32_t texel = HDI_LOWER_MAKE(l, SpvOpSelect, hdi_lower_uint(l), inside, index, number(l, 0));
     decode(l, image, texel, parts);
     for (uint32_t c = 0; c < MOST_CHANNELS; c++)
@@ -304,7 +324,7 @@ static uint32_t make_write(hdi_lowering *l, const hdi_lower_image *image, uint32
     const uint32_t nothing = hdi_lower_once(l, SpvOpTypeVoid, 0, NULL, 0), types[] = { type, value_type };
     uint32_t given[2], inside, parts[MOST_CHANNELS];
     const uint32_t function = hdi_lower_begin(l, nothing, types, 2, given);
-    const uint32_t index = index_within(l, image, given[0], type, &inside), within = l->next++, merge = l->next++;
+    const uint32_t index = index_within(l, image, given[0], type, 0, &inside), within = l->next++, merge = l->next++;
     for (uint32_t c = 0; c < image->channels; c++) parts[c] = component(l, image->component, count, given[1], c);
     HDI_LOWER_ADD(l, &l->made, SpvOpSelectionMerge, merge, SpvSelectionControlMaskNone);
     HDI_LOWER_ADD(l, &l->made, SpvOpBranchConditional, inside, within, merge);
@@ -323,7 +343,7 @@ static uint32_t make_write(hdi_lowering *l, const hdi_lower_image *image, uint32
 static uint32_t make_index(hdi_lowering *l, const hdi_lower_image *image, uint32_t type) {
     uint32_t coordinates, inside;
     const uint32_t function = hdi_lower_begin(l, hdi_lower_uint(l), &type, 1, &coordinates);
-    const uint32_t index = index_within(l, image, coordinates, type, &inside);
+    const uint32_t index = index_within(l, image, coordinates, type, 0, &inside);
     const uint32_t texel = HDI_LOWER_MAKE(l, SpvOpSelect, hdi_lower_uint(l), inside, index, number(l, 0));
     give(l, hdi_lower_uint(l), 1, &texel);
     return function;
@@ -358,12 +378,13 @@ static uint32_t wrap(hdi_lowering *l, uint32_t at, uint32_t length, hd_wrap how)
 
 /* The texels on both sides of a coordinate, and how much of the second counts; of the nearest, one. */
 static void place_along(hdi_lowering *l, uint32_t coordinate, uint32_t length, const hd_image_desc *sampler,
-                        uint32_t out_texels[2], uint32_t *out_weight) {
+                        uint32_t step, uint32_t out_texels[2], uint32_t *out_weight) {
     const uint32_t real_type = hdi_lower_float(l), type = signed_type(l);
     uint32_t at = exact(l, SpvOpFMul, coordinate, HDI_LOWER_MAKE(l, SpvOpConvertUToF, real_type, length));
     if (sampler->filter == HD_FILTER_LINEAR) at = exact(l, SpvOpFSub, at, real(l, HALF));
-    const uint32_t whole = glsl(l, GLSL_FLOOR, real_type, at),
-                   first = HDI_LOWER_MAKE(l, SpvOpConvertFToS, type, whole);
+    const uint32_t whole = glsl(l, GLSL_FLOOR, real_type, at);
+    uint32_t first = HDI_LOWER_MAKE(l, SpvOpConvertFToS, type, whole);
+    if (step) first = HDI_LOWER_MAKE(l, SpvOpIAdd, type, first, step);
     out_texels[0] = out_texels[1] = wrap(l, first, length, sampler->wrap);
     *out_weight = 0;
     if (sampler->filter != HD_FILTER_LINEAR) return;
@@ -378,7 +399,7 @@ static uint32_t mix(hdi_lowering *l, uint32_t a, uint32_t b, uint32_t weight) {
 }
 
 static uint32_t make_sample(hdi_lowering *l, const hdi_lower_image *image, const hd_image_desc *sampler,
-                            uint32_t type, uint32_t result) {
+                            uint32_t type, uint32_t offset, uint32_t result) {
     const hd_image_desc layer = { .filter = HD_FILTER_NEAREST, .wrap = HD_WRAP_CLAMP };
     uint32_t coordinates, count, lengths[MOST_AXES] = { 0 }, texels[MOST_AXES][2] = { { 0 } },
                                  weights[MOST_AXES] = { 0 };
@@ -394,7 +415,7 @@ static uint32_t make_sample(hdi_lowering *l, const hdi_lower_image *image, const
             texels[axis][0] =
                 wrap(l, HDI_LOWER_MAKE(l, SpvOpConvertFToS, signed_type(l), whole), lengths[axis], layer.wrap);
         } else {
-            place_along(l, at, lengths[axis], sampler, texels[axis], &weights[axis]);
+            place_along(l, at, lengths[axis], sampler, step_along(l, offset, axis), texels[axis], &weights[axis]);
             if (weights[axis]) corners *= 2;
         }
     }
@@ -417,12 +438,13 @@ static uint32_t make_sample(hdi_lowering *l, const hdi_lower_image *image, const
 typedef struct use {
     const hdi_lower_image *image;
     uint32_t sampler_set, sampler_binding;
+    uint32_t offset; /* a constant by which it steps on; 0: none */
 } use;
 
 /* Follows a loaded image, or a pointer to one, back to its variable. */
 static bool find_use(const hdi_lowering *l, uint32_t id, use *out) {
     enum { STEPS = 8 };
-    *out = (use){ NULL, HDI_SPIRV_NONE, HDI_SPIRV_NONE };
+    *out = (use){ NULL, HDI_SPIRV_NONE, HDI_SPIRV_NONE, 0 };
     for (uint32_t step = 0; step < STEPS && id < l->bound; step++) {
         for (uint32_t i = 0; i < l->image_count; i++)
             if (l->images[i].variable == id) out->image = &l->images[i];
@@ -447,21 +469,21 @@ static bool find_use(const hdi_lowering *l, uint32_t id, use *out) {
     return false;
 }
 
-/* The type of a value; 0: not known. */
-static uint32_t type_of(const hdi_lowering *l, uint32_t id) {
-    const uint32_t *words = id < l->bound && l->at[id] ? l->words + l->at[id] : NULL;
-    const hdi_spirv_op *row = words ? hdi_spirv_op_row(words[0] & SpvOpCodeMask) : NULL;
-    const bool typed = row ? row->operands[0] == 't' && row->operands[1] == 'r'
-                           : words && hdi_spirv_lowered_operands(words[0] & SpvOpCodeMask) &&
-                                 hdi_spirv_lowered_operands(words[0] & SpvOpCodeMask)[0] == 't';
-    return typed && words[0] >> SpvWordCountShift > 2 ? words[1] : 0;
-}
-
-/* What may be said of an access: level 0, which is the only one, gradients, and who sees it when. */
+/* What may be said of an access: level 0, which is the only one, gradients, texels to step on by, and who sees it
+ * when. */
 static bool operands_fit(const uint32_t *words, uint32_t at) {
     const uint32_t mask = words[0] >> SpvWordCountShift > at ? words[at] : 0;
-    return (mask & ~(uint32_t)(SpvImageOperandsLodMask | SpvImageOperandsGradMask | 0x100 | 0x200 | 0x400 | 0x800 |
-                               0x1000 | 0x2000)) == 0;
+    return (mask & ~(uint32_t)(SpvImageOperandsConstOffsetMask | SpvImageOperandsLodMask | SpvImageOperandsGradMask |
+                               0x100 | 0x200 | 0x400 | 0x800 | 0x1000 | 0x2000)) == 0;
+}
+
+/* The constant by which a read or a sample steps on, texel by texel along each axis; 0: none. */
+static uint32_t offset_of(const hdi_lowering *l, const uint32_t *words, uint32_t at) {
+    const uint32_t length = words[0] >> SpvWordCountShift, mask = length > at ? words[at] : 0;
+    const uint32_t place =
+        at + 1 + (mask & SpvImageOperandsLodMask ? 1 : 0) + (mask & SpvImageOperandsGradMask ? 2 : 0);
+    const uint32_t id = mask & SpvImageOperandsConstOffsetMask && place < length ? words[place] : 0;
+    return id < l->bound && l->at[id] < l->functions ? id : 0;
 }
 
 /* The function for the instruction; made where there is none of the kind yet. 0: it was refused. */
@@ -477,11 +499,12 @@ static uint32_t function_for(hdi_lowering *l, const uint32_t *words, const use *
                                  .image = of->image->variable,
                                  .coordinates = coordinates,
                                  .value = value,
+                                 .offset = of->offset,
                                  .sampler = samples ? sampler->filter * 2u + sampler->wrap : 0 };
     for (uint32_t i = 0; i < l->made_count; i++) {
         const hdi_lower_made *made = &l->functions_made[i];
         if (made->opcode == key.opcode && made->image == key.image && made->coordinates == key.coordinates &&
-            made->value == key.value && made->sampler == key.sampler)
+            made->value == key.value && made->offset == key.offset && made->sampler == key.sampler)
             return made->function;
     }
     uint32_t count, parts, has = 0;
@@ -501,7 +524,11 @@ static uint32_t function_for(hdi_lowering *l, const uint32_t *words, const use *
         : points ? true
                  : component_type == image->component &&
                        (opcode == SpvOpImageWrite ? count >= parts : count == parts || (!samples && count == 1));
-    if (!axes_fit || !value_fits ||
+    uint32_t steps = 0;
+    const uint32_t *step =
+        of->offset ? hdi_lower_def(l, component_of(l, type_of(l, of->offset), &steps), SpvOpTypeInt, 4) : NULL;
+    const bool steps_fit = !of->offset || (step && step[2] == 32 && steps >= image->axes - image->layers);
+    if (!axes_fit || !value_fits || !steps_fit ||
         (samples && sampler->filter == HD_FILTER_LINEAR && component_type != hdi_lower_float(l)))
         return hdi_lower_refuse(l, words,
                                 "its coordinates or components do not go with the image, or integers are "
@@ -513,9 +540,9 @@ static uint32_t function_for(hdi_lowering *l, const uint32_t *words, const use *
     *made = key;
     made->function = sizes                       ? make_size(l, image, value, component_type, count)
                      : points                    ? make_index(l, image, coordinates)
-                     : samples                   ? make_sample(l, image, sampler, coordinates, value)
+                     : samples                   ? make_sample(l, image, sampler, coordinates, of->offset, value)
                      : opcode == SpvOpImageWrite ? make_write(l, image, coordinates, value, count)
-                                                 : make_read(l, image, coordinates, value, count);
+                                                 : make_read(l, image, coordinates, of->offset, value, count);
     return made->function;
 }
 
@@ -532,8 +559,8 @@ static bool point(hdi_lowering *l, const uint32_t *words, const use *of) {
 
 bool hdi_lower_image_use(hdi_lowering *l, const uint32_t *words) {
     const uint32_t opcode = words[0] & SpvOpCodeMask, length = words[0] >> SpvWordCountShift;
-    const bool about = hdi_spirv_lowered_operands(opcode) && opcode != SpvOpPtrAccessChain &&
-                       opcode != SpvOpInBoundsPtrAccessChain;
+    const bool about =
+        hdi_spirv_lowered_operands(opcode) && opcode != SpvOpPtrAccessChain && opcode != SpvOpInBoundsPtrAccessChain;
     const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
     const bool typed = row && row->operands[0] == 't' && length > 2;
     const bool carried =
@@ -560,6 +587,7 @@ bool hdi_lower_image_use(hdi_lowering *l, const uint32_t *words) {
     const bool sizes = opcode == SpvOpImageQuerySize || opcode == SpvOpImageQuerySizeLod;
     if (!sizes && !operands_fit(words, writes ? 4 : 5))
         return hdi_lower_refuse(l, words, "image operands 0x%x", words[writes ? 4 : 5]);
+    if (!sizes && !writes) of.offset = offset_of(l, words, 5);
     const uint32_t at = sizes ? 0 : words[writes ? 2 : 4], value = writes ? type_of(l, words[3]) : words[1];
     const uint32_t function = function_for(l, words, &of, at ? type_of(l, at) : 0, value);
     if (writes)

@@ -182,6 +182,13 @@ static void keep_reached(trimmer *t) {
 
 /* ---- leaving the rest out ---- */
 
+/* Before version 1.4 only inputs and outputs are listed; some list all. */
+static bool is_listed(const trimmer *t, uint32_t id) {
+    const bool variable = t->at[id] && opcode_at(t, t->at[id]) == SpvOpVariable && length_at(t, t->at[id]) > 3;
+    const uint32_t storage = variable ? t->words[t->at[id] + 3] : (uint32_t)SpvStorageClassInput;
+    return t->words[1] >= 0x00010400u || storage == SpvStorageClassInput || storage == SpvStorageClassOutput;
+}
+
 /* The entry point lists the variables that are used, each once. */
 static void list_interface(trimmer *t) {
     const uint32_t length = length_at(t, t->entry);
@@ -191,7 +198,7 @@ static void list_interface(trimmer *t) {
         from++;
     for (to = ++from; from < length; from++) {
         const uint32_t id = t->words[t->entry + from], own = id < t->bound && t->same[id] ? t->same[id] : id;
-        if (own < t->bound && t->kept[own] != KEPT) continue;
+        if (own < t->bound && (t->kept[own] != KEPT || !is_listed(t, own))) continue;
         if (own < t->bound) t->kept[own] = LISTED;
         t->words[t->entry + to++] = own;
     }

@@ -32,9 +32,9 @@ layout(binding = 1) writeonly buffer O { vec4 taken[]; };
 void main() {
     uvec2 at = gl_GlobalInvocationID.xy;
     precise vec2 where = (vec2(at) - 8.0) * 0.0625;
-    taken[at.y * 32u + at.x] = textureLod(image, where, 0.0);
+    taken[at.y * 32u + at.x] = textureLodOffset(image, where, 0.0, ivec2(2, -1));
     if (at.x == 3u && at.y == 2u)
-        taken[0] = texelFetch(image, ivec2(2, 1), 0) + vec4(textureSize(image, 0), textureQueryLevels(image), 0.0);
+        taken[0] = texelFetchOffset(image, ivec2(3, 0), 0, ivec2(-1, 1)) + vec4(textureSize(image, 0), textureQueryLevels(image), 0.0);
 }'''),
     # image and sampler apart, in sets of their own; one channel of bytes in words of four
     ('apart', '''layout(local_size_x = 16) in;

@@ -79,7 +79,8 @@ static float texel(const image *m, const int *at, int c) {
                                    : m->held->before.f[index * m->channels + c];
 }
 /* `layers` axes at the end are numbers of layers. */
-static void sample(const image *m, const float *where, int layers, hd_filter filter, hd_wrap wrap, float out[4]) {
+static void sample_from(const image *m, const float *where, const int *step, int layers, hd_filter filter, hd_wrap wrap,
+                        float out[4]) {
     for (int c = 0; c < 4; c++) {
         int at[3][2] = { { 0 } }, corner[3] = { 0 };
         float weight[3] = { 0 }, part[8];
@@ -89,7 +90,7 @@ static void sample(const image *m, const float *where, int layers, hd_filter fil
             const float whole = floorf(t);
             weight[a] = linear ? t - whole : 0;
             for (int side = 0; side < 2; side++)
-                at[a][side] = wrapped((int)whole + (linear ? side : 0), m->length[a], layer ? HD_WRAP_CLAMP : wrap);
+                at[a][side] = wrapped((int)whole + step[a] + (linear ? side : 0), m->length[a], layer ? HD_WRAP_CLAMP : wrap);
         }
         int corners = 1 << m->axes;
         for (int i = 0; i < corners; i++) {
@@ -106,13 +107,17 @@ static void sample(const image *m, const float *where, int layers, hd_filter fil
     }
 }
 
+static void sample(const image *m, const float *where, int layers, hd_filter filter, hd_wrap wrap, float out[4]) {
+    sample_from(m, where, (const int[]){ 0, 0, 0 }, layers, filter, wrap, out);
+}
+
 static void sampled(void) { /* linear, clamp */
     const image m = { put(HD_F32, HD_SHAPE(9, 13, 4), false), 2, 4, { 13, 9, 1 } };
     float *out = put(HD_F32, HD_SHAPE(32, 32, 4), true)->wanted.f;
     for (int y = 0; y < 32; y++)
         for (int x = 0; x < 32; x++)
-            sample(&m, (const float[]){ ((float)x - 8.0f) * 0.0625f, ((float)y - 8.0f) * 0.0625f }, 0, HD_FILTER_LINEAR,
-                   HD_WRAP_CLAMP, &out[(y * 32 + x) * 4]);
+            sample_from(&m, (const float[]){ ((float)x - 8.0f) * 0.0625f, ((float)y - 8.0f) * 0.0625f }, (const int[]){ 2, -1, 0 }, 0,
+                        HD_FILTER_LINEAR, HD_WRAP_CLAMP, &out[(y * 32 + x) * 4]);
     const float more[] = { 13, 9, 1, 0 };
     for (int c = 0; c < 4; c++) out[c] = texel(&m, (const int[]){ 2, 1, 0 }, c) + more[c];
 }
