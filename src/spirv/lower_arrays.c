@@ -10,7 +10,7 @@ void hdi_lower_find_array(hdi_lowering *l, const uint32_t *variable) {
     const uint32_t *array = pointer ? hdi_lower_def(l, pointer[3], SpvOpTypeArray, 4) : NULL;
     const uint32_t *open = pointer ? hdi_lower_def(l, pointer[3], SpvOpTypeRuntimeArray, 3) : NULL;
     const uint32_t *length = array ? hdi_lower_def(l, array[3], SpvOpConstant, 4) : NULL;
-    if (!array && !open) return;
+    if ((!array && !open) || l->words + l->at[variable[2]] != variable) return; /* an id that is defined twice */
     if (open) {
         hdi_lower_refuse(l, variable, "an array of buffers without a length; say how many there are");
     } else if (!length) {
