@@ -29,6 +29,8 @@ typedef struct launch {
     uint32_t    push[MAX_PUSH_BYTES / 4], push_count;
     uint32_t    spec_ids[MAX_SPECS], spec_values[MAX_SPECS], spec_count;
     uint32_t    groups[3];
+    hd_image_desc images[MAX_BINDINGS];
+    uint32_t    image_count;
 } launch;
 
 /* ---- reading the options ---- */
@@ -67,20 +69,26 @@ static bool read_index(const char *text, uint64_t high, uint64_t *out, const cha
     return cli_number(digits, high, out);
 }
 
-/* What the text before "=" names, "2" or "1.0", and what follows; NULL: it names none, or too many were named. */
-static bound *read_bound(launch *l, const char *text, const char **out_rest) {
+/* The place before "=", "2" or "1.0", and what follows. */
+static bool read_place(const char *text, uint64_t *out_set, uint64_t *out_number, const char **out_rest) {
     enum { HIGHEST = 1 << 20 };
     char set[16];
-    uint64_t in_set = NO_SET, number;
+    *out_set = NO_SET;
     const size_t dot = strcspn(text, ".=");
     if (text[dot] == '.') {
-        if (dot >= sizeof set) return NULL;
+        if (dot >= sizeof set) return false;
         memcpy(set, text, dot);
         set[dot] = 0;
-        if (!cli_number(set, HIGHEST, &in_set)) return NULL;
+        if (!cli_number(set, HIGHEST, out_set)) return false;
         text += dot + 1;
     }
-    if (!read_index(text, in_set == NO_SET ? MAX_BINDINGS - 1 : HIGHEST, &number, out_rest)) return NULL;
+    return read_index(text, *out_set == NO_SET ? MAX_BINDINGS - 1 : HIGHEST, out_number, out_rest);
+}
+
+/* What the text before "=" names, and what follows; NULL: it names none, or too many were named. */
+static bound *read_bound(launch *l, const char *text, const char **out_rest) {
+    uint64_t in_set, number;
+    if (!read_place(text, &in_set, &number, out_rest)) return NULL;
     for (uint32_t i = 0; i < l->bound_count; i++)
         if (l->bounds[i].set == in_set && l->bounds[i].number == number) return &l->bounds[i];
     if (l->bound_count == MAX_BINDINGS) return NULL;
@@ -121,6 +129,48 @@ static int read_binds(const cli_args *args, launch *l) {
         if (!to) return cli_usage(l->command, "--bind is INDEX=FILE.npy or SET.BINDING=FILE.npy, not \"%s\"", text);
         if (to->path) return cli_usage(l->command, "--bind gives binding %.*s twice", (int)strcspn(text, "="), text);
         to->path = rest;
+    }
+    return CLI_OK;
+}
+
+/* "linear", "clamp" and their like, or the type of a texel, "u8x4". */
+static bool read_image_word(const char *word, hd_image_desc *image) {
+    static const char *const filters[] = { "nearest", "linear" }, *const wraps[] = { "repeat", "clamp" };
+    for (int i = 0; i < 2; i++) {
+        if (strcmp(word, filters[i]) == 0) return image->filter = (hd_filter)i, true;
+        if (strcmp(word, wraps[i]) == 0) return image->wrap = (hd_wrap)i, true;
+    }
+    char name[8];
+    const size_t length = strcspn(word, "x");
+    uint64_t channels = 1;
+    if (length >= sizeof name || (word[length] && !cli_number(word + length + 1, 4, &channels))) return false;
+    memcpy(name, word, length);
+    name[length] = 0;
+    image->dtype = hd_dtype_parse(name);
+    image->channels = (uint32_t)channels;
+    return image->dtype != HD_DTYPE_NONE && channels > 0;
+}
+
+static int read_images(const cli_args *args, launch *l) {
+    const char *text, *rest;
+    for (size_t at = 0; (text = cli_next(args, "--image", &at));) {
+        uint64_t set, number;
+        bool fits = l->image_count < MAX_BINDINGS && read_place(text, &set, &number, &rest);
+        hd_image_desc image = { 0 };
+        if (fits) image.set = set == NO_SET ? 0 : (uint32_t)set, image.binding = (uint32_t)number;
+        while (fits && *rest) {
+            char word[16];
+            const size_t length = strcspn(rest, ",");
+            fits = length < sizeof word;
+            if (!fits) break;
+            memcpy(word, rest, length);
+            word[length] = 0;
+            fits = read_image_word(word, &image);
+            rest += length + (rest[length] == ',');
+        }
+        if (!fits) return cli_usage(l->command, "--image is INDEX=TYPExCHANNELS,nearest|linear,repeat|clamp such as "
+                                                "0=u8x4,linear, not \"%s\"", text);
+        l->images[l->image_count++] = image;
     }
     return CLI_OK;
 }
@@ -276,7 +326,7 @@ static void fill_ports(launch *l, cli_job *job) {
 
 static int create_kernel(cli_session *session, const char *path, const launch *l, hd_kernel **out_kernel) {
     hd_kernel_desc desc = { .path = path, .entry = l->entry, .spec_ids = l->spec_ids, .spec_values = l->spec_values,
-                            .spec_count = l->spec_count };
+                            .spec_count = l->spec_count, .images = l->images, .image_count = l->image_count };
     void *compiled = NULL;
     int code = exec_is_glsl(path) ? exec_compile_glsl(l->command, path, &compiled, &desc.spirv_bytes) : CLI_OK;
     desc.spirv = compiled;
@@ -312,6 +362,7 @@ static int execute(const cli_args *args) {
     uint64_t repeat;
     int code = read_binds(args, &l);
     if (!code) code = read_outputs(args, &l);
+    if (!code) code = read_images(args, &l);
     if (!code) code = read_words(args, &l);
     if (!code) code = read_groups(args, &l);
     if (!code && !cli_get_number(args, "--repeat", 1, 1000000, 1, &repeat)) code = CLI_USAGE;
@@ -327,6 +378,7 @@ static const cli_option options[] = {
     { "--bind", "INDEX=FILE.npy", "what a buffer holds, by its binding, or by SET.BINDING" },
     { "--out", "INDEX=TYPE[LENGTH,...]", "a buffer that is written; with --bind too it begins as the file" },
     { "--save", "INDEX=FILE.npy", "save an output; its first values are printed anyhow" },
+    { "--image", "INDEX=TYPExCHANNELS,...", "what the module leaves open of images and samplers: f32x4,linear,clamp" },
     { "--check", NULL, "interpret the kernel on the CPU too, and compare" },
     { "--entry", "NAME", "the entry point; \"main\" or the only one where it is not given" },
     { "--push", "u32:4,f32:0.5,...", "push constants in order: u32, i32 or f32" },

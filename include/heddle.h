@@ -832,6 +832,20 @@ HD_API hd_value hd_random(hd_program *p, hd_value key, uint32_t stream, hd_shape
 
 /* ------------------------------------------------------------------------------------------------ 7. own kernels */
 
+/** How a sampler takes a texel: the one that the coordinate lies in, or what lies between the nearest. */
+typedef enum hd_filter { HD_FILTER_NEAREST = 0, HD_FILTER_LINEAR } hd_filter;
+/** What a sampler takes outside of its image: the image again, or its edge. */
+typedef enum hd_wrap { HD_WRAP_REPEAT = 0, HD_WRAP_CLAMP } hd_wrap;
+/** What a module does not say of an image or a sampler; zeros are fine. */
+typedef struct hd_image_desc {
+    uint32_t  set, binding; /* of the image, or of the sampler where the module has them apart */
+    hd_dtype  dtype;        /* of an image without a format: f32, f16 or u8 (0 to 1 in 255 steps), or i32 or u8 where the kernel
+                               sees integers; HD_DTYPE_NONE: f32 or i32, and 4 channels */
+    uint32_t  channels;     /* 1 to 4, together a multiple of 4 bytes */
+    hd_filter filter;       /* for every axis; linear only where the kernel sees floats */
+    hd_wrap   wrap;
+} hd_image_desc;
+
 /** Wishes for a kernel of your own: SPIR-V for Vulkan (GLSL, HLSL or Slang compile to it), a compute entry point. */
 typedef struct hd_kernel_desc {
     const void *spirv;       /* the module's bytes; or */
@@ -840,8 +854,13 @@ typedef struct hd_kernel_desc {
     const char *entry;       /* NULL: "main" or the only one */
     const uint32_t *spec_ids, *spec_values; /* specialisation constants */
     uint32_t    spec_count;
+    const hd_image_desc *images; /* wishes for images and samplers */
+    uint32_t    image_count;
 } hd_kernel_desc;
 
+/** The set of buffers whose addresses the module has in its push constants (GLSL's buffer_reference, pointers of Slang and HLSL):
+ *  each is a binding, whose number is the byte where the address stands. What the eight bytes there hold makes no difference. */
+#define HD_ADDRESS_SET 0xFFFFFFFEu
 /** What the module itself says. */
 typedef struct hd_kernel_info {
     uint32_t workgroup[3];
@@ -849,11 +868,20 @@ typedef struct hd_kernel_info {
     uint32_t binding_count;     /* buffers 0 .. binding_count-1, storage and uniform ones */
     bool     binding_written[16];
     uint32_t binding_set[16], binding_number[16]; /* where the module has them: its descriptor sets and bindings. If all are in
-                                   set 0 at 0..15, buffers keep their numbers; else they count by set and binding */
+                                   set 0 at 0..15 and none is an array, buffers keep their numbers; else they count by set,
+                                   binding and element */
+    uint32_t binding_element[16]; /* of an array of buffers, each of which is a binding here */
+    uint32_t binding_axes[16];    /* of an image 1 to 3, of an array of images one of them counts layers; 0: a buffer. Its tensor is
+                                     [width,channels], [height,width,channels] or [depth,height,width,channels], without the last
+                                     axis where there is one channel */
+    hd_dtype binding_dtype[16];   /* of an image */
+    uint32_t binding_channels[16];
 } hd_kernel_info;
 
-/** Reads and checks a kernel; bindings, push constants and workgroup size come from the module. @param out_kernel
- *  yours; hd_kernel_destroy. Statuses: NULL_POINTER, IO, MODULE, KERNEL_NOT_FOUND, LIMIT. */
+/** Reads and checks a kernel; bindings, push constants and workgroup size come from the module. Images, of one level and one
+ *  sample, are buffers of texels, and samplers arithmetic on them, the same bits on every device; a read outside of an image gives
+ *  zeros, and a write there does nothing. @param out_kernel yours; hd_kernel_destroy. Statuses: NULL_POINTER, IO, MODULE,
+ *  KERNEL_NOT_FOUND, LIMIT. */
 HD_API hd_status hd_kernel_create(hd_context *context, const hd_kernel_desc *desc, hd_kernel **out_kernel);
 /** Ends the kernel; programs and plans that use it keep what they need. NULL is fine. */
 HD_API void hd_kernel_destroy(hd_kernel *kernel);

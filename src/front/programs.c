@@ -51,8 +51,12 @@ static void tell_kernel(const hd_kernel *kernel, hdi_custom *out) {
     out->kernel = kernel->user;
     out->kernel_hash = kernel->user->hash;
     out->kernel_bindings = kernel->info.binding_count;
-    out->kernel_push_bytes = kernel->info.push_bytes;
+    out->kernel_push_bytes = kernel->user->info.push_bytes;
+    out->kernel_own_push_bytes = kernel->user->info.own_push_bytes;
     for (uint32_t i = 0; i < kernel->info.binding_count; i++) {
+        const hdi_spirv_image *image = &kernel->user->info.bindings[i].image;
+        out->kernel_images[i] =
+            (hdi_custom_image){ image->axes, image->channels, image->push_word, image->dtype };
         out->kernel_uses |= (uint32_t)kernel->user->info.bindings[i].used << i;
         out->kernel_writes |= (uint32_t)kernel->user->info.bindings[i].written << i;
     }
@@ -102,6 +106,7 @@ static bool find_launched(void *user, uint64_t hash, hdi_custom *out_custom) {
         out_custom->kernel = custom->kernel;
         out_custom->kernel_bindings = custom->kernel_bindings;
         out_custom->kernel_push_bytes = custom->kernel_push_bytes;
+        memcpy(out_custom->kernel_images, custom->kernel_images, sizeof out_custom->kernel_images);
         return true;
     }
     return false;
@@ -151,12 +156,16 @@ uint64_t hd_program_hash(const hd_program *program) { return HDI_FIND(program) ?
 
 static void describe(const hdi_spirv_info *from, hd_kernel_info *out) {
     memcpy(out->workgroup, from->workgroup, sizeof out->workgroup);
-    out->push_bytes = from->push_bytes;
+    out->push_bytes = from->own_push_bytes;
     out->binding_count = from->binding_count;
     for (uint32_t i = 0; i < HDI_COUNT(out->binding_written); i++) {
         out->binding_written[i] = from->bindings[i].written;
         out->binding_set[i] = from->bindings[i].place.set;
         out->binding_number[i] = from->bindings[i].place.binding;
+        out->binding_element[i] = from->bindings[i].place.element;
+        out->binding_axes[i] = from->bindings[i].image.axes;
+        out->binding_dtype[i] = from->bindings[i].image.dtype;
+        out->binding_channels[i] = from->bindings[i].image.channels;
     }
 }
 
@@ -175,7 +184,8 @@ static hd_status new_kernel(hd_context *context, const hd_kernel_desc *desc, hd_
     const hdi_spirv_input input = { .module = desc->spirv ? desc->spirv : file.data,
                                     .bytes = desc->spirv ? desc->spirv_bytes : file.count,
                                     .entry = desc->entry, .spec_ids = desc->spec_ids, .spec_values = desc->spec_values,
-                                    .spec_count = desc->spec_count };
+                                    .spec_count = desc->spec_count, .images = desc->images,
+                                    .image_count = desc->images ? desc->image_count : 0 };
     if (kernel) kernel->user = hdi_user_kernel_new(&context->allocator, &input, error);
     hdi_file_free(&context->allocator, &file);
     if (kernel && !kernel->user) {

@@ -64,6 +64,46 @@ static void add_bindings(const hd_dispatch_desc *desc, launch_node *node) {
     }
 }
 
+/* ---- images ---- */
+
+/* The lengths of an image's axes go behind the kernel's own push constants. */
+static bool tell_lengths(hd_error *error, hdi_custom *custom, uint32_t binding, hd_dtype dtype, hd_shape shape) {
+    const hdi_custom_image *image = &custom->kernel_images[binding];
+    const bool bare = image->channels == 1 && shape.rank == image->axes;
+    const bool fits = bare || (shape.rank == image->axes + 1 && shape.dims[image->axes] == image->channels);
+    if (dtype != image->dtype || !fits) {
+        hdi_fail(error, dtype != image->dtype ? HD_STATUS_TYPE : HD_STATUS_SHAPE,
+                 "dispatch: binding %u is an image: a tensor of %s with %u axes, the innermost first in memory, and %u "
+                 "channel%s last",
+                 binding, hd_dtype_name(image->dtype), image->axes, image->channels, image->channels == 1 ? "" : "s");
+        return false;
+    }
+    for (uint32_t axis = 0; axis < image->axes; axis++)
+        custom->push_words[image->push_word + axis] = (uint32_t)shape.dims[image->axes - 1 - axis];
+    custom->push_bytes = custom->kernel_push_bytes;
+    return true;
+}
+
+/* What each binding holds tells how long images are. Whether there is as much is the node's rule to say. */
+static bool tell_images(hd_program *program, uint32_t tag, const hd_dispatch_desc *desc, launch_node *node) {
+    hdi_custom *custom = &node->custom;
+    const bool own = custom->push_bytes == custom->kernel_own_push_bytes;
+    for (uint32_t i = 0; i < custom->kernel_bindings && own; i++) {
+        if (custom->kernel_images[i].axes == 0) continue;
+        const hd_dispatch_binding last = { 0, desc->out_dtype, desc->out_shape };
+        const hd_dispatch_binding *held = i < desc->binding_count ? &desc->bindings[i]
+                                        : !desc->binding_count && i == desc->input_count ? &last : NULL;
+        const hd_value value = held ? held->value : i < desc->input_count ? desc->inputs[i] : 0;
+        const hdi_node *from = hdi_program_node(program, hdi_value_id(tag, value));
+        const bool output = held && held->dtype != HD_DTYPE_NONE;
+        if (!output && !from) continue;
+        if (!tell_lengths(&program->error, custom, i, output ? held->dtype : from->dtype,
+                          output ? held->shape : from->shape))
+            return false;
+    }
+    return true;
+}
+
 static hd_value put(hd_program *handle, const launch_node *node) {
     return hdi_program_put(handle, &(hdi_node){
         .op = HDI_OP_DISPATCH, .dtype = node->dtype, .shape = node->shape, .attrs = { .custom = &node->custom },
@@ -76,7 +116,7 @@ bool hdi_dispatch_all(hd_program *handle, const hdi_custom *kernel, const hd_dis
     hd_program *program = handle;
     uint32_t tag;
     if (!hdi_program_see(&program, &tag) || !begin(&program->error, kernel, desc, &node) ||
-        !check_bindings(&program->error, kernel, desc)) return false;
+        !check_bindings(&program->error, kernel, desc) || !tell_images(program, tag, desc, &node)) return false;
     add_bindings(desc, &node);
     if (node.output_count == 0)
         hdi_fail(&program->error, HD_STATUS_ARGUMENT_COUNT, "dispatch: no binding is an output");
@@ -107,6 +147,7 @@ hd_value hdi_dispatch(hd_program *handle, const hdi_custom *kernel, const hd_dis
                  desc->input_count);
         return 0;
     }
+    if (!tell_images(program, tag, desc, &node)) return 0;
     if (desc->input_count) memcpy(node.operands, desc->inputs, desc->input_count * sizeof *node.operands);
     node.operand_count = desc->input_count;
     node.dtype = desc->out_dtype;

@@ -663,6 +663,32 @@ static hd_status draw(inference *in) {
     return status ? status : give(in, HD_I32, in->node->shape);
 }
 
+/* An image's lengths, which are told in push constants, give the bytes that its binding holds. */
+static hd_status check_images(inference *in, const hdi_custom *custom) {
+    for (uint32_t i = 0; i < custom->kernel_bindings && i < HDI_COUNT(custom->kernel_images); i++) {
+        const hdi_custom_image *image = &custom->kernel_images[i];
+        const hdi_custom_binding *binding = &custom->bindings[i];
+        const uint32_t operand = custom->binding_count == 0 ? i : binding->operand - 1;
+        const bool result = custom->binding_count ? binding->bytes != 0 : i == in->node->operand_count;
+        const hd_value value = !result && operand < in->node->operand_count ? in->node->operands[operand] : 0;
+        const hdi_node *from = result ? in->node : hdi_program_node(in->program, value);
+        if (image->axes == 0 || !from) continue;
+        const uint64_t held =
+            result && custom->binding_count ? binding->bytes : hd_tensor_bytes(from->dtype, from->shape);
+        uint64_t texels = 1;
+        bool fits = true;
+        for (uint32_t axis = 0; axis < image->axes; axis++)
+            fits &= hdi_mul_u64(texels, custom->push_words[image->push_word + axis], &texels) && texels <= UINT32_MAX;
+        const uint64_t bytes = fits ? texels * hd_dtype_bytes(image->dtype, image->channels) : 0;
+        if (!fits || bytes / 4 > UINT32_MAX)
+            return fail(in, HD_STATUS_LIMIT, "binding %u: an image of 2^32 words or more", i);
+        if (bytes != held)
+            return fail(in, HD_STATUS_SHAPE, "binding %u holds %llu bytes, and its image is told to have %llu", i,
+                        (unsigned long long)held, (unsigned long long)bytes);
+    }
+    return HD_OK;
+}
+
 static hd_status dispatch(inference *in) {
     const hdi_custom *custom = in->node->attrs.custom;
     uint32_t inputs = in->node->operand_count;
@@ -679,6 +705,8 @@ static hd_status dispatch(inference *in) {
     if (custom->push_bytes != custom->kernel_push_bytes)
         return fail(in, HD_STATUS_ARGUMENT_COUNT, "%u bytes of push constants given, the kernel has %u",
                     custom->push_bytes, custom->kernel_push_bytes);
+    const hd_status images = check_images(in, custom);
+    if (images) return images;
     for (uint32_t i = 0; i < 3; i++)
         if (custom->groups[i] == 0)
             return fail(in, HD_STATUS_ZERO_SIZE, "groups are [%u,%u,%u]: each is at least 1", custom->groups[0],

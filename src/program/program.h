@@ -68,11 +68,19 @@ typedef struct hdi_custom_binding {
     uint64_t offset, bytes; /* of the result; 0 bytes: it is not written */
 } hdi_custom_binding;
 #define HDI_PART_ALIGN 256 /* of a part's offset */
+/* A binding that its module has as an image: texels of so many numbers, along `axes` axes (0: a buffer), whose lengths
+ * stand in the push constants from word `push_word` on, the innermost first. */
+typedef struct hdi_custom_image {
+    uint32_t axes, channels, push_word;
+    hd_dtype dtype;
+} hdi_custom_image;
 typedef struct hdi_custom {
     struct hdi_user_kernel *kernel;
     uint64_t kernel_hash;
     uint32_t kernel_bindings, kernel_push_bytes; /* as its module says, */
-    uint32_t kernel_uses, kernel_writes;         /* and which bindings, as bits */
+    uint32_t kernel_uses, kernel_writes;         /* and which bindings, as bits, */
+    uint32_t kernel_own_push_bytes;              /* without the lengths of images, */
+    hdi_custom_image kernel_images[16];          /* and which are images */
     uint32_t push_words[32];
     uint32_t push_bytes;
     uint32_t groups[3];

@@ -72,7 +72,8 @@ static const char *capability_advice(uint32_t capability) {
     switch (capability) {
     case SpvCapabilityKernel: case SpvCapabilityAddresses: case SpvCapabilityLinkage:
         return "this is OpenCL's flavour; compile for Vulkan";
-    case SpvCapabilityPhysicalStorageBufferAddresses: return "pass the buffer as a binding instead of its address";
+    case SpvCapabilityPhysicalStorageBufferAddresses:
+        return "pass the buffer as a binding, or its address in push constants";
     case SpvCapabilityVariablePointers: case SpvCapabilityVariablePointersStorageBuffer:
         return "index one buffer instead of choosing between pointers";
     default: return "it is outside of the supported subset";

@@ -166,9 +166,9 @@ bool hdi_spirv_header(hdi_spirv_module *m) {
 static const char *advice(uint32_t opcode) {
     switch (opcode) {
     case SpvOpTypeImage: case SpvOpTypeSampler: case SpvOpTypeSampledImage:
-        return "images and samplers are not taken; use storage buffers";
+        return "images and samplers are not taken in this place; use storage buffers";
     case SpvOpTypeForwardPointer: case SpvOpConvertUToPtr: case SpvOpConvertPtrToU:
-        return "buffer addresses are not taken; pass the buffer as a binding";
+        return "buffer addresses are taken from push constants only; pass the buffer as a binding";
     case SpvOpPtrAccessChain: case SpvOpInBoundsPtrAccessChain: case SpvOpPtrEqual: case SpvOpPtrDiff:
         return "variable pointers are not taken; index the buffer instead";
     case SpvOpKill: case SpvOpDPdx: case SpvOpDPdy: return "only compute shaders are taken";

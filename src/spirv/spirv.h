@@ -9,11 +9,19 @@
 #define HDI_SPIRV_MAX_SPEC 64
 
 typedef struct hdi_spirv_binding_place {
-    uint32_t set, binding;
+    uint32_t set, binding, element; /* element: of an array of buffers */
 } hdi_spirv_binding_place;
+/* An image that became a buffer: texels of `channels` numbers, along 1 to 3 axes. The launch tells their lengths, the
+ * innermost first, in words `push_word` on of the push constants. */
+typedef struct hdi_spirv_image {
+    uint32_t axes; /* 0: it was a buffer all along */
+    hd_dtype dtype;
+    uint32_t channels, push_word;
+} hdi_spirv_image;
 typedef struct hdi_spirv_binding {
     bool used, written;
-    hdi_spirv_binding_place place; /* of a user's kernel: where its module had it */
+    hdi_spirv_binding_place place; /* of a user's kernel: where its module had it, */
+    hdi_spirv_image image;         /* and what */
 } hdi_spirv_binding;
 typedef struct hdi_spirv_spec {
     uint32_t id, default_value; /* 32-bit constants; a bool is 0 or 1 */
@@ -26,6 +34,7 @@ typedef struct hdi_spirv_info {
     uint32_t workgroup[3];      /* with the default or given specialisation */
     int32_t  workgroup_spec[3]; /* id of the constant that sets it, or -1 */
     uint32_t push_bytes;
+    uint32_t own_push_bytes;    /* of a user's kernel: those that its module has, before the lengths of images */
     uint32_t binding_count;     /* highest binding + 1 */
     hdi_spirv_binding bindings[HDI_SPIRV_MAX_BINDINGS];
     uint32_t spec_count;
@@ -42,6 +51,8 @@ typedef struct hdi_spirv_input {
     const char     *entry; /* NULL: "main", or the only entry point */
     const uint32_t *spec_ids, *spec_values;
     uint32_t        spec_count;
+    const hd_image_desc *images; /* wishes for images and samplers of a user's module (hdi_spirv_lower) */
+    uint32_t        image_count;
     /* hdi_spirv_inspect found it sound with these constants, or it is heddle's own. It is not checked again, which is
      * faster, and blocks that the constants make unreachable are not read. Printed text differs in the numbers of names
      * only. */
@@ -58,12 +69,31 @@ hd_status hdi_spirv_inspect(const hd_allocator *allocator, const hdi_spirv_input
 const char *hdi_spirv_op_name(uint32_t opcode);
 const char *hdi_spirv_capability_name(uint32_t capability);
 
-/* ---- a module of others, before it is checked (trim.c) ---- */
-/* Leaves out, as OpNop, what the entry point (NULL: as above) does not reach, turns uniform blocks into storage buffers
- * and numbers all buffers within set 0. `out_places[i]` says where binding i was. What is not understood is left for
- * the checks. Statuses: LIMIT, OUT_OF_HOST_MEMORY. */
+/* ---- a module of others, before it is checked ---- */
+/* Leaves out, as OpNop, what the entry point (NULL: as above) does not reach, and turns uniform blocks into storage
+ * buffers. What is not understood is left for the checks (trim.c). Statuses: OUT_OF_HOST_MEMORY. */
 hd_status hdi_spirv_trim(const hd_allocator *allocator, uint32_t *words, size_t count, const char *entry,
-                         hdi_spirv_binding_place out_places[HDI_SPIRV_MAX_BINDINGS], hd_error *error);
+                         hd_error *error);
+/* Images and arrays of buffers of a trimmed module, which became buffers (lower.c). */
+typedef struct hdi_spirv_lowered_part {
+    uint32_t variable, element;
+    hdi_spirv_image image;
+} hdi_spirv_lowered_part;
+typedef struct hdi_spirv_lowered {
+    uint32_t *words; /* the new module, the caller's to free; NULL: there was nothing to do */
+    size_t    bytes;
+    uint32_t  length_words; /* of images, behind the push constants that the module had */
+    hdi_spirv_lowered_part parts[4 * HDI_SPIRV_MAX_BINDINGS];
+    uint32_t  part_count;
+} hdi_spirv_lowered;
+/* Statuses: MODULE (an image or array that is not taken, by name), OUT_OF_HOST_MEMORY. */
+hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_spirv_lowered *out_lowered,
+                          hd_error *error);
+/* Numbers all buffers within set 0 (trim.c). `out_bindings[i]` says where binding i was, and what. Statuses: LIMIT. */
+hd_status hdi_spirv_number(uint32_t *words, size_t count, const hdi_spirv_lowered *lowered,
+                           hdi_spirv_binding out_bindings[HDI_SPIRV_MAX_BINDINGS], hd_error *error);
+/* Whole instructions up to the end, of a module in this byte order? */
+bool hdi_spirv_is_readable(const uint32_t *words, size_t count);
 /* Takes out each OpNop; the words that are left. */
 size_t hdi_spirv_compact(uint32_t *words, size_t count);
 

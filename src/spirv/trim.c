@@ -11,7 +11,7 @@
 #define inline static inline /* the header's function would need a definition elsewhere */
 #include <spirv/unified1/spirv.h>
 #undef inline
-#include "spirv/module.h"
+#include "spirv/lower.h"
 #include <stdlib.h>
 
 typedef struct trimmer {
@@ -36,8 +36,7 @@ static void blank(trimmer *t, size_t at, size_t count) {
 
 /* ---- finding what there is ---- */
 
-/* Whole instructions up to the end, of a module in this byte order? */
-static bool is_readable(const uint32_t *words, size_t count) {
+bool hdi_spirv_is_readable(const uint32_t *words, size_t count) {
     if (count < HDI_SPIRV_HEADER_WORDS || words[0] != SpvMagicNumber || words[3] == 0 || words[3] > HDI_SPIRV_MAX_BOUND)
         return false;
     for (size_t at = HDI_SPIRV_HEADER_WORDS, length; at < count; at += length) {
@@ -112,8 +111,9 @@ static void keep(trimmer *t, uint32_t id) {
 /* Keeps what the instruction names, and what it defines. */
 static void keep_operands(trimmer *t, size_t at) {
     const hdi_spirv_op *row = hdi_spirv_op_row(opcode_at(t, at));
-    if (!row) return;
-    hdi_spirv_operands o = { .words = t->words + at, .then = 1, .end = length_at(t, at), .next = row->operands };
+    const char *form = row ? row->operands : hdi_spirv_lowered_operands(opcode_at(t, at));
+    if (!form) return;
+    hdi_spirv_operands o = { .words = t->words + at, .then = 1, .end = length_at(t, at), .next = form };
     while (hdi_spirv_next(&o)) {
         if (!strchr("rtigcevlfa", o.letter)) continue;
         if (o.word < t->bound && t->same[o.word]) t->words[at + o.at] = t->same[o.word];
@@ -182,6 +182,13 @@ static void keep_reached(trimmer *t) {
 
 /* ---- leaving the rest out ---- */
 
+/* Before version 1.4 only inputs and outputs are listed; some list all. */
+static bool is_listed(const trimmer *t, uint32_t id) {
+    const bool variable = t->at[id] && opcode_at(t, t->at[id]) == SpvOpVariable && length_at(t, t->at[id]) > 3;
+    const uint32_t storage = variable ? t->words[t->at[id] + 3] : (uint32_t)SpvStorageClassInput;
+    return t->words[1] >= 0x00010400u || storage == SpvStorageClassInput || storage == SpvStorageClassOutput;
+}
+
 /* The entry point lists the variables that are used, each once. */
 static void list_interface(trimmer *t) {
     const uint32_t length = length_at(t, t->entry);
@@ -191,7 +198,7 @@ static void list_interface(trimmer *t) {
         from++;
     for (to = ++from; from < length; from++) {
         const uint32_t id = t->words[t->entry + from], own = id < t->bound && t->same[id] ? t->same[id] : id;
-        if (own < t->bound && t->kept[own] != KEPT) continue;
+        if (own < t->bound && (t->kept[own] != KEPT || !is_listed(t, own))) continue;
         if (own < t->bound) t->kept[own] = LISTED;
         t->words[t->entry + to++] = own;
     }
@@ -253,64 +260,96 @@ static void join_storage(trimmer *t) {
     if (t->words[1] < 0x00010300u) t->words[1] = 0x00010300u;
 }
 
-/* The value that the id is decorated with; by the word where it stands, so that it can be changed. */
-static uint32_t *decorated(trimmer *t, uint32_t id, uint32_t decoration) {
+/* Vulkan's memory model is GLSL's by its first name. */
+static void name_memory_model(trimmer *t) {
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < t->functions; at += length_at(t, at))
-        if (t->words[at] == (4u << SpvWordCountShift | SpvOpDecorate) && t->words[at + 1] == id &&
-            t->words[at + 2] == decoration)
-            return &t->words[at + 3];
+        if (t->words[at] == (3u << SpvWordCountShift | SpvOpMemoryModel) && t->words[at + 2] == SpvMemoryModelSimple)
+            t->words[at + 2] = SpvMemoryModelGLSL450;
+}
+
+/* ---- numbers ---- */
+
+/* The value that the id is decorated with; by the word where it stands, so that it can be changed. */
+static uint32_t *decorated(uint32_t *words, size_t count, uint32_t id, uint32_t decoration) {
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < count; at += words[at] >> SpvWordCountShift) {
+        if ((words[at] & SpvOpCodeMask) == SpvOpFunction) break;
+        if (words[at] == (4u << SpvWordCountShift | SpvOpDecorate) && words[at + 1] == id &&
+            words[at + 2] == decoration)
+            return &words[at + 3];
+    }
     return NULL;
 }
 
 static int by_place(const void *a, const void *b) {
-    const hdi_spirv_binding_place *x = a, *y = b;
-    return x->set != y->set ? (x->set > y->set) - (x->set < y->set)
-                            : (x->binding > y->binding) - (x->binding < y->binding);
+    const hdi_spirv_binding_place *x = &((const hdi_spirv_binding *)a)->place,
+                                  *y = &((const hdi_spirv_binding *)b)->place;
+    if (x->set != y->set) return (x->set > y->set) - (x->set < y->set);
+    if (x->binding != y->binding) return (x->binding > y->binding) - (x->binding < y->binding);
+    return (x->element > y->element) - (x->element < y->element);
 }
 
-/* Bindings 0 to 15 of set 0 keep their numbers where all are of those; else all are numbered by set and binding. */
-static hd_status place_buffers(trimmer *t, hdi_spirv_binding_place places[HDI_SPIRV_MAX_BINDINGS], hd_error *error) {
+static bool same_place(const hdi_spirv_binding *binding, const uint32_t *set, const uint32_t *number,
+                       uint32_t element) {
+    return binding->place.set == *set && binding->place.binding == *number && binding->place.element == element;
+}
+
+/* Bindings 0 to 15 of set 0 keep their numbers where all are of those and none is an array's; else all are numbered by
+ * set, binding and element. */
+hd_status hdi_spirv_number(uint32_t *words, size_t count, const hdi_spirv_lowered *lowered,
+                           hdi_spirv_binding out[HDI_SPIRV_MAX_BINDINGS], hd_error *error) {
     enum { MOST_VARIABLES = 4 * HDI_SPIRV_MAX_BINDINGS };
-    uint32_t *sets[MOST_VARIABLES], *bindings[MOST_VARIABLES], variables = 0, count = 0;
+    uint32_t *sets[MOST_VARIABLES], *numbers[MOST_VARIABLES], elements[MOST_VARIABLES], variables = 0, found = 0;
     bool plain = true;
-    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < t->functions; at += length_at(t, at)) {
-        if (opcode_at(t, at) != SpvOpVariable || length_at(t, at) < 4 ||
-            t->words[at + 3] != SpvStorageClassStorageBuffer)
-            continue;
-        uint32_t *set = decorated(t, t->words[at + 2], SpvDecorationDescriptorSet);
-        uint32_t *binding = decorated(t, t->words[at + 2], SpvDecorationBinding);
-        if (!set || !binding) return HD_OK; /* the checks say so */
-        uint32_t i = 0;
-        while (i < count && (places[i].set != *set || places[i].binding != *binding)) i++;
+    memset(out, 0, HDI_SPIRV_MAX_BINDINGS * sizeof *out);
+    for (uint32_t i = 0; i < HDI_SPIRV_MAX_BINDINGS; i++) out[i].place.binding = i;
+    if (!hdi_spirv_is_readable(words, count)) return HD_OK;
+    hdi_spirv_binding met[HDI_SPIRV_MAX_BINDINGS] = { 0 };
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < count; at += words[at] >> SpvWordCountShift) {
+        const uint32_t length = words[at] >> SpvWordCountShift, opcode = words[at] & SpvOpCodeMask;
+        if (opcode == SpvOpFunction) break;
+        if (opcode != SpvOpVariable || length < 4 || words[at + 3] != SpvStorageClassStorageBuffer) continue;
+        uint32_t *set = decorated(words, count, words[at + 2], SpvDecorationDescriptorSet);
+        uint32_t *number = decorated(words, count, words[at + 2], SpvDecorationBinding);
+        if (!set || !number) return HD_OK; /* the checks say so */
+        uint32_t part = 0, i = 0;
+        while (part < lowered->part_count && lowered->parts[part].variable != words[at + 2]) part++;
+        const uint32_t element = part < lowered->part_count ? lowered->parts[part].element : 0;
+        while (i < found && !same_place(&met[i], set, number, element)) i++;
         if (i == HDI_SPIRV_MAX_BINDINGS || variables == MOST_VARIABLES)
             return hdi_fail(error, HD_STATUS_LIMIT,
                             "SPIR-V: more than %d buffers, which is what a kernel of heddle takes",
                             HDI_SPIRV_MAX_BINDINGS);
-        if (i == count) places[count++] = (hdi_spirv_binding_place){ *set, *binding };
-        plain &= *set == 0 && *binding < HDI_SPIRV_MAX_BINDINGS;
+        if (i == found) met[found++].place = (hdi_spirv_binding_place){ *set, *number, element };
+        if (part < lowered->part_count && lowered->parts[part].image.axes) {
+            if (met[i].image.axes)
+                return hdi_fail(error, HD_STATUS_MODULE, "SPIR-V: two images at set %u, binding %u", *set, *number);
+            met[i].image = lowered->parts[part].image;
+        }
+        plain &= *set == 0 && *number < HDI_SPIRV_MAX_BINDINGS && element == 0;
         sets[variables] = set;
-        bindings[variables++] = binding;
+        numbers[variables] = number;
+        elements[variables++] = element;
     }
     if (plain) {
-        for (uint32_t i = 0; i < HDI_SPIRV_MAX_BINDINGS; i++) places[i] = (hdi_spirv_binding_place){ 0, i };
+        for (uint32_t i = 0; i < found; i++) out[met[i].place.binding] = met[i];
         return HD_OK;
     }
-    qsort(places, count, sizeof *places, by_place);
+    qsort(met, found, sizeof *met, by_place);
     for (uint32_t v = 0; v < variables; v++) {
         uint32_t i = 0;
-        while (places[i].set != *sets[v] || places[i].binding != *bindings[v]) i++;
+        while (!same_place(&met[i], sets[v], numbers[v], elements[v])) i++;
         *sets[v] = 0;
-        *bindings[v] = i;
+        *numbers[v] = i;
     }
+    memcpy(out, met, found * sizeof *out);
     return HD_OK;
 }
 
 /* ---- all of it ---- */
 
 hd_status hdi_spirv_trim(const hd_allocator *allocator, uint32_t *words, size_t count, const char *entry,
-                         hdi_spirv_binding_place out_places[HDI_SPIRV_MAX_BINDINGS], hd_error *error) {
-    for (uint32_t i = 0; i < HDI_SPIRV_MAX_BINDINGS; i++) out_places[i] = (hdi_spirv_binding_place){ 0, i };
-    if (!is_readable(words, count)) return HD_OK;
+                         hd_error *error) {
+    if (!hdi_spirv_is_readable(words, count)) return HD_OK;
     hdi_arena arena = { .allocator = allocator };
     trimmer t = { .words = words, .count = count, .bound = words[3] };
     t.at = hdi_arena_alloc(&arena, t.bound * sizeof *t.at);
@@ -327,7 +366,7 @@ hd_status hdi_spirv_trim(const hd_allocator *allocator, uint32_t *words, size_t 
         list_interface(&t);
         leave_out(&t);
         join_storage(&t);
-        status = place_buffers(&t, out_places, error);
+        name_memory_model(&t);
     }
     hdi_arena_free(&arena);
     return status;

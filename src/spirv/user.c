@@ -2,22 +2,45 @@
  * programs and plans outlive the kernel that they were given. Relies on hdi_spirv_inspect for every check. */
 #include "spirv/module.h"
 
-/* What the module is made to be, checked and without what it does not need; its words are a copy of it. */
-static hd_status make(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_user_kernel *kernel,
-                      hd_error *error) {
-    uint32_t *words = kernel->words;
-    const size_t count = input->bytes / 4;
-    hdi_spirv_binding_place places[HDI_SPIRV_MAX_BINDINGS];
+/* The module without what the entry point does not need; where images or arrays of buffers have to go, another one
+ * takes its words' place. */
+static hd_status reduce(const hdi_spirv_input *input, hdi_user_kernel *kernel, hdi_spirv_lowered *lowered,
+                        hd_error *error) {
+    const hd_allocator *allocator = kernel->allocator;
+    hd_status status = hdi_spirv_trim(allocator, kernel->words, kernel->bytes / 4, input->entry, error);
     hdi_spirv_input trimmed = *input;
-    trimmed.module = words;
-    hd_status status = input->bytes % 4 ? HD_OK : hdi_spirv_trim(allocator, words, count, input->entry, places, error);
-    if (!status) status = hdi_spirv_inspect(allocator, &trimmed, &kernel->info, error);
+    trimmed.module = kernel->words;
+    if (!status) status = hdi_spirv_lower(allocator, &trimmed, lowered, error);
+    if (status || !lowered->words) return status;
+    hdi_free(allocator, kernel->words, kernel->bytes);
+    kernel->words = lowered->words;
+    kernel->bytes = lowered->bytes;
+    return HD_OK;
+}
+
+/* What the module is made to be, checked and without what it does not need; its words are a copy of it. */
+static hd_status make(const hdi_spirv_input *input, hdi_user_kernel *kernel, hd_error *error) {
+    const hd_allocator *allocator = kernel->allocator;
+    hdi_spirv_binding bindings[HDI_SPIRV_MAX_BINDINGS];
+    hdi_spirv_lowered lowered = { 0 };
+    hdi_spirv_input reduced = *input;
+    hd_status status = input->bytes % 4 ? HD_OK : reduce(input, kernel, &lowered, error);
+    const size_t count = kernel->bytes / 4;
+    reduced.module = kernel->words;
+    reduced.bytes = kernel->bytes;
+    if (!status && input->bytes % 4 == 0) status = hdi_spirv_number(kernel->words, count, &lowered, bindings, error);
+    if (!status) status = hdi_spirv_inspect(allocator, &reduced, &kernel->info, error);
     if (status) return status;
-    if (!hdi_spirv_set_specs(allocator, words, count, input->spec_ids, input->spec_values, input->spec_count))
+    if (!hdi_spirv_set_specs(allocator, kernel->words, count, input->spec_ids, input->spec_values, input->spec_count))
         return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no host memory for a kernel of %zu bytes", input->bytes);
-    for (uint32_t i = 0; i < kernel->info.binding_count; i++) kernel->info.bindings[i].place = places[i];
-    kernel->word_count = hdi_spirv_compact(words, count);
-    kernel->hash = hdi_hash(HDI_HASH_START, words, kernel->word_count * 4);
+    const bool told = kernel->info.push_bytes != 0; /* else it asks for no length */
+    kernel->info.own_push_bytes = told ? kernel->info.push_bytes - 4 * lowered.length_words : 0;
+    for (uint32_t i = 0; i < kernel->info.binding_count; i++) {
+        kernel->info.bindings[i].place = bindings[i].place;
+        if (told) kernel->info.bindings[i].image = bindings[i].image;
+    }
+    kernel->word_count = hdi_spirv_compact(kernel->words, count);
+    kernel->hash = hdi_hash(HDI_HASH_START, kernel->words, kernel->word_count * 4);
     kernel->hash = hdi_hash(kernel->hash, kernel->info.entry, strlen(kernel->info.entry) + 1);
     return HD_OK;
 }
@@ -32,10 +55,10 @@ hdi_user_kernel *hdi_user_kernel_new(const hd_allocator *allocator, const hdi_sp
     else if (!words)
         status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no host memory for a kernel of %zu bytes", bytes);
     if (words) memcpy(words, input->module, bytes);
-    if (!status) *kernel = (hdi_user_kernel){ .allocator = allocator, .holders = 1, .words = words, .bytes = bytes };
-    if (!status) status = make(allocator, input, kernel, error);
+    if (kernel) *kernel = (hdi_user_kernel){ .allocator = allocator, .holders = 1, .words = words, .bytes = bytes };
+    if (!status) status = make(input, kernel, error);
     if (!status) return kernel;
-    hdi_free(allocator, words, bytes);
+    if (kernel) hdi_free(allocator, kernel->words, kernel->bytes);
     hdi_free(allocator, kernel, sizeof *kernel);
     return NULL;
 }

@@ -43,6 +43,21 @@ if command -v glslc >/dev/null; then
     sed 's/by.y/by.q7/' twice.comp >wrong.comp
     expect 1 - 'glslc does not compile it' "$heddle" exec wrong.comp --out 0=f32[1] --groups 1 --device cpu
 fi
+# An image of bytes, 0, 51 and 255, sampled from the middle of texel 1 of 8 on.
+python "
+import re, struct
+import numpy as np
+text = open('$sources/tests/spirv/image_kernels.h').read()
+words = [int(w, 0) for w in re.search(r'image_sampled\[\] = \{(.*?)\}', text, re.S).group(1).replace(',', ' ').split()]
+open('sampled.spv', 'wb').write(struct.pack('<%dI' % len(words), *words))
+np.save('bytes.npy', np.tile(np.array([[0], [51], [255], [0]], 'u1'), (2, 1, 4)).reshape(2, 4, 4))"
+sampled="$heddle exec sampled.spv --bind 0=bytes.npy --out 1=f32[32,32,4] --groups 1,1 --device cpu"
+expect 0 '^1 +f32\[32,32,4\] ' - $sampled --image 0=u8x4,linear,clamp
+expect 0 '^1 +f32\[32,32,4\] ' - $sampled --image 0.0=u8x4
+refuse 1 'binding 0 is an image: a tensor of f32 with 2 axes' $sampled
+for image in 0=u8x5 0=u8xx 0=linear,,x 0=near x=u8x4; do refuse 2 '--image is INDEX=TYPExCHANNELS' $sampled "--image=$image"; done
+refuse 1 'texels of 3 u8 at set 0, binding 0' $sampled --image 0=u8x3
+
 refuse 2 'random data is random:TYPE' $run --bind '2=random:f33[3]' --out 2=f32[100] --groups 2
 refuse 2 'the output is missing; add --out 2=f32\[N\]' $run --groups 2
 refuse 2 'the number of workgroups is missing' $all

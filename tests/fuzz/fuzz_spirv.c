@@ -4,6 +4,7 @@
  * options: -max_len=16384 */
 #include "spirv/module.h"
 #include <stdlib.h>
+#include "../spirv/image_kernels.h"
 #include "../spirv/user_kernels.h"
 #include "../unit/spirv_fixtures.h"
 
@@ -128,17 +129,29 @@ static void run_here(const hdi_user_kernel *kernel) {
 static void make_user_kernel(const uint8_t *data, size_t size) {
     static uint32_t changed[16384 / 4 + HDI_SPIRV_SUBNORMAL_WORDS];
     hd_error error = { 0 };
-    hdi_spirv_info info;
-    hdi_user_kernel *kernel = hdi_user_kernel_new(&hdi_default_allocator, &(hdi_spirv_input){ .module = data, .bytes = size }, &error);
+    hdi_spirv_info info, raw;
+    const hd_image_desc images[] = { { 0, 0, HD_U8, 4, HD_FILTER_LINEAR, HD_WRAP_CLAMP }, { 0, 1, HD_F16, 2, HD_FILTER_LINEAR, HD_WRAP_REPEAT } };
+    const hdi_spirv_input input = { .module = data, .bytes = size, .images = images, .image_count = size && (data[size - 1] & 2) ? 2 : 0 };
+    hdi_user_kernel *kernel = hdi_user_kernel_new(&hdi_default_allocator, &input, &error);
     must((kernel == NULL) == (error.text[0] != 0));
     if (!kernel) return;
     const hdi_spirv_input kept = { .module = kernel->words, .bytes = kernel->word_count * 4, .entry = kernel->info.entry };
-    must(kernel->word_count <= size / 4 && hdi_spirv_inspect(&hdi_default_allocator, &kept, &info, &error) == HD_OK);
+    must(hdi_spirv_inspect(&hdi_default_allocator, &kept, &info, &error) == HD_OK);
     must(info.binding_count == kernel->info.binding_count && info.push_bytes == kernel->info.push_bytes);
+    must(kernel->info.own_push_bytes <= info.push_bytes);
+    for (uint32_t i = 0; i < info.binding_count; i++) {
+        const hdi_spirv_image *image = &kernel->info.bindings[i].image;
+        must(image->axes <= 3 && (image->axes == 0 || (image->push_word + image->axes) * 4 <= info.push_bytes));
+        must(image->axes == 0 || hd_dtype_bytes(image->dtype, image->channels) % 4 == 0);
+    }
+    if (hdi_spirv_inspect(&hdi_default_allocator, &input, &raw, &error)) { /* it became another module, which is printed too */
+        print_everywhere((const uint8_t *)kernel->words, kernel->word_count * 4);
+        make_kernel_modules((const uint8_t *)kernel->words, kernel->word_count * 4);
+    }
     run_here(kernel);
     for (uint32_t i = 0; i < info.spec_count; i++)
         must(hdi_spirv_set_specs(&hdi_default_allocator, kernel->words, kernel->word_count, &info.spec[i].id, &i, 1));
-    size_t count = size <= 16384 ? hdi_spirv_keep_subnormals(kernel->words, kernel->word_count, changed) : 1;
+    size_t count = kernel->word_count <= 16384 / 4 ? hdi_spirv_keep_subnormals(kernel->words, kernel->word_count, changed) : 1;
     must(count && count <= sizeof changed / 4);
     hdi_user_kernel_release(kernel);
 }
@@ -164,8 +177,14 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     uint32_t word, other;
     size_t words = size / 4;
     if (words < 8 || seed % 64 == 0) {
-        size_t chosen = seed / 64 % (HDI_COUNT(fixtures) + HDI_COUNT(user_kernels)), user = chosen - HDI_COUNT(fixtures);
-        if (chosen >= HDI_COUNT(fixtures)) {
+        enum { OTHERS = HDI_COUNT(fixtures), USERS = HDI_COUNT(user_kernels), IMAGES = HDI_COUNT(image_kernels) };
+        size_t chosen = seed / 64 % (OTHERS + USERS + IMAGES), user = chosen - OTHERS, image = user - USERS;
+        if (chosen >= OTHERS + USERS) {
+            if (image_kernels[image].bytes > max_size) return LLVMFuzzerMutate(data, size, max_size);
+            memcpy(data, image_kernels[image].words, image_kernels[image].bytes);
+            return image_kernels[image].bytes;
+        }
+        if (chosen >= OTHERS) {
             if (user_kernels[user].bytes > max_size) return LLVMFuzzerMutate(data, size, max_size);
             memcpy(data, user_kernels[user].words, user_kernels[user].bytes);
             return user_kernels[user].bytes;

@@ -1,10 +1,12 @@
 /* test_spirv_compile.c: the CUDA and HIP text of every kernel that the planner can choose compiles, without a GPU: with NVRTC
- * for the oldest and the newest common architecture, with hipRTC for those of AMD's that it knows. OpenCL C with PTX compiles with
- * clang in the place of NVIDIA's compiler, and what that makes of it with ptxas. Where a compiler is missing, so is its
+ * for the oldest and the newest common architecture, with hipRTC for those of AMD's that it knows; so does that of users' kernels
+ * with images and arrays of buffers. OpenCL C with PTX compiles with clang in the place of NVIDIA's compiler, and what that makes of
+ * it with ptxas. Where a compiler is missing, so is its
  * part. Also: how long printing takes, and what is refused. `test_spirv_compile all` takes every kernel, else two dozen
  * are compiled. */
 #define _GNU_SOURCE
 #include "languages.h"
+#include "image_kernels.h"
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -75,6 +77,31 @@ static bool knows(const compiler *c, const char *option) {
     return child > 0 && waitpid(child, &result, 0) == child && result == 0;
 }
 
+/* ---- users' kernels with images and arrays of buffers ---- */
+
+/* How many do not compile. */
+static uint32_t compile_images(const compiler *c, hdi_spirv_dialect dialect, const char *option) {
+    static char log[2000];
+    uint32_t bad = 0;
+    for (size_t i = 0; i < HDI_COUNT(image_kernels); i++) {
+        hd_error error = { 0 };
+        const hdi_spirv_input given = { .module = image_kernels[i].words, .bytes = image_kernels[i].bytes };
+        hdi_user_kernel *kernel = hdi_user_kernel_new(&hdi_default_allocator, &given, &error);
+        hdi_text text = { .allocator = &hdi_default_allocator };
+        hdi_spirv_printed printed;
+        const hdi_spirv_print_target target = { .dialect = dialect, .subgroup = 32 };
+        const hdi_spirv_input input = { .module = kernel ? kernel->words : NULL, .bytes = kernel ? kernel->word_count * 4 : 0 };
+        const bool fine = kernel && hdi_spirv_print(&hdi_default_allocator, &input, &target, &text, &printed, &error) == HD_OK &&
+                          compile(c, text.bytes, option, log, sizeof log);
+        if (!fine) fprintf(stderr, "%s %s %s: %s%s\n", option, image_kernels[i].name, image_kernels[i].option, error.text, error.status ? "" : log);
+        bad += !fine;
+        hdi_text_free(&text);
+        hdi_user_kernel_release(kernel);
+    }
+    printf("%s: %u of %zu kernels with images and arrays of buffers do not compile\n", option, bad, HDI_COUNT(image_kernels));
+    return bad;
+}
+
 /* ---- all kernels through one compiler ---- */
 
 static void compile_all(const compiler *c, language_id in, const char *const *options) {
@@ -105,7 +132,7 @@ static void compile_all(const compiler *c, language_id in, const char *const *op
         }
         printf("%s: %u kernels compiled, %u not, %u refused by name; %.0f ms a kernel\n", *options, compiled, bad, refused,
                (double)(hdi_now_ns() - begun) / 1e6 / HDI_MAX(compiled + bad, 1u));
-        failures += bad != 0 || compiled == 0;
+        failures += bad != 0 || compiled == 0 || compile_images(c, languages[in].target.dialect, *options) != 0;
     }
 }
 

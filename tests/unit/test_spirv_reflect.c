@@ -203,7 +203,7 @@ static void user_kernels_are_counted(void **state) {
     const hd_allocator *host = &hdi_default_allocator;
     const hdi_spirv_input set = { .module = fixture_add, .bytes = sizeof fixture_add, .spec_ids = ids, .spec_values = values, .spec_count = 1 };
     const hdi_spirv_input plain = { .module = fixture_add, .bytes = sizeof fixture_add, .entry = "main" };
-    const hdi_spirv_input image = { .module = fixture_image, .bytes = sizeof fixture_image };
+    const hdi_spirv_input half = { .module = fixture_add, .bytes = sizeof fixture_add / 8 * 4 };
     hdi_user_kernel *a = hdi_user_kernel_new(host, &set, &error), *b = hdi_user_kernel_new(host, &plain, &error);
     assert_true(a && b);
     assert_int_equal(a->info.workgroup[0], 32);
@@ -223,7 +223,7 @@ static void user_kernels_are_counted(void **state) {
     hdi_user_kernel_release(a);
     hdi_user_kernel_release(b);
     hdi_user_kernel_release(NULL);
-    assert_null(hdi_user_kernel_new(host, &image, &error));
+    assert_null(hdi_user_kernel_new(host, &half, &error));
     assert_int_equal(error.status, HD_STATUS_MODULE);
 }
 

@@ -56,11 +56,31 @@ static void one_entry_point_stays(void **state) {
     assert_int_equal(error.status, HD_STATUS_KERNEL_NOT_FOUND);
 }
 
+static void images_are_buffers(void **state) {
+    (void)state;
+    hdi_user_kernel *kernel = KERNEL(image, NULL, NULL);
+    assert_non_null(kernel);
+    const hdi_spirv_info *info = &kernel->info;
+    assert_int_equal(info->binding_count, 1);
+    assert_true(info->bindings[0].written);
+    assert_int_equal(info->bindings[0].image.axes, 2);
+    assert_int_equal(info->bindings[0].image.dtype, HD_F32);
+    assert_int_equal(info->bindings[0].image.channels, 1);
+    assert_int_equal(info->bindings[0].image.push_word, 0);
+    assert_int_equal(info->own_push_bytes, 0);
+    assert_int_equal(info->push_bytes, 8); /* its two lengths */
+    hdi_user_kernel_release(kernel);
+}
+
 static void the_rest_is_refused_by_name(void **state) {
     (void)state;
     hd_error error = { 0 };
-    assert_null(KERNEL(image, NULL, &error));
-    assert_non_null(strstr(error.text, "images and samplers are not taken"));
+    uint32_t words[HDI_COUNT(fixture_image)], at = 5;
+    memcpy(words, fixture_image, sizeof words);
+    while ((words[at] & 0xFFFF) != SpvOpTypeImage) at += words[at] >> 16;
+    words[at + 3] = SpvDimCube;
+    assert_null(kernel_of(words, sizeof words, NULL, &error));
+    assert_non_null(strstr(error.text, "OpTypeImage: an image of dimension 3"));
     assert_null(kernel_of(fixture_add, 18, NULL, &error));
     assert_null(kernel_of(fixture_add, 0, NULL, &error));
     assert_int_equal(error.status, HD_STATUS_MODULE);
@@ -107,7 +127,7 @@ static void time_can_be_up(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(uniform_blocks_are_buffers), cmocka_unit_test(sets_and_high_bindings_are_numbered),
-        cmocka_unit_test(one_entry_point_stays), cmocka_unit_test(the_rest_is_refused_by_name),
+        cmocka_unit_test(one_entry_point_stays), cmocka_unit_test(images_are_buffers), cmocka_unit_test(the_rest_is_refused_by_name),
         cmocka_unit_test(accesses_stay_inside), cmocka_unit_test(time_can_be_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

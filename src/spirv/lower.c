@@ -1,0 +1,438 @@
+/* lower.c: what a trimmed module is made of, words being written, and the module as it is afterwards: the same, but
+ * for images, samplers and arrays of buffers, which lower_images.c and lower_arrays.c know. Relies on nothing but
+ * whole instructions: every id, length and type is looked at before it is used. Takes time and memory in proportion
+ * to the module and to its instructions about images and arrays of buffers, each of which makes one function at most.
+ */
+#include "spirv/lower.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { PHYSICAL_ADDRESSES = 5348 }; /* addressing model */
+static const uint32_t MOVED = 2; /* in `gone`: it stands elsewhere in the new module, with its name and decorations */
+
+/* ---- what there is ---- */
+
+static uint32_t opcode_of(const uint32_t *words) { return words[0] & SpvOpCodeMask; }
+static uint32_t length_of(const uint32_t *words) { return words[0] >> SpvWordCountShift; }
+
+/* Which word is the instruction's result; 0: none. */
+static uint32_t result_word(const uint32_t *words) {
+    const hdi_spirv_op *row = hdi_spirv_op_row(opcode_of(words));
+    const char *form = row ? row->operands : hdi_spirv_lowered_operands(opcode_of(words));
+    const uint32_t at = !form ? 0 : form[0] == 'r' ? 1 : form[0] == 't' && form[1] == 'r' ? 2 : 0;
+    return at < length_of(words) ? at : 0;
+}
+
+const uint32_t *hdi_lower_def(const hdi_lowering *l, uint32_t id, uint32_t opcode, uint32_t length) {
+    const uint32_t *words = id < l->bound && l->at[id] ? l->words + l->at[id] : NULL;
+    return words && opcode_of(words) == opcode && length_of(words) >= length ? words : NULL;
+}
+
+bool hdi_lower_refuse(hdi_lowering *l, const uint32_t *words, const char *format, ...) {
+    char why[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, sizeof why, format, args);
+    va_end(args);
+    if (!l->status)
+        l->status = hdi_fail(l->error, HD_STATUS_MODULE, "SPIR-V word %zu, %s: %s", (size_t)(words - l->words),
+                             hdi_spirv_op_name(opcode_of(words)), why);
+    return true; /* nothing else needs to look at the instruction */
+}
+
+static void no_memory(hdi_lowering *l) {
+    if (!l->status)
+        l->status = hdi_fail(l->error, HD_STATUS_OUT_OF_HOST_MEMORY,
+                             "no host memory to read a SPIR-V module of %zu words", l->count);
+}
+
+uint32_t hdi_lower_decorated(const hdi_lowering *l, uint32_t id, uint32_t decoration) {
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += length_of(l->words + at))
+        if (l->words[at] == (4u << SpvWordCountShift | SpvOpDecorate) && l->words[at + 1] == id &&
+            l->words[at + 2] == decoration)
+            return l->words[at + 3];
+    return HDI_SPIRV_NONE;
+}
+
+/* ---- words being written ---- */
+
+void hdi_lower_add(hdi_lowering *l, hdi_lower_words *to, uint32_t opcode, const uint32_t *operands, uint32_t count) {
+    if (l->status) return;
+    if (to->capacity - to->count <= count) {
+        const size_t capacity = HDI_MAX(to->capacity * 2, to->count + count + 64);
+        uint32_t *items = hdi_arena_alloc(&l->arena, capacity * sizeof *items);
+        if (!items) {
+            no_memory(l);
+            return;
+        }
+        if (to->count) memcpy(items, to->items, to->count * sizeof *items);
+        to->items = items;
+        to->capacity = capacity;
+    }
+    to->items[to->count++] = (count + 1) << SpvWordCountShift | opcode;
+    if (count) memcpy(to->items + to->count, operands, count * sizeof *operands);
+    to->count += count;
+}
+
+static void copy(hdi_lowering *l, hdi_lower_words *to, const uint32_t *words) {
+    hdi_lower_add(l, to, opcode_of(words), words + 1, length_of(words) - 1);
+}
+
+uint32_t hdi_lower_make(hdi_lowering *l, uint32_t opcode, uint32_t type, const uint32_t *operands, uint32_t count) {
+    uint32_t all[HDI_LOWER_MAX_OPERANDS + 2] = { type, l->next };
+    for (uint32_t i = 0; i < count; i++) all[2 + i] = operands[i];
+    hdi_lower_add(l, &l->made, opcode, all, 2 + count);
+    return l->next++;
+}
+
+uint32_t hdi_lower_begin(hdi_lowering *l, uint32_t result, const uint32_t *types, uint32_t count,
+                         uint32_t *parameters) {
+    uint32_t all[HDI_LOWER_MAX_OPERANDS] = { result };
+    for (uint32_t i = 0; i < count; i++) all[1 + i] = types[i];
+    const uint32_t type = hdi_lower_once(l, SpvOpTypeFunction, 0, all, 1 + count);
+    const uint32_t function = HDI_LOWER_MAKE(l, SpvOpFunction, result, SpvFunctionControlMaskNone, type);
+    for (uint32_t i = 0; i < count; i++) parameters[i] = hdi_lower_make(l, SpvOpFunctionParameter, types[i], NULL, 0);
+    HDI_LOWER_ADD(l, &l->made, SpvOpLabel, l->next++);
+    return function;
+}
+
+/* ---- types and constants, each stated once ---- */
+
+/* The instruction that an entry of the table stands for. */
+static const uint32_t *stated(const hdi_lowering *l, uint32_t entry) {
+    return entry - 1 < l->count ? l->words + (entry - 1) : l->globals.items + (entry - 1 - l->count);
+}
+
+static uint64_t hash_of(uint32_t opcode, uint32_t type, const uint32_t *operands, uint32_t count) {
+    uint64_t hash = hdi_hash(HDI_HASH_START, &opcode, sizeof opcode);
+    hash = hdi_hash(hash, &type, sizeof type);
+    return count ? hdi_hash(hash, operands, count * sizeof *operands) : hash;
+}
+
+static uint32_t *place_of(hdi_lowering *l, uint32_t opcode, uint32_t type, const uint32_t *operands, uint32_t count) {
+    const uint32_t begin = type ? 3 : 2;
+    for (uint64_t i = hash_of(opcode, type, operands, count);; i++) {
+        uint32_t *entry = &l->table[i & (l->table_size - 1)];
+        if (*entry == 0) return entry;
+        const uint32_t *words = stated(l, *entry);
+        if (words[0] == ((begin + count) << SpvWordCountShift | opcode) && (!type || words[1] == type) &&
+            (count == 0 || memcmp(words + begin, operands, count * sizeof *operands) == 0))
+            return entry;
+    }
+}
+
+uint32_t hdi_lower_once(hdi_lowering *l, uint32_t opcode, uint32_t type, const uint32_t *operands, uint32_t count) {
+    if (l->status) return 0;
+    uint32_t all[HDI_LOWER_MAX_OPERANDS + 2] = { type }, *entry = place_of(l, opcode, type, operands, count);
+    const uint32_t before = type ? 1 : 0;
+    if (*entry) return stated(l, *entry)[before + 1];
+    all[before] = l->next++;
+    for (uint32_t i = 0; i < count; i++) all[before + 1 + i] = operands[i];
+    *entry = (uint32_t)(1 + l->count + l->globals.count);
+    hdi_lower_add(l, &l->globals, opcode, all, before + 1 + count);
+    return all[before];
+}
+
+static bool is_stated_once(uint32_t opcode) {
+    return (opcode >= SpvOpTypeVoid && opcode <= SpvOpTypeVector) || opcode == SpvOpTypeFunction ||
+           opcode == SpvOpTypePointer || opcode == SpvOpConstant;
+}
+
+static bool fill_table(hdi_lowering *l) {
+    enum { OWN = HDI_LOWER_MAX_FUNCTIONS * 64 }; /* more types and constants than the functions that are made need */
+    uint64_t stated_count = OWN;
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += length_of(l->words + at))
+        stated_count += is_stated_once(opcode_of(l->words + at));
+    for (l->table_size = 1; l->table_size < 2 * stated_count;) l->table_size *= 2;
+    l->table = hdi_arena_alloc(&l->arena, l->table_size * sizeof *l->table);
+    if (!l->table) return no_memory(l), false;
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += length_of(l->words + at)) {
+        const uint32_t *words = l->words + at, opcode = opcode_of(words);
+        const uint32_t begin = opcode == SpvOpConstant ? 3 : 2, length = length_of(words);
+        if (!is_stated_once(opcode) || length < begin) continue;
+        uint32_t *entry = place_of(l, opcode, begin == 3 ? words[1] : 0, words + begin, length - begin);
+        if (*entry == 0) *entry = (uint32_t)(1 + at);
+    }
+    return true;
+}
+
+/* ---- push constants ---- */
+
+enum { MOST_PUSH_BYTES = 1 << 16, /* more than is taken anyhow */ MOST_DEPTH = 8 };
+
+static uint64_t bytes_of(hdi_lowering *l, uint32_t type, uint32_t matrix_stride, uint32_t depth);
+
+/* Where the members of a struct end: by their offsets, and strides where they are matrices. */
+static uint64_t end_of(hdi_lowering *l, const uint32_t *whole, uint32_t depth) {
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < length_of(whole) - 2; i++) {
+        uint32_t offset = 0, stride = HDI_SPIRV_NONE;
+        if (++l->looks > HDI_LOWER_MAX_LOOKS) return MOST_PUSH_BYTES;
+        for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += length_of(l->words + at)) {
+            const uint32_t *words = l->words + at;
+            if (words[0] != (5u << SpvWordCountShift | SpvOpMemberDecorate) || words[1] != whole[1] || words[2] != i)
+                continue;
+            if (words[3] == SpvDecorationOffset) offset = words[4];
+            if (words[3] == SpvDecorationMatrixStride) stride = words[4];
+        }
+        most = HDI_MAX(most, offset + bytes_of(l, whole[2 + i], stride, depth + 1));
+    }
+    return most;
+}
+
+/* Bytes of a member; 0: not known, which the checks say. */
+static uint64_t bytes_of(hdi_lowering *l, uint32_t type, uint32_t matrix_stride, uint32_t depth) {
+    const uint32_t *words = type < l->bound && l->at[type] ? l->words + l->at[type] : NULL, *length;
+    if (!words || depth > MOST_DEPTH || length_of(words) < 3) return 0;
+    if (hdi_lower_is_address(l, type)) return 8;
+    switch (opcode_of(words)) {
+    case SpvOpTypeInt:
+    case SpvOpTypeFloat: return words[2] / 8;
+    case SpvOpTypeVector:
+        return length_of(words) > 3 ? words[3] * bytes_of(l, words[2], matrix_stride, depth + 1) : 0;
+    /* of rows or of columns: at most four lines */
+    case SpvOpTypeMatrix: return 4ull * (matrix_stride == HDI_SPIRV_NONE ? 0 : matrix_stride);
+    case SpvOpTypeArray:
+        length = length_of(words) > 3 ? hdi_lower_def(l, words[3], SpvOpConstant, 4) : NULL;
+        const uint32_t stride = hdi_lower_decorated(l, type, SpvDecorationArrayStride);
+        return length && stride != HDI_SPIRV_NONE ? (uint64_t)length[3] * stride : 0;
+    case SpvOpTypeStruct: return end_of(l, words, depth);
+    default: return 0;
+    }
+}
+
+/* The module's block of push constants, and where it ends. */
+static void measure_push(hdi_lowering *l) {
+    const uint32_t *variable = hdi_lower_def(l, l->push, SpvOpVariable, 4);
+    const uint32_t *pointer = variable ? hdi_lower_def(l, variable[1], SpvOpTypePointer, 4) : NULL;
+    const uint32_t *block = pointer ? hdi_lower_def(l, pointer[3], SpvOpTypeStruct, 2) : NULL;
+    if (!block) return;
+    l->push_struct = block[1];
+    l->push_members = length_of(block) - 2;
+    l->push_bytes = (uint32_t)HDI_MIN(hdi_divide_up(end_of(l, block, 0), 4) * 4, (uint64_t)MOST_PUSH_BYTES);
+}
+
+/* The block with the lengths of images behind what it has. */
+static void put_push(hdi_lowering *l) {
+    uint32_t members[HDI_LOWER_MAX_OPERANDS + 64] = { 0 }, count = 0;
+    if (l->length_words == 0) return;
+    const uint32_t *old = l->push_struct ? l->words + l->at[l->push_struct] : NULL, block = l->next++;
+    if (l->push_members + l->length_words > HDI_LOWER_MAX_OPERANDS) {
+        hdi_lower_refuse(l, old ? old : l->words + HDI_SPIRV_HEADER_WORDS,
+                         "%u push constants beside %u lengths of images, of which each is one", l->push_members,
+                         l->length_words);
+        return;
+    }
+    members[count++] = block;
+    for (uint32_t i = 0; i < l->push_members; i++) members[count++] = old[2 + i];
+    for (uint32_t i = 0; i < l->length_words; i++) {
+        members[count++] = hdi_lower_uint(l);
+        HDI_LOWER_ADD(l, &l->decorations, SpvOpMemberDecorate, block, l->push_members + i, SpvDecorationOffset,
+                      l->push_bytes + 4 * i);
+    }
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; old && at < l->functions; at += length_of(l->words + at)) {
+        const uint32_t *words = l->words + at, length = length_of(words);
+        if (opcode_of(words) != SpvOpMemberDecorate || length < 4 || length > 6 || words[1] != l->push_struct)
+            continue;
+        const uint32_t moved[] = { block, words[2], words[3], length > 4 ? words[4] : 0, length > 5 ? words[5] : 0 };
+        hdi_lower_add(l, &l->decorations, SpvOpMemberDecorate, moved, length - 1);
+    }
+    HDI_LOWER_ADD(l, &l->decorations, SpvOpDecorate, block, SpvDecorationBlock);
+    hdi_lower_add(l, &l->globals, SpvOpTypeStruct, members, count);
+    const uint32_t pointer = hdi_lower_pointer(l, SpvStorageClassPushConstant, block);
+    HDI_LOWER_ADD(l, &l->globals, SpvOpVariable, pointer, l->push, SpvStorageClassPushConstant);
+    if (l->push < l->bound) l->gone[l->push] = (uint8_t)MOVED;
+}
+
+/* ---- finding ---- */
+
+static bool scan(hdi_lowering *l) {
+    l->functions = l->count;
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->count; at += length_of(l->words + at)) {
+        const uint32_t *words = l->words + at, word = result_word(words);
+        if (opcode_of(words) == SpvOpFunction && l->functions == l->count) l->functions = at;
+        if (word && words[word] && words[word] < l->bound && !l->at[words[word]]) l->at[words[word]] = (uint32_t)at;
+    }
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions && !l->status; at += length_of(l->words + at)) {
+        const uint32_t *words = l->words + at, length = length_of(words);
+        if (opcode_of(words) == SpvOpMemoryModel && length == 3) l->addressed = words[1] == PHYSICAL_ADDRESSES;
+        if (opcode_of(words) == SpvOpExtInstImport && length >= 6 && hdi_spirv_text_is(words + 2, "GLSL.std.450"))
+            l->glsl = words[1];
+        if (opcode_of(words) != SpvOpVariable || length < 4 || words[2] >= l->bound) continue;
+        if (words[3] == SpvStorageClassPushConstant) l->push = words[2];
+        else if (words[3] == SpvStorageClassUniformConstant) hdi_lower_find_image(l, words);
+        else if (words[3] == SpvStorageClassStorageBuffer) hdi_lower_find_array(l, words);
+    }
+    return !l->status && (l->image_count || l->sampler_count || l->array_count || l->addressed);
+}
+
+/* Types of images, of samplers and of arrays of buffers, and pointers to them, have no use any more. */
+static void leave_types_out(hdi_lowering *l) {
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += length_of(l->words + at)) {
+        const uint32_t *words = l->words + at, opcode = opcode_of(words), length = length_of(words);
+        bool gone = opcode == SpvOpTypeImage || opcode == SpvOpTypeSampler || opcode == SpvOpTypeSampledImage;
+        if (opcode == SpvOpTypePointer && length == 4) gone = words[3] < l->bound && l->gone[words[3]];
+        if (gone && length > 1 && words[1] < l->bound) l->gone[words[1]] = 1;
+    }
+}
+
+/* ---- the new module ---- */
+
+/* The entry point lists what there is now. */
+static void put_entry(hdi_lowering *l, hdi_lower_words *to, const uint32_t *words) {
+    const uint32_t length = length_of(words);
+    uint32_t at = 3, count = 0;
+    uint32_t *all = hdi_arena_alloc(&l->arena, ((size_t)length + 1) * HDI_SPIRV_MAX_BINDINGS * sizeof *all);
+    if (!all) {
+        no_memory(l);
+        return;
+    }
+    while (at < length && (((words[at] - 0x01010101u) & ~words[at]) & 0x80808080u) == 0) at++;
+    for (uint32_t i = 1; i < length; i++) {
+        uint32_t array = 0;
+        while (array < l->array_count && l->arrays[array].variable != words[i]) array++;
+        const bool listed = i > at, goes = listed && words[i] < l->bound && l->gone[words[i]] == 1;
+        for (uint32_t k = 0; goes && array < l->array_count && k < l->arrays[array].count; k++)
+            all[count++] = l->arrays[array].elements[k];
+        if (!goes) all[count++] = words[i];
+    }
+    for (uint32_t i = 0; i < l->address_count && l->words[1] >= 0x00010400u; i++)
+        all[count++] = l->addresses[i].variable;
+    if (l->length_words && l->push >= l->bound && l->words[1] >= 0x00010400u) all[count++] = l->push;
+    if (count >= 0xFFFF) hdi_lower_refuse(l, words, "it lists too many variables");
+    hdi_lower_add(l, to, SpvOpEntryPoint, all, count);
+}
+
+/* What is said of addresses, which are none any more. */
+static bool is_about_addresses(const hdi_lowering *l, const uint32_t *words) {
+    const uint32_t length = length_of(words);
+    switch (opcode_of(words)) {
+    case SpvOpCapability: return length == 2 && words[1] == SpvCapabilityPhysicalStorageBufferAddresses;
+    case SpvOpTypeForwardPointer: return true;
+    case SpvOpTypePointer: return length == 4 && hdi_lower_is_address(l, words[1]);
+    case SpvOpDecorate:
+        return length > 2 && (hdi_lower_is_address(l, words[1]) || words[2] == SpvDecorationAliasedPointer ||
+                              words[2] == SpvDecorationRestrictPointer);
+    default: return false;
+    }
+}
+
+static void put_front(hdi_lowering *l, hdi_lower_words *to) {
+    bool decorated = false;
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += length_of(l->words + at)) {
+        const uint32_t *words = l->words + at, opcode = opcode_of(words), length = length_of(words);
+        const uint32_t word = result_word(words), result = word && words[word] < l->bound ? words[word] : 0;
+        if (opcode == SpvOpMemoryModel && l->new_glsl) {
+            const uint32_t name[] = { l->glsl, 0x4c534c47u, 0x6474732eu, 0x3035342eu, 0 }; /* "GLSL.std.450" */
+            hdi_lower_add(l, to, SpvOpExtInstImport, name, HDI_COUNT(name));
+        }
+        if (!decorated && (hdi_spirv_is_type(opcode) || hdi_spirv_is_constant(opcode) || opcode == SpvOpVariable)) {
+            for (size_t i = 0; i < l->decorations.count; i += length_of(l->decorations.items + i))
+                copy(l, to, l->decorations.items + i);
+            hdi_lower_put_address_types(l, to);
+            decorated = true;
+        }
+        const bool about = opcode == SpvOpName || opcode == SpvOpDecorate || opcode == SpvOpMemberName ||
+                           opcode == SpvOpMemberDecorate || opcode == SpvOpDecorateId;
+        if (about && length > 1 && words[1] < l->bound && l->gone[words[1]] == 1) continue;
+        if (opcode == SpvOpNop || (result && l->gone[result])) continue;
+        if (l->addressed && is_about_addresses(l, words)) continue;
+        if (opcode == SpvOpEntryPoint) put_entry(l, to, words);
+        else if (opcode == SpvOpMemoryModel && l->addressed)
+            HDI_LOWER_ADD(l, to, opcode, SpvAddressingModelLogical, words[2]);
+        else if (opcode == SpvOpTypePointer && length == 4 && words[2] == SpvStorageClassImage)
+            HDI_LOWER_ADD(l, to, opcode, words[1], SpvStorageClassStorageBuffer, words[3]); /* to a texel */
+        else copy(l, to, words);
+    }
+    for (size_t i = 0; i < l->globals.count; i += length_of(l->globals.items + i)) copy(l, to, l->globals.items + i);
+}
+
+static void put_functions(hdi_lowering *l) {
+    for (size_t at = l->functions; at < l->count && !l->status; at += length_of(l->words + at)) {
+        const uint32_t *words = l->words + at;
+        if (opcode_of(words) == SpvOpNop || hdi_lower_image_use(l, words) || hdi_lower_array_use(l, words) ||
+            hdi_lower_address_use(l, words))
+            continue;
+        copy(l, &l->code, words);
+    }
+}
+
+static void write_module(hdi_lowering *l, hdi_lower_words *to) {
+    /* as much as there can be, so that the words below have room */
+    to->capacity = l->count + l->decorations.count + l->globals.count + l->code.count + l->made.count + 512;
+    to->items = hdi_arena_alloc(&l->arena, to->capacity * sizeof *to->items);
+    if (!to->items) {
+        no_memory(l);
+        return;
+    }
+    memcpy(to->items, l->words, HDI_SPIRV_HEADER_WORDS * sizeof *to->items);
+    to->count = HDI_SPIRV_HEADER_WORDS;
+    to->items[1] = HDI_MAX(to->items[1], 0x00010300u); /* which knows storage buffers */
+    to->items[3] = l->next;
+    put_front(l, to);
+    for (size_t i = 0; i < l->code.count; i += length_of(l->code.items + i)) copy(l, to, l->code.items + i);
+    for (size_t i = 0; i < l->made.count; i += length_of(l->made.items + i)) copy(l, to, l->made.items + i);
+}
+
+static hd_status keep(hdi_lowering *l, const hdi_lower_words *module, hdi_spirv_lowered *out) {
+    out->bytes = module->count * sizeof *module->items;
+    out->words = hdi_alloc(l->arena.allocator, out->bytes);
+    if (!out->words) return no_memory(l), l->status;
+    memcpy(out->words, module->items, out->bytes);
+    out->length_words = l->length_words;
+    for (uint32_t i = 0; i < l->image_count; i++) {
+        const hdi_lower_image *image = &l->images[i];
+        out->parts[out->part_count++] =
+            (hdi_spirv_lowered_part){ .variable = image->variable,
+                                      .image = { .axes = image->axes,
+                                                 .dtype = image->dtype,
+                                                 .channels = image->channels,
+                                                 .push_word = l->push_bytes / 4 + image->length } };
+    }
+    for (uint32_t i = 0; i < l->array_count; i++)
+        for (uint32_t k = 0; k < l->arrays[i].count && out->part_count < HDI_COUNT(out->parts); k++)
+            out->parts[out->part_count++] =
+                (hdi_spirv_lowered_part){ .variable = l->arrays[i].elements[k], .element = k };
+    return HD_OK;
+}
+
+hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_spirv_lowered *out_lowered,
+                          hd_error *error) {
+    const uint32_t *words = input->module;
+    const size_t count = input->bytes / 4;
+    *out_lowered = (hdi_spirv_lowered){ 0 };
+    if (!hdi_spirv_is_readable(words, count)) return HD_OK;
+    hdi_lowering *l = hdi_alloc(allocator, sizeof *l);
+    if (!l) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no host memory to read a SPIR-V module");
+    *l = (hdi_lowering){ .arena = { .allocator = allocator },
+                         .error = error,
+                         .words = words,
+                         .count = count,
+                         .wishes = input->images,
+                         .wish_count = input->image_count,
+                         .bound = words[3],
+                         .next = words[3] };
+    l->at = hdi_arena_alloc(&l->arena, l->bound * sizeof *l->at);
+    l->gone = hdi_arena_alloc(&l->arena, l->bound);
+    l->chosen_of = hdi_arena_alloc(&l->arena, l->bound * sizeof *l->chosen_of);
+    if (!l->at || !l->gone || !l->chosen_of) no_memory(l);
+    else if (scan(l) && fill_table(l)) {
+        hdi_lower_words module = { 0 };
+        l->addressed = l->addressed && hdi_lower_def(l, hdi_lower_uint(l), SpvOpTypeInt, 4);
+        leave_types_out(l);
+        if (l->image_count || l->addressed) measure_push(l);
+        if (!l->push_struct) l->push = l->next++;
+        if (!l->glsl && l->image_count) l->glsl = l->next++, l->new_glsl = 1;
+        hdi_lower_put_images(l);
+        hdi_lower_put_arrays(l);
+        put_push(l);
+        hdi_lower_decorate_addresses(l);
+        put_functions(l);
+        if (!l->status) write_module(l, &module);
+        if (!l->status) l->status = keep(l, &module, out_lowered);
+    }
+    const hd_status status = l->status;
+    hdi_arena_free(&l->arena);
+    hdi_free(allocator, l, sizeof *l);
+    return status;
+}

@@ -1,0 +1,128 @@
+/* lower.h: a module of others, trimmed, becomes one that knows buffers only. Internal to src/spirv/. In this order:
+ *   lower.c         what the module is made of; words being written; its functions, instruction by instruction
+ *   lower_images.c  images become buffers of texels, samplers arithmetic on them
+ *   lower_arrays.c  arrays of buffers become buffers by themselves
+ *   lower_addresses.c  and so do buffers whose addresses stand in the push constants
+ * An instruction that has to go is replaced by a call of a function that is made for it, so that the control flow
+ * around it stays as it is. Trusts nothing: what does not fit is left as it was, for the checks, which see the module
+ * afterwards; what is understood and not taken is refused by name. */
+#ifndef HDI_SPIRV_LOWER_H
+#define HDI_SPIRV_LOWER_H
+
+#include "spirv/module.h"
+
+/* Words being written, in the lowering's arena. */
+typedef struct hdi_lower_words {
+    uint32_t *items;
+    size_t    count, capacity;
+} hdi_lower_words;
+
+enum {
+    HDI_LOWER_MAX_FUNCTIONS = 2048, /* that are made */
+    HDI_LOWER_MAX_OPERANDS = 40,   /* of an instruction that is made */
+    HDI_LOWER_MAX_LOOKS = 2048     /* through the whole module for what is said of a member */
+};
+
+/* An image: a buffer of texels, one after the other along the axes, the first of which is the innermost. */
+typedef struct hdi_lower_image {
+    uint32_t variable, type;     /* ids; the OpTypeImage */
+    uint32_t set, binding;
+    /* ids of types: of a texel's component as the kernel sees it, of the buffer's elements */
+    uint32_t component, element;
+    uint32_t axes, layers;       /* layers: how many of the axes count layers, 0 or 1 */
+    hd_dtype dtype;
+    uint32_t channels, texel_words;
+    uint32_t length;             /* which word behind the module's own push constants is its first length */
+} hdi_lower_image;
+typedef struct hdi_lower_sampler { uint32_t variable, set, binding; } hdi_lower_sampler;
+
+/* A function that was made, and what for. */
+typedef struct hdi_lower_made {
+    uint32_t opcode, image, sampler, coordinates, offset, value, function;
+} hdi_lower_made;
+
+/* An array of buffers, and a pointer into one that is chosen at run time. */
+typedef struct hdi_lower_array { uint32_t variable, count, elements[HDI_SPIRV_MAX_BINDINGS]; } hdi_lower_array;
+typedef struct hdi_lower_chosen {
+    uint32_t array, count, indices[HDI_SPIRV_MAX_TYPE_DEPTH + 2]; /* the first one chooses */
+} hdi_lower_chosen;
+
+/* A buffer whose address stands at a byte of the push constants. */
+typedef struct hdi_lower_address {
+    uint32_t offset, type, variable; /* type: of the pointer */
+    uint32_t depth; /* how many structs and arrays were put around what it points to */
+} hdi_lower_address;
+
+typedef struct hdi_lowering {
+    hdi_arena       arena;
+    hd_error       *error;
+    hd_status       status;  /* the first failure; then nothing more is written */
+    const hd_image_desc *wishes;
+    uint32_t        wish_count;
+    const uint32_t *words;
+    size_t          count, functions; /* functions: where the first one begins */
+    uint32_t        bound, next;      /* ids as they come, and the next new one */
+    uint32_t       *at;               /* by id: where it is defined; 0: nowhere */
+    uint8_t        *gone;             /* by id: it is not in the new module, or is written anew behind the others */
+    uint32_t       *table, table_size; /* types and constants that are stated once, by hash: 1 + where they stand */
+    hdi_lower_words decorations, globals, code, made;
+    uint32_t        glsl, new_glsl;   /* the import of GLSL.std.450; it is new */
+    hdi_lower_image   images[HDI_SPIRV_MAX_BINDINGS];   uint32_t image_count;
+    hdi_lower_sampler samplers[HDI_SPIRV_MAX_BINDINGS]; uint32_t sampler_count;
+    hdi_lower_made    functions_made[HDI_LOWER_MAX_FUNCTIONS]; uint32_t made_count;
+    hdi_lower_array   arrays[HDI_SPIRV_MAX_BINDINGS];   uint32_t array_count;
+    hdi_lower_chosen *chosen;                           uint32_t chosen_count, chosen_capacity;
+    uint32_t       *chosen_of;        /* by id: 1 + its index in `chosen` */
+    bool            addressed;        /* the module says that it has addresses */
+    hdi_lower_address addresses[HDI_SPIRV_MAX_BINDINGS]; uint32_t address_count;
+    uint32_t        looks;            /* for members of structs, of which there are not too many */
+    uint32_t        push, push_struct, push_members, push_bytes, length_words; /* the block, as the module has it */
+} hdi_lowering;
+
+/* ---- lower.c ---- */
+/* The id's instruction, where it is of this opcode and at least so long; else NULL. */
+const uint32_t *hdi_lower_def(const hdi_lowering *l, uint32_t id, uint32_t opcode, uint32_t length);
+bool hdi_lower_refuse(hdi_lowering *l, const uint32_t *words, const char *format, ...) HDI_PRINTF(3, 4);
+/* The value that an id is decorated with; HDI_SPIRV_NONE: it is not. */
+uint32_t hdi_lower_decorated(const hdi_lowering *l, uint32_t id, uint32_t decoration);
+void hdi_lower_add(hdi_lowering *l, hdi_lower_words *to, uint32_t opcode, const uint32_t *operands, uint32_t count);
+/* An instruction with a result, among the functions that are made: its id. */
+uint32_t hdi_lower_make(hdi_lowering *l, uint32_t opcode, uint32_t type, const uint32_t *operands, uint32_t count);
+#define HDI_LOWER_IDS(...)                                                                                             \
+    (const uint32_t[]){ __VA_ARGS__ }, (uint32_t)(sizeof((const uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
+#define HDI_LOWER_MAKE(l, opcode, type, ...) hdi_lower_make(l, opcode, type, HDI_LOWER_IDS(__VA_ARGS__))
+#define HDI_LOWER_ADD(l, to, opcode, ...) hdi_lower_add(l, to, opcode, HDI_LOWER_IDS(__VA_ARGS__))
+/* A type (`type` 0) or constant, stated once: its id. */
+uint32_t hdi_lower_once(hdi_lowering *l, uint32_t opcode, uint32_t type, const uint32_t *operands, uint32_t count);
+#define HDI_LOWER_ONCE(l, opcode, type, ...) hdi_lower_once(l, opcode, type, HDI_LOWER_IDS(__VA_ARGS__))
+static inline uint32_t hdi_lower_uint(hdi_lowering *l) { return HDI_LOWER_ONCE(l, SpvOpTypeInt, 0, 32, 0); }
+static inline uint32_t hdi_lower_float(hdi_lowering *l) { return HDI_LOWER_ONCE(l, SpvOpTypeFloat, 0, 32); }
+static inline uint32_t hdi_lower_pointer(hdi_lowering *l, uint32_t storage, uint32_t type) {
+    return HDI_LOWER_ONCE(l, SpvOpTypePointer, 0, storage, type);
+}
+static inline uint32_t hdi_lower_number(hdi_lowering *l, uint32_t type, uint32_t bits) {
+    return HDI_LOWER_ONCE(l, SpvOpConstant, type, bits);
+}
+/* Begins a function that is made, up to its first label: its id, and those of its parameters. */
+uint32_t hdi_lower_begin(hdi_lowering *l, uint32_t result, const uint32_t *types, uint32_t count, uint32_t *parameters);
+
+/* ---- lower_images.c ---- */
+/* The operands, in op_table.inc's letters, of an instruction that is none of its rows, but may be lowered; NULL: it is
+ * no such one. */
+const char *hdi_spirv_lowered_operands(uint32_t opcode);
+void hdi_lower_find_image(hdi_lowering *l, const uint32_t *variable); /* an image or sampler, if it is one */
+void hdi_lower_put_images(hdi_lowering *l);                           /* the buffers */
+bool hdi_lower_image_use(hdi_lowering *l, const uint32_t *words);     /* false: the instruction is about no image */
+
+/* ---- lower_arrays.c ---- */
+void hdi_lower_find_array(hdi_lowering *l, const uint32_t *variable);
+void hdi_lower_put_arrays(hdi_lowering *l);
+bool hdi_lower_array_use(hdi_lowering *l, const uint32_t *words);
+
+/* ---- lower_addresses.c ---- */
+bool hdi_lower_is_address(const hdi_lowering *l, uint32_t type); /* a type of pointers that are addresses */
+/* Such types as members of structs, in front of all other types. */
+void hdi_lower_put_address_types(hdi_lowering *l, hdi_lower_words *to);
+void hdi_lower_decorate_addresses(hdi_lowering *l);
+bool hdi_lower_address_use(hdi_lowering *l, const uint32_t *words);
+#endif

@@ -1,0 +1,217 @@
+/* lower_arrays.c: arrays of buffers. Each element becomes a buffer of its own. Where an index is a constant, its
+ * buffer takes the array's place; where it is not, what is done with the pointer becomes a function with a case for
+ * each buffer: the last one also for an index that is too large. */
+#include "spirv/lower.h"
+
+enum { MOST_OPERANDS = 16 }; /* words of an instruction that reads or writes */
+
+void hdi_lower_find_array(hdi_lowering *l, const uint32_t *variable) {
+    const uint32_t *pointer = hdi_lower_def(l, variable[1], SpvOpTypePointer, 4);
+    const uint32_t *array = pointer ? hdi_lower_def(l, pointer[3], SpvOpTypeArray, 4) : NULL;
+    const uint32_t *open = pointer ? hdi_lower_def(l, pointer[3], SpvOpTypeRuntimeArray, 3) : NULL;
+    const uint32_t *length = array ? hdi_lower_def(l, array[3], SpvOpConstant, 4) : NULL;
+    if ((!array && !open) || l->words + l->at[variable[2]] != variable) return; /* an id that is defined twice */
+    if (open) {
+        hdi_lower_refuse(l, variable, "an array of buffers without a length; say how many there are");
+    } else if (!length) {
+        hdi_lower_refuse(l, variable, "an array of buffers whose length is no plain constant");
+    } else if (length[3] == 0 || length[3] > HDI_SPIRV_MAX_BINDINGS || l->array_count == HDI_SPIRV_MAX_BINDINGS) {
+        hdi_lower_refuse(l, variable, "an array of %u buffers; a kernel has at most %d", length[3],
+                         HDI_SPIRV_MAX_BINDINGS);
+    } else {
+        l->gone[variable[2]] = l->gone[array[1]] = 1;
+        l->arrays[l->array_count++] = (hdi_lower_array){ .variable = variable[2], .count = length[3] };
+    }
+}
+
+void hdi_lower_put_arrays(hdi_lowering *l) {
+    for (uint32_t i = 0; i < l->array_count && !l->status; i++) {
+        hdi_lower_array *array = &l->arrays[i];
+        const uint32_t *variable = l->words + l->at[array->variable];
+        const uint32_t *type =
+            hdi_lower_def(l, hdi_lower_def(l, variable[1], SpvOpTypePointer, 4)[3], SpvOpTypeArray, 4);
+        const uint32_t pointer = hdi_lower_pointer(l, SpvStorageClassStorageBuffer, type[2]);
+        for (uint32_t k = 0; k < array->count; k++) {
+            array->elements[k] = l->next++;
+            HDI_LOWER_ADD(l, &l->globals, SpvOpVariable, pointer, array->elements[k], SpvStorageClassStorageBuffer);
+        }
+        for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += l->words[at] >> SpvWordCountShift) {
+            const uint32_t *words = l->words + at, length = words[0] >> SpvWordCountShift;
+            if ((words[0] & SpvOpCodeMask) != SpvOpDecorate || length < 3 || length > 4 ||
+                words[1] != array->variable)
+                continue;
+            for (uint32_t k = 0; k < array->count; k++) {
+                const uint32_t moved[] = { array->elements[k], words[2], length > 3 ? words[3] : 0 };
+                hdi_lower_add(l, &l->decorations, SpvOpDecorate, moved, length - 1);
+            }
+        }
+    }
+}
+
+/* ---- pointers ---- */
+
+static const hdi_lower_array *array_of(const hdi_lowering *l, uint32_t id) {
+    for (uint32_t i = 0; i < l->array_count; i++)
+        if (l->arrays[i].variable == id) return &l->arrays[i];
+    return NULL;
+}
+
+static const hdi_lower_chosen *chosen_of(const hdi_lowering *l, uint32_t id) {
+    return id < l->bound && l->chosen_of[id] ? &l->chosen[l->chosen_of[id] - 1] : NULL;
+}
+
+/* Remembers a pointer that is made where it is used. */
+static bool remember(hdi_lowering *l, const uint32_t *words, hdi_lower_chosen chosen, uint32_t from) {
+    const uint32_t length = words[0] >> SpvWordCountShift;
+    if (length - from + chosen.count > HDI_COUNT(chosen.indices) || words[2] >= l->bound)
+        return hdi_lower_refuse(l, words, "too many indices");
+    for (uint32_t i = from; i < length; i++) chosen.indices[chosen.count++] = words[i];
+    if (l->chosen_count == l->chosen_capacity) {
+        const uint32_t capacity = HDI_MAX(l->chosen_capacity * 2, 64u);
+        hdi_lower_chosen *more = hdi_arena_alloc(&l->arena, capacity * sizeof *more);
+        if (!more) {
+            l->status = hdi_fail(l->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no host memory to read a SPIR-V module");
+            return true;
+        }
+        if (l->chosen_count) memcpy(more, l->chosen, l->chosen_count * sizeof *more);
+        l->chosen = more;
+        l->chosen_capacity = capacity;
+    }
+    l->chosen[l->chosen_count++] = chosen;
+    l->chosen_of[words[2]] = l->chosen_count;
+    l->gone[words[2]] = 1; /* with what is said of it */
+    return true;
+}
+
+/* A pointer into an array, or one that goes on from such a pointer. */
+static bool chain(hdi_lowering *l, const uint32_t *words) {
+    const uint32_t length = words[0] >> SpvWordCountShift;
+    const hdi_lower_array *array = array_of(l, words[3]);
+    const hdi_lower_chosen *chosen = chosen_of(l, words[3]);
+    if (chosen) return remember(l, words, *chosen, 4);
+    if (!array) return false;
+    const uint32_t *index = length > 4 ? hdi_lower_def(l, words[4], SpvOpConstant, 4) : NULL;
+    if (length > 4 && !index)
+        return remember(l, words, (hdi_lower_chosen){ .array = (uint32_t)(array - l->arrays) }, 4);
+    if (!index || index[3] >= array->count)
+        return hdi_lower_refuse(l, words, "it leads to no buffer of the array of %u", array->count);
+    uint32_t all[HDI_LOWER_MAX_OPERANDS] = { words[1], words[2], array->elements[index[3]] };
+    if (length - 5 + 3 > HDI_LOWER_MAX_OPERANDS) return hdi_lower_refuse(l, words, "too many indices");
+    for (uint32_t i = 5; i < length; i++) all[i - 2] = words[i];
+    hdi_lower_add(l, &l->code, SpvOpAccessChain, all, length - 2);
+    return true;
+}
+
+/* ---- what is done with a pointer that is chosen at run time ---- */
+
+/* The type of a value that is none of the module's constants, so that a function has to be given it; 0: else. */
+static uint32_t given_type(const hdi_lowering *l, uint32_t id) {
+    const uint32_t *words = id < l->bound && l->at[id] ? l->words + l->at[id] : NULL;
+    const hdi_spirv_op *row = words ? hdi_spirv_op_row(words[0] & SpvOpCodeMask) : NULL;
+    const bool typed = row && row->operands[0] == 't' && row->operands[1] == 'r' && words[0] >> SpvWordCountShift > 2;
+    return typed && l->at[id] >= l->functions ? words[1] : 0;
+}
+
+/* The function's parameters: values, and what stands for them in it. */
+typedef struct parameters {
+    uint32_t count, values[HDI_LOWER_MAX_OPERANDS], types[HDI_LOWER_MAX_OPERANDS], ids[HDI_LOWER_MAX_OPERANDS];
+} parameters;
+
+static bool give(const hdi_lowering *l, uint32_t id, parameters *p) {
+    const uint32_t type = given_type(l, id);
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->values[i] == id) return true;
+    if (!type) return true;
+    if (p->count == HDI_LOWER_MAX_OPERANDS - 2) return false;
+    p->values[p->count] = id;
+    p->types[p->count++] = type;
+    return true;
+}
+
+static uint32_t given(const parameters *p, uint32_t id) {
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->values[i] == id) return p->ids[i];
+    return id;
+}
+
+/* Up to which word its operands are ids of values; then it says how memory is accessed, in literals and constants. */
+static uint32_t ids_of(const uint32_t *words) {
+    const uint32_t opcode = words[0] & SpvOpCodeMask, length = words[0] >> SpvWordCountShift;
+    const uint32_t most = opcode == SpvOpLoad || opcode == SpvOpArrayLength ? 4 : opcode == SpvOpStore ? 3 : length;
+    return HDI_MIN(length, most);
+}
+
+/* One case: the instruction with the pointer into one buffer. */
+static void put_case(hdi_lowering *l, const uint32_t *words, uint32_t at, const hdi_lower_chosen *chosen,
+                     const parameters *p, uint32_t element) {
+    const uint32_t length = words[0] >> SpvWordCountShift, opcode = words[0] & SpvOpCodeMask, ids = ids_of(words);
+    const uint32_t *pointer = l->words + l->at[words[at]];
+    uint32_t indices[HDI_LOWER_MAX_OPERANDS] = { element }, all[MOST_OPERANDS];
+    for (uint32_t i = 1; i < chosen->count; i++) indices[i] = given(p, chosen->indices[i]);
+    const uint32_t made = hdi_lower_make(l, SpvOpAccessChain, pointer[1], indices, chosen->count);
+    const char *form = hdi_spirv_op_row(opcode)->operands;
+    const bool results = form[0] == 't';
+    for (uint32_t i = 1; i < length; i++)
+        all[i - 1] = i == at                           ? made
+                     : results && i == 2               ? l->next++
+                     : i >= ids || (results && i == 1) ? words[i]
+                                                       : given(p, words[i]);
+    hdi_lower_add(l, &l->made, opcode, all, length - 1);
+    if (results) HDI_LOWER_ADD(l, &l->made, SpvOpReturnValue, all[1]);
+    else hdi_lower_add(l, &l->made, SpvOpReturn, NULL, 0);
+}
+
+static bool use(hdi_lowering *l, const uint32_t *words, uint32_t at, const hdi_lower_chosen *chosen) {
+    const uint32_t opcode = words[0] & SpvOpCodeMask;
+    const hdi_lower_array *array = &l->arrays[chosen->array];
+    const bool results = hdi_spirv_op_row(opcode)->operands[0] == 't';
+    parameters p = { 0 };
+    uint32_t cases[2 * HDI_SPIRV_MAX_BINDINGS + 2], labels[HDI_SPIRV_MAX_BINDINGS], count = 0;
+    if (words[0] >> SpvWordCountShift > MOST_OPERANDS) return hdi_lower_refuse(l, words, "too many operands");
+    if (l->made_count == HDI_LOWER_MAX_FUNCTIONS)
+        return hdi_lower_refuse(l, words, "more than %d uses of buffers that are chosen at run time",
+                                HDI_LOWER_MAX_FUNCTIONS);
+    l->functions_made[l->made_count++] = (hdi_lower_made){ 0 };
+    bool fits = true;
+    for (uint32_t i = 0; i < chosen->count; i++) fits &= give(l, chosen->indices[i], &p);
+    for (uint32_t i = results ? 3 : 1; i < ids_of(words); i++)
+        if (i != at) fits &= give(l, words[i], &p);
+    if (!fits) return hdi_lower_refuse(l, words, "too many values that its pointer needs");
+    const uint32_t nothing = hdi_lower_once(l, SpvOpTypeVoid, 0, NULL, 0), result = results ? words[1] : nothing;
+    const uint32_t function = hdi_lower_begin(l, result, p.types, p.count, p.ids), merge = l->next++;
+    for (uint32_t k = 0; k < array->count; k++) labels[k] = l->next++;
+    cases[count++] = given(&p, chosen->indices[0]);
+    cases[count++] = labels[array->count - 1];
+    for (uint32_t k = 0; k + 1 < array->count; k++) cases[count++] = k, cases[count++] = labels[k];
+    HDI_LOWER_ADD(l, &l->made, SpvOpSelectionMerge, merge, SpvSelectionControlMaskNone);
+    hdi_lower_add(l, &l->made, SpvOpSwitch, cases, count);
+    for (uint32_t k = 0; k < array->count; k++) {
+        HDI_LOWER_ADD(l, &l->made, SpvOpLabel, labels[k]);
+        put_case(l, words, at, chosen, &p, array->elements[k]);
+    }
+    HDI_LOWER_ADD(l, &l->made, SpvOpLabel, merge);
+    hdi_lower_add(l, &l->made, SpvOpUnreachable, NULL, 0);
+    hdi_lower_add(l, &l->made, SpvOpFunctionEnd, NULL, 0);
+    uint32_t call[HDI_LOWER_MAX_OPERANDS + 3] = { result, results ? words[2] : l->next++, function };
+    for (uint32_t i = 0; i < p.count; i++) call[3 + i] = p.values[i];
+    hdi_lower_add(l, &l->code, SpvOpFunctionCall, call, 3 + p.count);
+    return true;
+}
+
+bool hdi_lower_array_use(hdi_lowering *l, const uint32_t *words) {
+    const uint32_t opcode = words[0] & SpvOpCodeMask, length = words[0] >> SpvWordCountShift;
+    if (l->array_count == 0) return false;
+    if ((opcode == SpvOpAccessChain || opcode == SpvOpInBoundsAccessChain) && length > 3) return chain(l, words);
+    const bool stores = opcode == SpvOpStore || opcode == SpvOpAtomicStore;
+    const bool known = stores || opcode == SpvOpLoad || opcode == SpvOpArrayLength || hdi_spirv_is_atomic(opcode);
+    const uint32_t least = opcode == SpvOpStore ? 3 : opcode == SpvOpLoad ? 4 : 5, at = stores ? 1 : 3;
+    const hdi_lower_chosen *chosen = known && length >= least ? chosen_of(l, words[at]) : NULL;
+    if (chosen) return use(l, words, at, chosen);
+    const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
+    if (!row) return false;
+    hdi_spirv_operands o = { .words = words, .then = 1, .end = length, .next = row->operands };
+    while (hdi_spirv_next(&o)) /* anything else that a pointer goes to */
+        if ((o.letter == 'i' || o.letter == 'v') && (chosen_of(l, o.word) || array_of(l, o.word)))
+            return hdi_lower_refuse(l, words, "a buffer of an array is read and written through, and nothing else");
+    return false;
+}

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""Writes image_kernels.h: kernels with images, samplers, arrays of buffers and their addresses, as C arrays of SPIR-V, with glslc
+and spirv-as.
+
+Usage: tests/spirv/image_kernels.py > tests/spirv/image_kernels.h      (GLSLC names another glslc)
+"""
+import os
+import struct
+import subprocess
+import tempfile
+
+HEAD = '#version 450\n#extension GL_EXT_samplerless_texture_functions : require\n#extension GL_EXT_nonuniform_qualifier : require\n#extension GL_EXT_buffer_reference : require\n'
+KERNELS = [
+    # 12 x 10: each texel, the one beside it, which may lie outside, and writes that go beyond all edges
+    ('storage', '''layout(local_size_x = 8, local_size_y = 4) in;
+layout(binding = 0, rgba32f) readonly uniform image2D from;
+layout(binding = 1, r32f) writeonly uniform image2D sum;
+layout(binding = 2, rgba8) uniform image2D bytes;
+layout(binding = 3, rgba16f) writeonly uniform image2D halves;
+layout(push_constant) uniform P { vec3 scale; uint more; } p;
+void main() {
+    ivec2 at = ivec2(gl_GlobalInvocationID.xy) - 1, size = imageSize(from);
+    precise vec4 texel = imageLoad(from, at) + imageLoad(from, at + ivec2(1, 0));
+    precise float total = texel.x * p.scale.x + texel.w * p.scale.z + float(size.x * 100 + size.y + p.more);
+    imageStore(sum, at, vec4(total));
+    imageStore(bytes, at, imageLoad(bytes, at).wzyx + vec4(0.0, 0.25, -1.0, 0.0));
+    imageStore(halves, at, texel * 0.5);
+}'''),
+    ('sampled', '''layout(local_size_x = 8, local_size_y = 8) in;
+layout(binding = 0) uniform sampler2D image;
+layout(binding = 1) writeonly buffer O { vec4 taken[]; };
+void main() {
+    uvec2 at = gl_GlobalInvocationID.xy;
+    precise vec2 where = (vec2(at) - 8.0) * 0.0625;
+    taken[at.y * 32u + at.x] = textureLodOffset(image, where, 0.0, ivec2(2, -1));
+    if (at.x == 3u && at.y == 2u)
+        taken[0] = texelFetchOffset(image, ivec2(3, 0), 0, ivec2(-1, 1)) + vec4(textureSize(image, 0), textureQueryLevels(image), 0.0);
+}'''),
+    # image and sampler apart, in sets of their own; one channel of bytes in words of four
+    ('apart', '''layout(local_size_x = 16) in;
+layout(set = 1, binding = 0) uniform texture2D image;
+layout(set = 1, binding = 4) uniform sampler taker;
+layout(set = 2, binding = 7) writeonly buffer O { vec4 taken[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    precise vec2 where = vec2(float(i) * 0.125 - 1.0, float(i % 5u) * 0.25);
+    taken[i] = textureLod(sampler2D(image, taker), where, 0.0);
+}'''),
+    # layers, three axes, one axis, texel buffers, integers
+    ('axes', '''layout(local_size_x = 16) in;
+layout(binding = 0) uniform sampler3D volume;
+layout(binding = 1) uniform sampler2DArray layers;
+layout(binding = 2, rg32i) readonly uniform iimage1D line;
+layout(binding = 3, rgba32ui) readonly uniform uimageBuffer row;
+layout(binding = 4) writeonly buffer O { vec4 taken[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    precise vec3 where = vec3(float(i) * 0.0625, float(i % 3u) * 0.375, float(i % 4u) * 0.25);
+    precise vec4 a = textureLod(volume, where, 0.0);
+    precise vec4 b = textureLod(layers, vec3(where.xy, float(i % 5u) - 1.0), 0.0);
+    ivec2 c = imageLoad(line, int(i) - 2).xy;
+    uvec4 d = imageLoad(row, int(i) / 2);
+    taken[i * 2u] = a;
+    taken[i * 2u + 1u] = vec4(b.xy, float(c.x - c.y), float(d.w + d.x + uint(imageSize(row) + imageSize(line))));
+}'''),
+    ('atomics', '''layout(local_size_x = 32) in;
+layout(binding = 0, r32ui) uniform uimage2D counts;
+layout(binding = 1, r32i) uniform iimage1D least;
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    imageAtomicAdd(counts, ivec2(i % 5u, i / 5u % 3u), i);
+    imageAtomicMin(least, int(i % 4u), -int(i));
+}'''),
+    ('arrays', '''layout(local_size_x = 32) in;
+layout(binding = 0) readonly buffer A { float a[]; } from[3];
+layout(binding = 1) uniform U { vec4 scale; } by[2];
+layout(binding = 2) buffer D { uint total; float d[]; } to[2];
+layout(push_constant) uniform P { uint turn; uint count; } p;
+void main() {
+    uint i = gl_GlobalInvocationID.x, which = (i + p.turn) % 3u;
+    float x = from[nonuniformEXT(which)].a[i];
+    if (i % 2u == 0u) x += from[1].a[i + 1u];
+    x *= by[nonuniformEXT(i / 32u)].scale[i % 4u];
+    to[nonuniformEXT(i % 2u)].d[i / 2u] = x;
+    atomicAdd(to[nonuniformEXT(i % 2u)].total, uint(from[nonuniformEXT(which)].a.length()));
+}'''),
+]
+
+# addresses in the push constants, beside a buffer that is bound
+KERNELS.append(('addresses', '''layout(local_size_x = 32) in;
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer A { float scale; float a[]; };
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer D { float d[]; };
+layout(binding = 3) readonly buffer B { float b[]; };
+layout(push_constant) uniform P { uint count; A from; D to; float add; } p;
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    precise float x = p.from.a[min(i, p.count)] * p.from.scale + b[i] + p.add;
+    if (i < p.count) p.to.d[i] = x;
+}'''))
+
+# The same as other compilers write it: pointers to numbers, which are stepped from, in a struct within the block.
+ASSEMBLY = '''OpCapability Shader
+OpCapability PhysicalStorageBufferAddresses
+OpExtension "SPV_KHR_physical_storage_buffer"
+OpMemoryModel PhysicalStorageBuffer64 GLSL450
+OpEntryPoint GLCompute %main "main" %id %push
+OpExecutionMode %main LocalSize 32 1 1
+OpDecorate %id BuiltIn GlobalInvocationId
+OpDecorate %P ArrayStride 4
+OpDecorate %Block Block
+OpMemberDecorate %Block 0 Offset 0
+OpMemberDecorate %Inner 0 Offset 0
+OpMemberDecorate %Inner 1 Offset 8
+OpMemberDecorate %Inner 2 Offset 16
+%void = OpTypeVoid
+%f = OpTypeFunction %void
+%uint = OpTypeInt 32 0
+%float = OpTypeFloat 32
+%u3 = OpTypeVector %uint 3
+%pi = OpTypePointer Input %u3
+%id = OpVariable %pi Input
+OpTypeForwardPointer %P PhysicalStorageBuffer
+%Inner = OpTypeStruct %P %P %float
+%Block = OpTypeStruct %Inner
+%P = OpTypePointer PhysicalStorageBuffer %float
+%pb = OpTypePointer PushConstant %Block
+%pn = OpTypePointer PushConstant %Inner
+%pp = OpTypePointer PushConstant %P
+%pf = OpTypePointer PushConstant %float
+%push = OpVariable %pb PushConstant
+%c0 = OpConstant %uint 0
+%c1 = OpConstant %uint 1
+%c2 = OpConstant %uint 2
+%main = OpFunction %void None %f
+%l = OpLabel
+%i = OpLoad %u3 %id
+%x = OpCompositeExtract %uint %i 0
+%n = OpInBoundsAccessChain %pn %push %c0
+%ra = OpInBoundsAccessChain %pp %n %c0
+%a = OpLoad %P %ra
+%rd = OpInBoundsAccessChain %pp %push %c0 %c1
+%d = OpLoad %P %rd
+%rs = OpInBoundsAccessChain %pf %n %c2
+%s = OpLoad %float %rs
+%first = OpLoad %float %a Aligned 4
+%pa = OpPtrAccessChain %P %a %x
+%va = OpLoad %float %pa Aligned 4
+%m = OpFMul %float %va %s
+%r = OpFAdd %float %m %first
+%pd = OpPtrAccessChain %P %d %x
+OpStore %pd %r Aligned 4
+OpReturn
+OpFunctionEnd
+'''
+
+
+def assembled(source):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'k.spvasm')
+        with open(path, 'w') as file:
+            file.write(source)
+        subprocess.run(['spirv-as', '--target-env', 'spv1.5', path, '-o', path + '.spv'], check=True)
+        data = open(path + '.spv', 'rb').read()
+    return struct.unpack('<%dI' % (len(data) // 4), data)
+
+
+def made(source, option):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'k.comp')
+        with open(path, 'w') as file:
+            file.write(HEAD + source)
+        subprocess.run([os.environ.get('GLSLC', 'glslc'), option, '--target-env=vulkan1.' + ('3' if option == '-O0' else '1'),
+                        path, '-o', path + '.spv'], check=True)
+        data = open(path + '.spv', 'rb').read()
+    return struct.unpack('<%dI' % (len(data) // 4), data)
+
+
+rows = []
+
+
+def put(name, ending, option, words):
+    print('static const uint32_t image_%s[] = {' % (name + ending))
+    for i in range(0, len(words), 12):
+        print(' '.join('0x%08x,' % w for w in words[i:i + 12]))
+    print('};')
+    rows.append('    { "%s", "%s", image_%s, sizeof image_%s },' % (name, option, name + ending, name + ending))
+
+
+print('/* Made by image_kernels.py. Do not edit. */')
+for name, source in KERNELS:
+    for option, ending in (('-O', ''), ('-O0', '_plain')):
+        put(name, ending, option, made(source, option))
+put('stepped', '', 'assembled', assembled(ASSEMBLY))
+print('static const struct { const char *name, *option; const uint32_t *words; size_t bytes; } image_kernels[] = {')
+print('\n'.join(rows))
+print('};')

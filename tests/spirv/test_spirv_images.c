@@ -1,0 +1,328 @@
+/* test_spirv_images.c: kernels with images, samplers, arrays of buffers and addresses (image_kernels.py) give what C says they give, to the
+ * bit, on every device that takes SPIR-V; and what is not taken is refused by name. */
+#include "validation.h"
+#include <heddle.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "image_kernels.h"
+
+enum { KERNELS = (int)(sizeof image_kernels / sizeof *image_kernels), MOST = 7, MOST_NUMBERS = 4096 };
+/* What a binding holds before and after; floats, halves, integers or bytes as its type says. */
+typedef struct held {
+    hd_dtype dtype;
+    hd_shape shape;
+    bool     output;
+    union { float f[MOST_NUMBERS]; int32_t i[MOST_NUMBERS]; uint16_t h[MOST_NUMBERS]; uint8_t b[MOST_NUMBERS]; } before, wanted;
+} held;
+static held bindings[MOST];
+static uint32_t binding_count;
+static int failures;
+
+static held *put(hd_dtype dtype, hd_shape shape, bool output) {
+    held *h = &bindings[binding_count++];
+    memset(h, 0, sizeof *h);
+    *h = (held){ .dtype = dtype, .shape = shape, .output = output };
+    int64_t count = 1;
+    for (uint32_t i = 0; i < shape.rank; i++) count *= shape.dims[i];
+    for (int64_t i = 0; i < count; i++) {
+        const int n = (int)((i * 37 + 11 * binding_count) % 101);
+        if (dtype == HD_F32) h->before.f[i] = (float)n / 16.0f - 3.0f;
+        if (dtype == HD_I32) h->before.i[i] = n - 40;
+        if (dtype == HD_U8) h->before.b[i] = (uint8_t)(n * 2);
+    }
+    h->wanted = h->before;
+    return h;
+}
+
+/* ---- what the kernels do, in C ---- */
+
+static float clamped(float x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
+static uint16_t half(float x) { /* of few bits */
+    if (x == 0) return 0;
+    int e;
+    const float m = frexpf(fabsf(x), &e);
+    return (uint16_t)((x < 0 ? 0x8000 : 0) | (e + 14) << 10 | ((int)(m * 2048) & 1023));
+}
+
+static void storage(void) { /* bindings 0 to 3; push scale 1 2 3, more 5 */
+    enum { W = 12, H = 10 };
+    const held *from = put(HD_F32, HD_SHAPE(H, W, 4), false);
+    held *sum = put(HD_F32, HD_SHAPE(H, W), true), *bytes = put(HD_U8, HD_SHAPE(H, W, 4), true),
+         *halves = put(HD_F16, HD_SHAPE(H, W, 4), true);
+    for (int y = 0; y < H; y++)
+        for (int x = 0; x < W; x++) {
+            float texel[4];
+            for (int c = 0; c < 4; c++) {
+                const float *at = &from->before.f[(y * W + x) * 4 + c];
+                texel[c] = at[0] + (x + 1 < W ? at[4] : 0.0f);
+                halves->wanted.h[(y * W + x) * 4 + c] = half(texel[c] * 0.5f);
+            }
+            sum->wanted.f[y * W + x] = texel[0] * 1.0f + texel[3] * 3.0f + (float)(W * 100 + H + 5);
+            const float add[] = { 0, 0.25f, -1, 0 };
+            for (int c = 0; c < 4; c++) {
+                const float value = (float)bytes->before.b[(y * W + x) * 4 + 3 - c] * 0x1.010102p-8f + add[c];
+                bytes->wanted.b[(y * W + x) * 4 + c] = (uint8_t)(clamped(value) * 255.0f + 0.5f);
+            }
+        }
+}
+
+typedef struct image { const held *held; int axes, channels, length[3]; } image; /* lengths: the innermost first */
+static int wrapped(int i, int n, hd_wrap wrap) {
+    return wrap == HD_WRAP_CLAMP ? i < 0 ? 0 : i >= n ? n - 1 : i : ((i % n) + n) % n;
+}
+static float texel(const image *m, const int *at, int c) {
+    const int index = (at[2] * m->length[1] + at[1]) * m->length[0] + at[0];
+    if (c >= m->channels) return c == 3;
+    return m->held->dtype == HD_U8 ? (float)m->held->before.b[index * m->channels + c] * 0x1.010102p-8f
+                                   : m->held->before.f[index * m->channels + c];
+}
+/* `layers` axes at the end are numbers of layers. */
+static void sample_from(const image *m, const float *where, const int *step, int layers, hd_filter filter, hd_wrap wrap,
+                        float out[4]) {
+    for (int c = 0; c < 4; c++) {
+        int at[3][2] = { { 0 } }, corner[3] = { 0 };
+        float weight[3] = { 0 }, part[8];
+        for (int a = 0; a < m->axes; a++) {
+            const bool layer = a >= m->axes - layers, linear = filter == HD_FILTER_LINEAR && !layer;
+            const float t = layer ? where[a] + 0.5f : linear ? where[a] * (float)m->length[a] - 0.5f : where[a] * (float)m->length[a];
+            const float whole = floorf(t);
+            weight[a] = linear ? t - whole : 0;
+            for (int side = 0; side < 2; side++)
+                at[a][side] = wrapped((int)whole + step[a] + (linear ? side : 0), m->length[a], layer ? HD_WRAP_CLAMP : wrap);
+        }
+        int corners = 1 << m->axes;
+        for (int i = 0; i < corners; i++) {
+            for (int a = 0; a < m->axes; a++) corner[a] = at[a][i >> a & 1];
+            part[i] = texel(m, corner, c);
+        }
+        for (int a = 0; a < m->axes; a++, corners /= 2)
+            for (int i = 0; i < corners / 2; i++) {
+                const float rest = 1.0f - weight[a], one = part[2 * i] * rest, other = part[2 * i + 1] * weight[a];
+                const bool linear = filter == HD_FILTER_LINEAR && a < m->axes - layers;
+                part[i] = linear ? one + other : part[2 * i];
+            }
+        out[c] = part[0];
+    }
+}
+
+static void sample(const image *m, const float *where, int layers, hd_filter filter, hd_wrap wrap, float out[4]) {
+    sample_from(m, where, (const int[]){ 0, 0, 0 }, layers, filter, wrap, out);
+}
+
+static void sampled(void) { /* linear, clamp */
+    const image m = { put(HD_F32, HD_SHAPE(9, 13, 4), false), 2, 4, { 13, 9, 1 } };
+    float *out = put(HD_F32, HD_SHAPE(32, 32, 4), true)->wanted.f;
+    for (int y = 0; y < 32; y++)
+        for (int x = 0; x < 32; x++)
+            sample_from(&m, (const float[]){ ((float)x - 8.0f) * 0.0625f, ((float)y - 8.0f) * 0.0625f }, (const int[]){ 2, -1, 0 }, 0,
+                        HD_FILTER_LINEAR, HD_WRAP_CLAMP, &out[(y * 32 + x) * 4]);
+    const float more[] = { 13, 9, 1, 0 };
+    for (int c = 0; c < 4; c++) out[c] = texel(&m, (const int[]){ 2, 1, 0 }, c) + more[c];
+}
+
+static void apart(void) { /* nearest, repeat; u8 */
+    const image m = { put(HD_U8, HD_SHAPE(7, 6, 4), false), 2, 4, { 6, 7, 1 } };
+    float *out = put(HD_F32, HD_SHAPE(64, 4), true)->wanted.f;
+    for (int i = 0; i < 64; i++)
+        sample(&m, (const float[]){ (float)i * 0.125f - 1.0f, (float)(i % 5) * 0.25f }, 0, HD_FILTER_NEAREST, HD_WRAP_REPEAT,
+               &out[i * 4]);
+}
+
+static void axes(void) {
+    const image volume = { put(HD_F32, HD_SHAPE(3, 4, 5, 2), false), 3, 2, { 5, 4, 3 } },
+                layers = { put(HD_F32, HD_SHAPE(3, 4, 6, 4), false), 3, 4, { 6, 4, 3 } };
+    const held *line = put(HD_I32, HD_SHAPE(10, 2), false), *row = put(HD_I32, HD_SHAPE(7, 4), false);
+    float *out = put(HD_F32, HD_SHAPE(32, 4), true)->wanted.f;
+    for (int i = 0; i < 16; i++) {
+        const float where[] = { (float)i * 0.0625f, (float)(i % 3) * 0.375f, (float)(i % 4) * 0.25f };
+        float b[4];
+        sample(&volume, where, 0, HD_FILTER_LINEAR, HD_WRAP_REPEAT, &out[i * 8]);
+        sample(&layers, (const float[]){ where[0], where[1], (float)(i % 5) - 1.0f }, 1, HD_FILTER_LINEAR, HD_WRAP_CLAMP, b);
+        const bool within = i - 2 >= 0 && i - 2 < 10, in_row = i / 2 < 7;
+        const int32_t *c = &line->before.i[within ? (i - 2) * 2 : 0], *d = &row->before.i[in_row ? i / 2 * 4 : 0];
+        out[i * 8 + 4] = b[0];
+        out[i * 8 + 5] = b[1];
+        out[i * 8 + 6] = within ? (float)(c[0] - c[1]) : 0;
+        out[i * 8 + 7] = (float)((in_row ? (uint32_t)d[3] + (uint32_t)d[0] : 0) + 17u);
+    }
+}
+
+static void atomics(void) {
+    int32_t *counts = put(HD_I32, HD_SHAPE(3, 5), true)->wanted.i, *least = put(HD_I32, HD_SHAPE(4), true)->wanted.i;
+    for (int i = 0; i < 64; i++) {
+        counts[i / 5 % 3 * 5 + i % 5] += i;
+        if (-i < least[i % 4]) least[i % 4] = -i;
+    }
+}
+
+static void arrays(void) { /* from 0 to 2, by 3 and 4, to 5 and 6; push turn 2 */
+    const held *from[3], *by[2];
+    held *to[2];
+    const int lengths[] = { 70, 80, 90 };
+    for (int k = 0; k < 3; k++) from[k] = put(HD_F32, HD_SHAPE(lengths[k]), false);
+    for (int k = 0; k < 2; k++) by[k] = put(HD_F32, HD_SHAPE(4), false);
+    for (int k = 0; k < 2; k++) to[k] = put(HD_I32, HD_SHAPE(33), true);
+    for (int i = 0; i < 64; i++) {
+        const int which = (i + 2) % 3;
+        float x = from[which]->before.f[i];
+        if (i % 2 == 0) x += from[1]->before.f[i + 1];
+        x *= by[i / 32]->before.f[i % 4];
+        memcpy(&to[i % 2]->wanted.i[1 + i / 2], &x, 4);
+        to[i % 2]->wanted.i[0] += lengths[which];
+    }
+}
+
+static void addresses(void) { /* b, from, to; push count 40, two addresses, add 0.5 */
+    const float *b = put(HD_F32, HD_SHAPE(64), false)->before.f, *from = put(HD_F32, HD_SHAPE(65), false)->before.f;
+    float *to = put(HD_F32, HD_SHAPE(64), true)->wanted.f;
+    for (int i = 0; i < 40; i++) to[i] = from[1 + i] * from[0] + b[i] + 0.5f;
+}
+
+static void stepped(void) { /* from, to; push two addresses, scale 3 */
+    const float *from = put(HD_F32, HD_SHAPE(64), false)->before.f;
+    float *to = put(HD_F32, HD_SHAPE(64), true)->wanted.f;
+    for (int i = 0; i < 64; i++) to[i] = from[i] * 3.0f + from[0];
+}
+
+/* ---- running ---- */
+
+static const struct {
+    const char *name;
+    void (*fill)(void);
+    uint32_t push[8], push_bytes, groups[2];
+    hd_image_desc images[2];
+    const char *not_on;
+} rules[] = {
+    { "storage", storage, { 0x3F800000, 0x40000000, 0x40400000, 5 }, 16, { 2, 3 }, { { 0 } }, NULL },
+    { "sampled", sampled, { 0 }, 0, { 4, 4 }, { { 0, 0, HD_F32, 4, HD_FILTER_LINEAR, HD_WRAP_CLAMP } }, NULL },
+    { "apart", apart, { 0 }, 0, { 4, 1 },
+      { { 1, 0, HD_U8, 4, 0, 0 }, { 1, 4, HD_DTYPE_NONE, 0, HD_FILTER_NEAREST, HD_WRAP_REPEAT } }, NULL },
+    { "axes", axes, { 0 }, 0, { 1, 1 },
+      { { 0, 0, HD_F32, 2, HD_FILTER_LINEAR, HD_WRAP_REPEAT }, { 0, 1, HD_DTYPE_NONE, 0, HD_FILTER_LINEAR, HD_WRAP_CLAMP } }, NULL },
+    { "atomics", atomics, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
+    { "arrays", arrays, { 2, 64 }, 8, { 2, 1 }, { { 0 } }, NULL },
+    { "addresses", addresses, { 40, 0, 7, 7, 7, 7, 0x3F000000 }, 28, { 2, 1 }, { { 0 } }, NULL },
+    { "stepped", stepped, { 7, 7, 7, 7, 0x40400000 }, 20, { 2, 1 }, { { 0 } }, NULL },
+};
+enum { RULES = (int)(sizeof rules / sizeof *rules) };
+
+static uint64_t bytes_of(const held *h) {
+    uint64_t count = 1;
+    for (uint32_t i = 0; i < h->shape.rank; i++) count *= (uint64_t)h->shape.dims[i];
+    return hd_dtype_bytes(h->dtype, count);
+}
+
+static void run(hd_context *context, hd_device *device, const char *id, int k, int rule) {
+    hd_dispatch_binding what[MOST] = { { 0 } };
+    hd_value values[MOST];
+    hd_kernel *kernel = NULL;
+    hd_plan *plan = NULL;
+    static unsigned char got[MOST_NUMBERS * 4];
+    char names[MOST][8], results[MOST][8];
+    binding_count = 0;
+    rules[rule].fill();
+    const hd_kernel_desc desc = { .spirv = image_kernels[k].words, .spirv_bytes = image_kernels[k].bytes,
+                                  .images = rules[rule].images, .image_count = 2 };
+    hd_program *program = hd_program_create(context);
+    hd_status status = hd_kernel_create(context, &desc, &kernel);
+    for (uint32_t i = 0; i < binding_count; i++) {
+        const held *h = &bindings[i];
+        snprintf(names[i], sizeof names[i], "b%u", i);
+        snprintf(results[i], sizeof results[i], "out%u", i);
+        what[i].value = hd_input(program, names[i], h->dtype, h->shape);
+        if (h->output) what[i].dtype = h->dtype, what[i].shape = h->shape;
+    }
+    const hd_dispatch_desc launch = { .bindings = what, .binding_count = binding_count, .push = rules[rule].push,
+                                      .push_bytes = rules[rule].push_bytes, .groups = { rules[rule].groups[0], rules[rule].groups[1], 1 } };
+    if (!status) hd_dispatch_all(program, kernel, &launch, values);
+    for (uint32_t i = 0; i < binding_count && !status; i++)
+        if (bindings[i].output) hd_output(program, results[i], values[i]);
+    if (!status) status = hd_plan_create(device, program, NULL, &plan);
+    for (uint32_t i = 0; i < binding_count && !status; i++)
+        status = hd_plan_write(plan, names[i], &bindings[i].before, bytes_of(&bindings[i]));
+    if (!status) status = hd_plan_run(plan, NULL);
+    if (status) {
+        printf("%s %s on %s: %s\n", image_kernels[k].name, image_kernels[k].option, id, hd_context_error(context));
+        failures++;
+    }
+    for (uint32_t i = 0; i < binding_count && !status; i++) {
+        if (!bindings[i].output) continue;
+        if (hd_plan_read(plan, results[i], got, bytes_of(&bindings[i])) || memcmp(got, &bindings[i].wanted, bytes_of(&bindings[i]))) {
+            uint64_t at = 0;
+            while (at < bytes_of(&bindings[i]) && got[at] == ((unsigned char *)&bindings[i].wanted)[at]) at++;
+            printf("%s %s on %s: binding %u is wrong from byte %u on, of %u\n", image_kernels[k].name, image_kernels[k].option, id, i,
+                   (unsigned)at, (unsigned)bytes_of(&bindings[i]));
+            failures++;
+        }
+    }
+    hd_plan_destroy(plan);
+    hd_kernel_destroy(kernel);
+    hd_program_destroy(program);
+}
+
+/* ---- what is said, and refused ---- */
+
+static void expect(bool holds, const char *what) {
+    if (holds) return;
+    printf("%s\n", what);
+    failures++;
+}
+
+static void check_told(hd_context *context) {
+    hd_kernel *kernel = NULL;
+    hd_kernel_desc desc = { .spirv = image_kernels[0].words, .spirv_bytes = image_kernels[0].bytes };
+    expect(!hd_kernel_create(context, &desc, &kernel), hd_context_error(context));
+    const hd_kernel_info *info = hd_kernel_get_info(kernel);
+    expect(info->push_bytes == 16 && info->binding_count == 4, "push constants and bindings of an image kernel");
+    expect(info->binding_axes[2] == 2 && info->binding_dtype[2] == HD_U8 && info->binding_channels[2] == 4, "an image's facts");
+    expect(info->binding_written[1] && !info->binding_written[0], "what is written");
+    const hd_value x = hd_input(NULL, "x", HD_F32, HD_SHAPE(4));
+    expect(x == 0, "no program");
+    static const struct { hd_dtype dtype; hd_shape shape; hd_status status; } wrong[] = {
+        { HD_F32, { 3, { 10, 12, 3 } }, HD_STATUS_SHAPE }, { HD_F32, { 2, { 10, 48 } }, HD_STATUS_SHAPE },
+        { HD_I32, { 3, { 10, 12, 4 } }, HD_STATUS_TYPE },
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        hd_program *program = hd_program_create(context);
+        const hd_dispatch_binding what[] = { { hd_input(program, "x", wrong[i].dtype, wrong[i].shape), 0, { 0 } },
+                                             { 0, HD_F32, HD_SHAPE(10, 12) }, { 0, HD_U8, HD_SHAPE(10, 12, 4) },
+                                             { 0, HD_F16, HD_SHAPE(10, 12, 4) } };
+        const uint32_t push[4] = { 0 };
+        hd_dispatch(program, kernel, &(hd_dispatch_desc){ .bindings = what, .binding_count = 4, .push = push, .push_bytes = 16,
+                                                          .groups = { 1, 1, 1 } });
+        expect(hd_program_check(program) == wrong[i].status, "a tensor that is not the image's was taken");
+        hd_program_destroy(program);
+    }
+    hd_kernel_destroy(kernel);
+    const hd_image_desc odd = { 1, 0, HD_U8, 3, 0, 0 };
+    for (int k = 0; k < KERNELS; k++) { /* texels of three bytes */
+        if (strcmp(image_kernels[k].name, "apart") != 0) continue;
+        desc = (hd_kernel_desc){ .spirv = image_kernels[k].words, .spirv_bytes = image_kernels[k].bytes, .images = &odd, .image_count = 1 };
+        expect(hd_kernel_create(context, &desc, &kernel) == HD_STATUS_MODULE && strstr(hd_context_error(context), "texels of 3 u8"),
+               hd_context_error(context));
+    }
+}
+
+int main(void) {
+    static const char *const devices[] = { "vulkan", "cuda", "opencl", "levelzero", "webgpu", "cpu" };
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++) {
+        hd_context *context;
+        hd_device *device;
+        if (hd_context_create(&(hd_context_desc){ .cache_dir = "", .strict = -1 }, &context)) return 1;
+        if (d == 0) check_told(context);
+        if (hd_device_open(context, &(hd_device_desc){ .id = devices[d] }, &device)) {
+            printf("skipped, no %s device\n", devices[d]);
+        } else {
+            for (int k = 0; k < KERNELS; k++)
+                for (int r = 0; r < RULES; r++)
+                    if (strcmp(rules[r].name, image_kernels[k].name) == 0 &&
+                        (!rules[r].not_on || strcmp(rules[r].not_on, devices[d]) != 0))
+                        run(context, device, devices[d], k, r);
+        }
+        hd_context_destroy(context);
+    }
+    printf("%d kernels, %d failures\n", KERNELS, failures);
+    return failures != 0 || validation_messages() > 0;
+}
