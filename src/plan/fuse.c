@@ -703,10 +703,8 @@ static hd_status fuse_source(fusion *f, const hdi_node *node, hd_value id) {
     const uint32_t storage = name ? hdi_schedule_storage(f->schedule, kind, bytes, name) : HDI_NO_INDEX;
     if (storage == HDI_NO_INDEX) return no_memory(f);
     const hdi_tensor view = f->values[id].view = hdi_tensor_dense(storage, node->dtype, node->shape);
-    /* What many kernels would read across the bus is fetched once. On an H100 that was a fifth of a prompt. */
-    enum { MANY = 8 };
     const bool across = kind == HDI_STORAGE_INPUT && !f->schedule->caps.host_visible && bytes <= HDI_ACROSS_BYTES;
-    return across && f->values[id].uses > MANY ? copy_of(f, &view, id, &f->values[id].view) : HD_OK;
+    return across && f->values[id].uses > HDI_ACROSS_USES ? copy_of(f, &view, id, &f->values[id].view) : HD_OK;
 }
 
 static hd_status fuse_view(fusion *f, const hdi_node *node, hd_value id) {
