@@ -239,7 +239,7 @@ static int run(const cli_args *args) {
 
 static const cli_option options[] = {
     { "--export", "OUT.gguf",
-      "write the model for `heddle generate` when the run ends, or has ended: --resume; with --held-out the best" },
+      "write the model for `heddle generate` when the run ends, or has ended: --resume" },
     { "--tokenizer", "MODEL.gguf",
       "whose tokens the text becomes, or a checkpoint's tokenizer.gguf; default: its bytes are tokens" },
     { "--tokens", NULL, "the data is 16-bit token numbers, little-endian, in place of text" },

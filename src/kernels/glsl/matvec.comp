@@ -76,11 +76,9 @@ void main() {
         float sums[TILE_M];
         [[unroll]] for (uint m = 0u; m < TILE_M; m++) sums[m] = 0.0;
         const uint from = first + slot * HDI_MM_BLOCK, to = min(from + HDI_MM_BLOCK, K);
-        if (STAGED) {
-            put_blocks(a0, first, whole);
-            barrier();
-            read_ahead(b0, first + SLOTS * HDI_MM_BLOCK, whole, n0);
-        }
+        if (STAGED) put_blocks(a0, first, whole);
+        barrier(); // block_sums are free again, too
+        if (STAGED) read_ahead(b0, first + SLOTS * HDI_MM_BLOCK, whole, n0);
         if (from < whole) {
             for (uint i = 0u; i < FOURS; i++) {
                 vec4 weights = four_of_b(lane * B_STRIDE, i);
@@ -106,9 +104,8 @@ void main() {
             }
             totals[i] = total;
         }
-        if (!STAGED) barrier();
     }
-    if (STAGED) barrier();
+    barrier();
     for (uint i = 2u * lane; i < SUMS; i += 2u * WORKGROUP) { // TILE_N is even: two columns of one row
         uint first_n = n0 + i % TILE_N;
         if (first_n < N) store_sums(vec2(totals[i], totals[i + 1u]), min(N - first_n, 2u), batch, i / TILE_N, first_n);
