@@ -85,8 +85,7 @@ const cli_command cli_convert = {
     NULL, 0,
     "FOLDER has config.json, tokenizer.json and model.safetensors, or its shards and their index. Weights keep their "
     "types.\n"
-    "Llama, Mistral, Mixtral, Qwen2, Qwen3, Gemma 1 to 3, Phi3, gpt-oss, OLMo2, Granite, SmolLM3, BERT and more are "
-    "converted;\n"
-    "docs/models.md lists them.\n",
+    "Llama, Mistral, Mixtral, Qwen2, Qwen3, Gemma 1 to 3, Phi3, gpt-oss, OLMo2, Granite, SmolLM3, BERT and more are\n"
+    "converted; docs/models.md lists them.\n",
     "  heddle convert Qwen3-0.6B qwen3-0.6b.gguf\n", run,
 };

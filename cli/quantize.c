@@ -105,7 +105,7 @@ static const cli_option options[] = {
     { "--importance", "FILE.gguf", "which columns matter: what heddle importance or llama.cpp's llama-imatrix wrote" },
     { "--keep", "PART", "tensors whose name has PART in it keep their type; may be given several times" },
     { "--set", "KEY=TEXT",
-      "what the file says of itself, such as general.name=\"My model\" or general.languages=en,de; several times" },
+      "what the file says of itself, such as general.name=Mine or general.languages=en,de" },
     CLI_OPTION_JSON,
 };
 
