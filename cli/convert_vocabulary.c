@@ -10,7 +10,7 @@ static int set(const cli_conversion *c, cli_vocabulary *v, json_int_t at, const 
     if (v->texts[at] && (type == CLI_NORMAL || strcmp(v->texts[at], content) != 0))
         return cli_convert_bad_tokenizer(c, "two tokens have the same id");
     v->texts[at] = content;
-    v->types[at] = type;
+    v->types[at] = (int32_t)type;
     return CLI_OK;
 }
 

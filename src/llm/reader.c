@@ -7,7 +7,7 @@ enum { IN_SAID = 1 << HDL_SAID, IN_THOUGHT = 1 << HDL_THOUGHT, IN_CALL = 1 << HD
 typedef struct mark {
     const char *text;
     int         where; /* it is a mark */
-    int         to;    /* the state behind it; of a call's end the one before the call */
+    hdl_reader_state to; /* the state behind it; of a call's end the one before the call */
 } mark;
 
 static const mark thoughts[] = {

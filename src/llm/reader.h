@@ -7,11 +7,12 @@
 
 enum { HDL_MARK_BYTES = 64 };
 
+typedef enum hdl_reader_state { HDL_SAID, HDL_THOUGHT, HDL_CALLED } hdl_reader_state;
 typedef struct hdl_reader {
     const hdl_call_form *form;   /* NULL: nothing is a call */
     hd_part_fn    on_part;       /* NULL: nobody is told */
     void         *user;
-    enum { HDL_SAID, HDL_THOUGHT, HDL_CALLED } state, before; /* before: the call */
+    hdl_reader_state state, before; /* before: the call */
     bool          said;          /* something but space: <think> begins a thought no more, nor does { a call */
     bool          in_string, escaped; /* of a call, where no mark ends it */
     bool          no_memory;
