@@ -138,6 +138,8 @@ int cli_convert_rope(cli_conversion *c);
 /* convert_tokenizer.c: keys of the vocabulary. */
 int cli_convert_tokenizer(cli_conversion *c);
 /* Says what is wrong with tokenizer.json. */
+/* Whether an object has this text under a key. */
+bool cli_convert_is(const json_t *of, const char *key, const char *wanted);
 int cli_convert_bad_tokenizer(const cli_conversion *c, const char *what);
 
 /* The tokens by id while their keys are made. */

@@ -7,24 +7,21 @@
 
 #define SPACE "\xE2\x96\x81"
 
-static bool is_text(const json_t *of, const char *key, const char *wanted) {
-    const char *own = json_string_value(json_object_get(of, key));
-    return own && strcmp(own, wanted) == 0;
-}
-
 /* One step of what is done to a text: spaces become SPACE, one is put before, or nothing at all. */
 static bool read_step(const json_t *step, bool *spaces, bool *prefix) {
-    if (is_text(step, "type", "Prepend")) return *prefix = is_text(step, "prepend", SPACE);
-    if (is_text(step, "type", "Replace"))
-        return *spaces = is_text(json_object_get(step, "pattern"), "String", " ") && is_text(step, "content", SPACE);
-    if (is_text(step, "type", "Metaspace")) {
+    if (cli_convert_is(step, "type", "Prepend")) return *prefix = cli_convert_is(step, "prepend", SPACE);
+    if (cli_convert_is(step, "type", "Replace"))
+        return *spaces = cli_convert_is(json_object_get(step, "pattern"), "String", " ") &&
+                         cli_convert_is(step, "content", SPACE);
+    if (cli_convert_is(step, "type", "Metaspace")) {
         const json_t *adds = json_object_get(step, "add_prefix_space"); /* of older files */
-        const bool never = is_text(step, "prepend_scheme", "never");
+        const bool never = cli_convert_is(step, "prepend_scheme", "never");
         *prefix = *prefix || (!never && !json_is_false(adds));
-        return *spaces = is_text(step, "replacement", SPACE);
+        return *spaces = cli_convert_is(step, "replacement", SPACE);
     }
     /* No space is left when it looks for one. */
-    return is_text(step, "type", "Split") && *spaces && is_text(json_object_get(step, "pattern"), "String", " ");
+    return cli_convert_is(step, "type", "Split") && *spaces &&
+           cli_convert_is(json_object_get(step, "pattern"), "String", " ");
 }
 
 static bool read_steps(const json_t *from, const char *list, bool *spaces, bool *prefix) {

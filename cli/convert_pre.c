@@ -30,30 +30,26 @@ static const struct { const char *steps, *name, *whole;
     { "split:" OPEN UPPER "*" LOWER "+|" OPEN UPPER "+" LOWER "*|\\p{N}" CASED_TAIL ";bytes;", NULL, "tekken" },
 };
 
-static bool is_text(const json_t *of, const char *key, const char *wanted) {
-    const char *own = json_string_value(json_object_get(of, key));
-    return own && strcmp(own, wanted) == 0;
-}
-
 /* Adds a step's words; false for one that is not known. */
 static bool add_step(const json_t *step, text *out) {
-    if (is_text(step, "type", "ByteLevel")) {
+    if (cli_convert_is(step, "type", "ByteLevel")) {
         if (json_is_true(json_object_get(step, "add_prefix_space"))) return false;
         text_add(out, json_is_false(json_object_get(step, "use_regex")) ? "bytes;" : "words;");
         return true;
     }
-    if (is_text(step, "type", "Digits")) {
+    if (cli_convert_is(step, "type", "Digits")) {
         text_add(out, json_is_true(json_object_get(step, "individual_digits")) ? "digits;" : "numbers;");
         return true;
     }
-    if (is_text(step, "type", "Punctuation") && is_text(step, "behavior", "Contiguous")) {
+    if (cli_convert_is(step, "type", "Punctuation") && cli_convert_is(step, "behavior", "Contiguous")) {
         text_add(out, "marks;");
         return true;
     }
     /* What matches is a word; these patterns leave nothing between their matches that could be removed. */
     const char *regex = json_string_value(json_object_get(json_object_get(step, "pattern"), "Regex"));
     const bool inverted = json_is_true(json_object_get(step, "invert"));
-    if (!is_text(step, "type", "Split") || !regex || !is_text(step, "behavior", inverted ? "Removed" : "Isolated"))
+    if (!cli_convert_is(step, "type", "Split") || !regex ||
+        !cli_convert_is(step, "behavior", inverted ? "Removed" : "Isolated"))
         return false;
     text_add(out, "split:%s;", regex);
     return true;
@@ -77,9 +73,9 @@ const char *cli_convert_pattern(const json_t *tokenizer) {
 
 bool cli_convert_is_plain(const json_t *normalizer) {
     const json_t *steps = json_object_get(normalizer, "normalizers");
-    if (!normalizer || json_is_null(normalizer) || is_text(normalizer, "type", "NFC")) return true;
+    if (!normalizer || json_is_null(normalizer) || cli_convert_is(normalizer, "type", "NFC")) return true;
     bool plain = json_is_array(steps);
     for (size_t i = 0; i < json_array_size(steps); i++)
-        plain = plain && is_text(json_array_get(steps, i), "type", "NFC");
+        plain = plain && cli_convert_is(json_array_get(steps, i), "type", "NFC");
     return plain;
 }

@@ -5,6 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool cli_convert_is(const json_t *of, const char *key, const char *wanted) {
+    const char *own = json_string_value(json_object_get(of, key));
+    return own && strcmp(own, wanted) == 0;
+}
+
 int cli_convert_bad_tokenizer(const cli_conversion *c, const char *what) {
     return cli_fail(c->command, "%.200s/tokenizer.json: %s", c->folder, what);
 }

@@ -31,6 +31,16 @@ hd_status hdi_cmds_slot(hdi_cmds *cmds, uint64_t bytes, uint32_t *out_slot) {
     return HD_OK;
 }
 
+uint32_t hdi_kernel_constants(const hdi_kernel *kernel, bool exact_halves, uint32_t ids[HDI_MAX_SPEC + 1],
+                              uint32_t values[HDI_MAX_SPEC + 1]) {
+    const uint32_t own = HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC);
+    for (uint32_t i = 0; i < own; i++) ids[i] = i;
+    memcpy(values, kernel->spec, own * sizeof *values);
+    ids[own] = HDI_SPEC_HALVES;
+    values[own] = exact_halves;
+    return own + 1;
+}
+
 bool hdi_kernels_equal(const hdi_kernel *a, const hdi_kernel *b) {
     return a->module == b->module && a->spec_count == b->spec_count && a->binding_count == b->binding_count &&
            a->push_bytes == b->push_bytes && a->subgroup == b->subgroup && a->keep_subnormals == b->keep_subnormals &&

@@ -110,6 +110,9 @@ typedef struct hdi_cmds {
 void hdi_cmds_init(hdi_cmds *cmds, const hd_allocator *allocator);
 void hdi_cmds_free(hdi_cmds *cmds);
 hd_status hdi_cmds_slot(hdi_cmds *cmds, uint64_t bytes, uint32_t *out_slot);
+/* A kernel's constants as a back end sets them, HDI_SPEC_HALVES behind its own; their number. */
+uint32_t hdi_kernel_constants(const hdi_kernel *kernel, bool exact_halves, uint32_t ids[HDI_MAX_SPEC + 1],
+                              uint32_t values[HDI_MAX_SPEC + 1]);
 bool hdi_kernels_equal(const hdi_kernel *a, const hdi_kernel *b);
 /* Finds an equal kernel or adds it. */
 hd_status hdi_cmds_kernel(hdi_cmds *cmds, const hdi_kernel *kernel, uint32_t *out_kernel);

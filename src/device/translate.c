@@ -1,20 +1,9 @@
 /* translate.c: the constants of a kernel are those of its module, by their numbers. */
 #include "device/translate.h"
 
-/* A kernel's constants and their numbers. */
 typedef struct constants {
     uint32_t ids[HDI_MAX_SPEC + 1], values[HDI_MAX_SPEC + 1], count;
 } constants;
-
-/* @param exact_halves the target's conversion of f16 to f32 is exact */
-static constants constants_of(const hdi_kernel *kernel, bool exact_halves) {
-    constants c = { .count = HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC) };
-    for (uint32_t i = 0; i < c.count; i++) c.ids[i] = i;
-    memcpy(c.values, kernel->spec, c.count * sizeof *c.values);
-    c.ids[c.count] = HDI_SPEC_HALVES;
-    c.values[c.count++] = exact_halves;
-    return c;
-}
 
 static hdi_spirv_input input_of(const hdi_translation *t, const constants *c) {
     const hdi_blob *blob = t->module->spirv;
@@ -38,7 +27,8 @@ hd_status hdi_translate_to_text(const hdi_translation *t, hdi_text *out_text, hd
                                 hd_error *error) {
     /* OpenCL's own halves may lose subnormals. */
     const bool own_halves = t->target->dialect == HDI_SPIRV_OPENCL_C && t->target->offers & HDI_SPIRV_OFFERS_FP16;
-    const constants c = constants_of(t->kernel, !own_halves);
+    constants c;
+    c.count = hdi_kernel_constants(t->kernel, !own_halves, c.ids, c.values);
     const hdi_spirv_input input = input_of(t, &c);
     hd_error refused = { 0 };
     const hd_status status = hdi_spirv_print(t->host->allocator, &input, t->target, out_text, out_printed, &refused);
@@ -47,7 +37,8 @@ hd_status hdi_translate_to_text(const hdi_translation *t, hdi_text *out_text, hd
 
 hd_status hdi_translate_to_module(const hdi_translation *t, hdi_text *out_module, hdi_spirv_printed *out_printed,
                                   hd_error *error) {
-    const constants c = constants_of(t->kernel, false);
+    constants c;
+    c.count = hdi_kernel_constants(t->kernel, false, c.ids, c.values);
     const hdi_spirv_input input = input_of(t, &c);
     hd_error refused = { 0 };
     const hd_status status =

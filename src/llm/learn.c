@@ -102,13 +102,7 @@ static bool count_word(learning *l, hdl_span word) {
 
 /* Where the document that begins there ends. */
 static size_t document_end(const learning *l, size_t at, size_t bytes) {
-    const size_t count = (size_t)l->end.count;
-    for (const uint8_t *found; count > 0 && at + count <= bytes; at = (size_t)(found - l->text) + 1) {
-        found = memchr(l->text + at, *l->end.bytes, bytes - at - count + 1);
-        if (!found) break;
-        if (memcmp(found, l->end.bytes, count) == 0) return (size_t)(found - l->text);
-    }
-    return bytes;
+    return l->end.count ? at + (size_t)hdl_position((hdl_span){ l->text + at, bytes - at }, l->end) : bytes;
 }
 
 static bool count_document(learning *l, const hdl_word_rule *rule, hdl_span text) {

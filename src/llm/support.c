@@ -13,16 +13,17 @@ static void keep_printing(char *text) {
         if (*text < ' ' || *text > '~') *text = '?';
 }
 
-bool hdl_has(hdl_span text, const char *part) {
-    const size_t count = strlen(part);
-    if (text.count < count) return false;
-    for (const uint8_t *at = text.bytes, *end = text.bytes + text.count; (size_t)(end - at) >= count; at++) {
-        at = memchr(at, part[0], (size_t)(end - at) - count + 1);
-        if (!at) return false;
-        if (memcmp(at, part, count) == 0) return true;
+uint64_t hdl_position(hdl_span text, hdl_span part) {
+    if (text.count < part.count) return text.count;
+    for (const uint8_t *at = text.bytes, *end = at + (text.count - part.count) + 1; at < end; at++) {
+        at = memchr(at, part.bytes[0], (size_t)(end - at));
+        if (!at) break;
+        if (memcmp(at, part.bytes, (size_t)part.count) == 0) return (uint64_t)(at - text.bytes);
     }
-    return false;
+    return text.count;
 }
+
+bool hdl_has(hdl_span text, const char *part) { return hdl_position(text, hdl_text(part)) < text.count; }
 
 hd_status hdl_fail(hd_error *error, hd_status status, const char *format, ...) {
     if (!error || error->status != HD_OK) return status;

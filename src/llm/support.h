@@ -28,6 +28,8 @@ static inline bool hdl_same(hdl_span a, hdl_span b) {
 
 /* Whether a part stands somewhere in a text. */
 bool hdl_has(hdl_span text, const char *part);
+/* Where a part that is not empty first stands in a text; the text's length: nowhere. */
+uint64_t hdl_position(hdl_span text, hdl_span part);
 
 /* Fills in `error` (may be NULL), unless it already holds a failure, and returns `status`. One line: what is not a
  * printing ASCII character becomes '?'. */

@@ -272,11 +272,10 @@ static hd_status add_launches(hdi_schedule *schedule, hdi_lowering *lowering, co
     for (uint32_t i = 0; i < lowering->count && !status; i++) {
         status = add_launch(schedule, &lowering->launches[i], label, error);
         if (status || i + 1 == lowering->count) continue;
-        const hdi_schedule_step step = schedule->steps[schedule->step_count - 1];
         const uint32_t made = hdi_steps_leave_repeated(schedule);
-        if (made == HDI_NO_INDEX) continue;
-        for (uint32_t u = 0; u < step.use_count; u++)
-            if (step.uses[u].access == HDI_WRITE) replace_storage(lowering, i + 1, step.uses[u].storage, made);
+        const hdi_use *uses = lowering->launches[i].uses;
+        for (uint32_t u = 0; u < lowering->launches[i].kernel.binding_count && made != HDI_NO_INDEX; u++)
+            if (uses[u].access == HDI_WRITE) replace_storage(lowering, i + 1, uses[u].storage, made);
     }
     return status;
 }

@@ -12,20 +12,18 @@ static const uint32_t MOVED = 2; /* in `gone`: it stands elsewhere in the new mo
 
 /* ---- what there is ---- */
 
-static uint32_t opcode_of(const uint32_t *words) { return words[0] & SpvOpCodeMask; }
-static uint32_t length_of(const uint32_t *words) { return words[0] >> SpvWordCountShift; }
 
 /* Which word is the instruction's result; 0: none. */
 static uint32_t result_word(const uint32_t *words) {
-    const hdi_spirv_op *row = hdi_spirv_op_row(opcode_of(words));
-    const char *form = row ? row->operands : hdi_spirv_lowered_operands(opcode_of(words));
+    const hdi_spirv_op *row = hdi_spirv_op_row(hdi_lower_opcode(words));
+    const char *form = row ? row->operands : hdi_spirv_lowered_operands(hdi_lower_opcode(words));
     const uint32_t at = !form ? 0 : form[0] == 'r' ? 1 : form[0] == 't' && form[1] == 'r' ? 2 : 0;
-    return at < length_of(words) ? at : 0;
+    return at < hdi_lower_length(words) ? at : 0;
 }
 
 const uint32_t *hdi_lower_def(const hdi_lowering *l, uint32_t id, uint32_t opcode, uint32_t length) {
     const uint32_t *words = id < l->bound && l->at[id] ? l->words + l->at[id] : NULL;
-    return words && opcode_of(words) == opcode && length_of(words) >= length ? words : NULL;
+    return words && hdi_lower_opcode(words) == opcode && hdi_lower_length(words) >= length ? words : NULL;
 }
 
 bool hdi_lower_refuse(hdi_lowering *l, const uint32_t *words, const char *format, ...) {
@@ -36,7 +34,7 @@ bool hdi_lower_refuse(hdi_lowering *l, const uint32_t *words, const char *format
     va_end(args);
     if (!l->status)
         l->status = hdi_fail(l->error, HD_STATUS_MODULE, "SPIR-V word %zu, %s: %s", (size_t)(words - l->words),
-                             hdi_spirv_op_name(opcode_of(words)), why);
+                             hdi_spirv_op_name(hdi_lower_opcode(words)), why);
     return true; /* nothing else needs to look at the instruction */
 }
 
@@ -47,11 +45,8 @@ static void no_memory(hdi_lowering *l) {
 }
 
 uint32_t hdi_lower_decorated(const hdi_lowering *l, uint32_t id, uint32_t decoration) {
-    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += length_of(l->words + at))
-        if (l->words[at] == (4u << SpvWordCountShift | SpvOpDecorate) && l->words[at + 1] == id &&
-            l->words[at + 2] == decoration)
-            return l->words[at + 3];
-    return HDI_SPIRV_NONE;
+    const size_t at = hdi_spirv_decoration_at(l->words, l->functions, id, decoration);
+    return at ? l->words[at] : HDI_SPIRV_NONE;
 }
 
 /* ---- words being written ---- */
@@ -75,7 +70,7 @@ void hdi_lower_add(hdi_lowering *l, hdi_lower_words *to, uint32_t opcode, const 
 }
 
 static void copy(hdi_lowering *l, hdi_lower_words *to, const uint32_t *words) {
-    hdi_lower_add(l, to, opcode_of(words), words + 1, length_of(words) - 1);
+    hdi_lower_add(l, to, hdi_lower_opcode(words), words + 1, hdi_lower_length(words) - 1);
 }
 
 uint32_t hdi_lower_make(hdi_lowering *l, uint32_t opcode, uint32_t type, const uint32_t *operands, uint32_t count) {
@@ -141,14 +136,14 @@ static bool is_stated_once(uint32_t opcode) {
 static bool fill_table(hdi_lowering *l) {
     enum { OWN = HDI_LOWER_MAX_FUNCTIONS * 64 }; /* more types and constants than the functions that are made need */
     uint64_t stated_count = OWN;
-    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += length_of(l->words + at))
-        stated_count += is_stated_once(opcode_of(l->words + at));
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at))
+        stated_count += is_stated_once(hdi_lower_opcode(l->words + at));
     for (l->table_size = 1; l->table_size < 2 * stated_count;) l->table_size *= 2;
     l->table = hdi_arena_alloc(&l->arena, l->table_size * sizeof *l->table);
     if (!l->table) return no_memory(l), false;
-    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += length_of(l->words + at)) {
-        const uint32_t *words = l->words + at, opcode = opcode_of(words);
-        const uint32_t begin = opcode == SpvOpConstant ? 3 : 2, length = length_of(words);
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at)) {
+        const uint32_t *words = l->words + at, opcode = hdi_lower_opcode(words);
+        const uint32_t begin = opcode == SpvOpConstant ? 3 : 2, length = hdi_lower_length(words);
         if (!is_stated_once(opcode) || length < begin) continue;
         uint32_t *entry = place_of(l, opcode, begin == 3 ? words[1] : 0, words + begin, length - begin);
         if (*entry == 0) *entry = (uint32_t)(1 + at);
@@ -165,10 +160,10 @@ static uint64_t bytes_of(hdi_lowering *l, uint32_t type, uint32_t matrix_stride,
 /* Where the members of a struct end: by their offsets, and strides where they are matrices. */
 static uint64_t end_of(hdi_lowering *l, const uint32_t *whole, uint32_t depth) {
     uint64_t most = 0;
-    for (uint32_t i = 0; i < length_of(whole) - 2; i++) {
+    for (uint32_t i = 0; i < hdi_lower_length(whole) - 2; i++) {
         uint32_t offset = 0, stride = HDI_SPIRV_NONE;
         if (++l->looks > HDI_LOWER_MAX_LOOKS) return MOST_PUSH_BYTES;
-        for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += length_of(l->words + at)) {
+        for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at)) {
             const uint32_t *words = l->words + at;
             if (words[0] != (5u << SpvWordCountShift | SpvOpMemberDecorate) || words[1] != whole[1] || words[2] != i)
                 continue;
@@ -183,17 +178,17 @@ static uint64_t end_of(hdi_lowering *l, const uint32_t *whole, uint32_t depth) {
 /* Bytes of a member; 0: not known, which the checks say. */
 static uint64_t bytes_of(hdi_lowering *l, uint32_t type, uint32_t matrix_stride, uint32_t depth) {
     const uint32_t *words = type < l->bound && l->at[type] ? l->words + l->at[type] : NULL, *length;
-    if (!words || depth > MOST_DEPTH || length_of(words) < 3) return 0;
+    if (!words || depth > MOST_DEPTH || hdi_lower_length(words) < 3) return 0;
     if (hdi_lower_is_address(l, type)) return 8;
-    switch (opcode_of(words)) {
+    switch (hdi_lower_opcode(words)) {
     case SpvOpTypeInt:
     case SpvOpTypeFloat: return words[2] / 8;
     case SpvOpTypeVector:
-        return length_of(words) > 3 ? words[3] * bytes_of(l, words[2], matrix_stride, depth + 1) : 0;
+        return hdi_lower_length(words) > 3 ? words[3] * bytes_of(l, words[2], matrix_stride, depth + 1) : 0;
     /* of rows or of columns: at most four lines */
     case SpvOpTypeMatrix: return 4ull * (matrix_stride == HDI_SPIRV_NONE ? 0 : matrix_stride);
     case SpvOpTypeArray:
-        length = length_of(words) > 3 ? hdi_lower_def(l, words[3], SpvOpConstant, 4) : NULL;
+        length = hdi_lower_length(words) > 3 ? hdi_lower_def(l, words[3], SpvOpConstant, 4) : NULL;
         const uint32_t stride = hdi_lower_decorated(l, type, SpvDecorationArrayStride);
         return length && stride != HDI_SPIRV_NONE ? (uint64_t)length[3] * stride : 0;
     case SpvOpTypeStruct: return end_of(l, words, depth);
@@ -208,7 +203,7 @@ static void measure_push(hdi_lowering *l) {
     const uint32_t *block = pointer ? hdi_lower_def(l, pointer[3], SpvOpTypeStruct, 2) : NULL;
     if (!block) return;
     l->push_struct = block[1];
-    l->push_members = length_of(block) - 2;
+    l->push_members = hdi_lower_length(block) - 2;
     l->push_bytes = (uint32_t)HDI_MIN(hdi_divide_up(end_of(l, block, 0), 4) * 4, (uint64_t)MOST_PUSH_BYTES);
 }
 
@@ -230,9 +225,9 @@ static void put_push(hdi_lowering *l) {
         HDI_LOWER_ADD(l, &l->decorations, SpvOpMemberDecorate, block, l->push_members + i, SpvDecorationOffset,
                       l->push_bytes + 4 * i);
     }
-    for (size_t at = HDI_SPIRV_HEADER_WORDS; old && at < l->functions; at += length_of(l->words + at)) {
-        const uint32_t *words = l->words + at, length = length_of(words);
-        if (opcode_of(words) != SpvOpMemberDecorate || length < 4 || length > 6 || words[1] != l->push_struct)
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; old && at < l->functions; at += hdi_lower_length(l->words + at)) {
+        const uint32_t *words = l->words + at, length = hdi_lower_length(words);
+        if (hdi_lower_opcode(words) != SpvOpMemberDecorate || length < 4 || length > 6 || words[1] != l->push_struct)
             continue;
         const uint32_t moved[] = { block, words[2], words[3], length > 4 ? words[4] : 0, length > 5 ? words[5] : 0 };
         hdi_lower_add(l, &l->decorations, SpvOpMemberDecorate, moved, length - 1);
@@ -248,17 +243,18 @@ static void put_push(hdi_lowering *l) {
 
 static bool scan(hdi_lowering *l) {
     l->functions = l->count;
-    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->count; at += length_of(l->words + at)) {
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->count; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at, word = result_word(words);
-        if (opcode_of(words) == SpvOpFunction && l->functions == l->count) l->functions = at;
+        if (hdi_lower_opcode(words) == SpvOpFunction && l->functions == l->count) l->functions = at;
         if (word && words[word] && words[word] < l->bound && !l->at[words[word]]) l->at[words[word]] = (uint32_t)at;
     }
-    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions && !l->status; at += length_of(l->words + at)) {
-        const uint32_t *words = l->words + at, length = length_of(words);
-        if (opcode_of(words) == SpvOpMemoryModel && length == 3) l->addressed = words[1] == PHYSICAL_ADDRESSES;
-        if (opcode_of(words) == SpvOpExtInstImport && length >= 6 && hdi_spirv_text_is(words + 2, "GLSL.std.450"))
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions && !l->status; at += hdi_lower_length(l->words + at)) {
+        const uint32_t *words = l->words + at, length = hdi_lower_length(words);
+        if (hdi_lower_opcode(words) == SpvOpMemoryModel && length == 3) l->addressed = words[1] == PHYSICAL_ADDRESSES;
+        if (hdi_lower_opcode(words) == SpvOpExtInstImport && length >= 6 &&
+            hdi_spirv_text_is(words + 2, "GLSL.std.450"))
             l->glsl = words[1];
-        if (opcode_of(words) != SpvOpVariable || length < 4 || words[2] >= l->bound) continue;
+        if (hdi_lower_opcode(words) != SpvOpVariable || length < 4 || words[2] >= l->bound) continue;
         if (words[3] == SpvStorageClassPushConstant) l->push = words[2];
         else if (words[3] == SpvStorageClassUniformConstant) hdi_lower_find_image(l, words);
         else if (words[3] == SpvStorageClassStorageBuffer) hdi_lower_find_array(l, words);
@@ -268,8 +264,8 @@ static bool scan(hdi_lowering *l) {
 
 /* Types of images, of samplers and of arrays of buffers, and pointers to them, have no use any more. */
 static void leave_types_out(hdi_lowering *l) {
-    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += length_of(l->words + at)) {
-        const uint32_t *words = l->words + at, opcode = opcode_of(words), length = length_of(words);
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at)) {
+        const uint32_t *words = l->words + at, opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
         bool gone = opcode == SpvOpTypeImage || opcode == SpvOpTypeSampler || opcode == SpvOpTypeSampledImage;
         if (opcode == SpvOpTypePointer && length == 4) gone = words[3] < l->bound && l->gone[words[3]];
         if (gone && length > 1 && words[1] < l->bound) l->gone[words[1]] = 1;
@@ -280,7 +276,7 @@ static void leave_types_out(hdi_lowering *l) {
 
 /* The entry point lists what there is now. */
 static void put_entry(hdi_lowering *l, hdi_lower_words *to, const uint32_t *words) {
-    const uint32_t length = length_of(words);
+    const uint32_t length = hdi_lower_length(words);
     uint32_t at = 3, count = 0;
     uint32_t *all = hdi_arena_alloc(&l->arena, ((size_t)length + 1) * HDI_SPIRV_MAX_BINDINGS * sizeof *all);
     if (!all) {
@@ -305,8 +301,8 @@ static void put_entry(hdi_lowering *l, hdi_lower_words *to, const uint32_t *word
 
 /* What is said of addresses, which are none any more. */
 static bool is_about_addresses(const hdi_lowering *l, const uint32_t *words) {
-    const uint32_t length = length_of(words);
-    switch (opcode_of(words)) {
+    const uint32_t length = hdi_lower_length(words);
+    switch (hdi_lower_opcode(words)) {
     case SpvOpCapability: return length == 2 && words[1] == SpvCapabilityPhysicalStorageBufferAddresses;
     case SpvOpTypeForwardPointer: return true;
     case SpvOpTypePointer: return length == 4 && hdi_lower_is_address(l, words[1]);
@@ -319,15 +315,15 @@ static bool is_about_addresses(const hdi_lowering *l, const uint32_t *words) {
 
 static void put_front(hdi_lowering *l, hdi_lower_words *to) {
     bool decorated = false;
-    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += length_of(l->words + at)) {
-        const uint32_t *words = l->words + at, opcode = opcode_of(words), length = length_of(words);
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at)) {
+        const uint32_t *words = l->words + at, opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
         const uint32_t word = result_word(words), result = word && words[word] < l->bound ? words[word] : 0;
         if (opcode == SpvOpMemoryModel && l->new_glsl) {
             const uint32_t name[] = { l->glsl, 0x4c534c47u, 0x6474732eu, 0x3035342eu, 0 }; /* "GLSL.std.450" */
             hdi_lower_add(l, to, SpvOpExtInstImport, name, HDI_COUNT(name));
         }
         if (!decorated && (hdi_spirv_is_type(opcode) || hdi_spirv_is_constant(opcode) || opcode == SpvOpVariable)) {
-            for (size_t i = 0; i < l->decorations.count; i += length_of(l->decorations.items + i))
+            for (size_t i = 0; i < l->decorations.count; i += hdi_lower_length(l->decorations.items + i))
                 copy(l, to, l->decorations.items + i);
             hdi_lower_put_address_types(l, to);
             decorated = true;
@@ -344,13 +340,14 @@ static void put_front(hdi_lowering *l, hdi_lower_words *to) {
             HDI_LOWER_ADD(l, to, opcode, words[1], SpvStorageClassStorageBuffer, words[3]); /* to a texel */
         else copy(l, to, words);
     }
-    for (size_t i = 0; i < l->globals.count; i += length_of(l->globals.items + i)) copy(l, to, l->globals.items + i);
+    for (size_t i = 0; i < l->globals.count; i += hdi_lower_length(l->globals.items + i))
+        copy(l, to, l->globals.items + i);
 }
 
 static void put_functions(hdi_lowering *l) {
-    for (size_t at = l->functions; at < l->count && !l->status; at += length_of(l->words + at)) {
+    for (size_t at = l->functions; at < l->count && !l->status; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at;
-        if (opcode_of(words) == SpvOpNop || hdi_lower_image_use(l, words) || hdi_lower_array_use(l, words) ||
+        if (hdi_lower_opcode(words) == SpvOpNop || hdi_lower_image_use(l, words) || hdi_lower_array_use(l, words) ||
             hdi_lower_address_use(l, words))
             continue;
         copy(l, &l->code, words);
@@ -370,8 +367,8 @@ static void write_module(hdi_lowering *l, hdi_lower_words *to) {
     to->items[1] = HDI_MAX(to->items[1], 0x00010300u); /* which knows storage buffers */
     to->items[3] = l->next;
     put_front(l, to);
-    for (size_t i = 0; i < l->code.count; i += length_of(l->code.items + i)) copy(l, to, l->code.items + i);
-    for (size_t i = 0; i < l->made.count; i += length_of(l->made.items + i)) copy(l, to, l->made.items + i);
+    for (size_t i = 0; i < l->code.count; i += hdi_lower_length(l->code.items + i)) copy(l, to, l->code.items + i);
+    for (size_t i = 0; i < l->made.count; i += hdi_lower_length(l->made.items + i)) copy(l, to, l->made.items + i);
 }
 
 static hd_status keep(hdi_lowering *l, const hdi_lower_words *module, hdi_spirv_lowered *out) {

@@ -80,6 +80,8 @@ typedef struct hdi_lowering {
 } hdi_lowering;
 
 /* ---- lower.c ---- */
+static inline uint32_t hdi_lower_opcode(const uint32_t *words) { return words[0] & SpvOpCodeMask; }
+static inline uint32_t hdi_lower_length(const uint32_t *words) { return words[0] >> SpvWordCountShift; }
 /* The id's instruction, where it is of this opcode and at least so long; else NULL. */
 const uint32_t *hdi_lower_def(const hdi_lowering *l, uint32_t id, uint32_t opcode, uint32_t length);
 bool hdi_lower_refuse(hdi_lowering *l, const uint32_t *words, const char *format, ...) HDI_PRINTF(3, 4);

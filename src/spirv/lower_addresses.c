@@ -7,8 +7,6 @@
 
 enum { PHYSICAL = 5349 /* storage class */, MOST_CHAINS = 8, MOST_INDICES = 8 };
 
-static uint32_t opcode_of(const uint32_t *words) { return words[0] & SpvOpCodeMask; }
-static uint32_t length_of(const uint32_t *words) { return words[0] >> SpvWordCountShift; }
 
 /* What a pointer type of buffer addresses points to; 0: it is none. */
 static uint32_t pointee_of(const hdi_lowering *l, uint32_t type) {
@@ -25,17 +23,18 @@ void hdi_lower_put_address_types(hdi_lowering *l, hdi_lower_words *to) {
         HDI_LOWER_ADD(l, to, SpvOpTypeInt, word, 32, 0);
         l->gone[word] = 2;
     }
-    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += length_of(l->words + at)) {
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at;
-        if (opcode_of(words) == SpvOpTypePointer && length_of(words) == 4 && words[2] == PHYSICAL)
+        if (hdi_lower_opcode(words) == SpvOpTypePointer && hdi_lower_length(words) == 4 && words[2] == PHYSICAL)
             HDI_LOWER_ADD(l, to, SpvOpTypeStruct, words[1], word, word);
     }
 }
 
 void hdi_lower_decorate_addresses(hdi_lowering *l) {
-    for (size_t at = HDI_SPIRV_HEADER_WORDS; l->addressed && at < l->functions; at += length_of(l->words + at)) {
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; l->addressed && at < l->functions; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at;
-        if (opcode_of(words) != SpvOpTypePointer || length_of(words) != 4 || words[2] != PHYSICAL) continue;
+        if (hdi_lower_opcode(words) != SpvOpTypePointer || hdi_lower_length(words) != 4 || words[2] != PHYSICAL)
+            continue;
         HDI_LOWER_ADD(l, &l->decorations, SpvOpMemberDecorate, words[1], 0, SpvDecorationOffset, 0);
         HDI_LOWER_ADD(l, &l->decorations, SpvOpMemberDecorate, words[1], 1, SpvDecorationOffset, 4);
     }
@@ -45,7 +44,7 @@ void hdi_lower_decorate_addresses(hdi_lowering *l) {
 
 /* Where a member begins; HDI_SPIRV_NONE: nothing says so, or it was asked too often. */
 static uint32_t offset_of(hdi_lowering *l, uint32_t type, uint32_t member) {
-    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += length_of(l->words + at)) {
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at;
         if (words[0] == (5u << SpvWordCountShift | SpvOpMemberDecorate) && words[1] == type && words[2] == member &&
             words[3] == SpvDecorationOffset)
@@ -61,16 +60,16 @@ static bool find_offset(hdi_lowering *l, uint32_t chain, uint32_t *out_offset) {
     while (chain != l->push) {
         const uint32_t *words = hdi_lower_def(l, chain, SpvOpAccessChain, 4);
         if (!words) words = hdi_lower_def(l, chain, SpvOpInBoundsAccessChain, 4);
-        if (!words || depth == MOST_CHAINS || length_of(words) > 4 + MOST_INDICES) return false;
+        if (!words || depth == MOST_CHAINS || hdi_lower_length(words) > 4 + MOST_INDICES) return false;
         chains[depth++] = words;
         chain = words[3];
     }
     uint32_t type = l->push_struct;
     while (depth-- > 0)
-        for (uint32_t i = 4; i < length_of(chains[depth]); i++) {
+        for (uint32_t i = 4; i < hdi_lower_length(chains[depth]); i++) {
             const uint32_t *index = hdi_lower_def(l, chains[depth][i], SpvOpConstant, 4);
             const uint32_t *whole = hdi_lower_def(l, type, SpvOpTypeStruct, 2);
-            if (!index || !whole || index[3] >= length_of(whole) - 2 || ++l->looks > HDI_LOWER_MAX_LOOKS)
+            if (!index || !whole || index[3] >= hdi_lower_length(whole) - 2 || ++l->looks > HDI_LOWER_MAX_LOOKS)
                 return false;
             const uint32_t begins = offset_of(l, type, index[3]);
             if (begins > HDI_SPIRV_MAX_BYTES) return false;
@@ -91,7 +90,7 @@ static const hdi_lower_address *address_at(hdi_lowering *l, const uint32_t *word
         return hdi_lower_refuse(l, words, "more than %d addresses", HDI_SPIRV_MAX_BINDINGS), NULL;
     const uint32_t pointee = pointee_of(l, type), stride = hdi_lower_decorated(l, type, SpvDecorationArrayStride);
     bool block = false;
-    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += length_of(l->words + at))
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at))
         block |= l->words[at] == (3u << SpvWordCountShift | SpvOpDecorate) && l->words[at + 1] == pointee &&
                  l->words[at + 2] == SpvDecorationBlock;
     hdi_lower_address *address = &l->addresses[l->address_count++];
@@ -126,7 +125,7 @@ static const hdi_lower_address *address_at(hdi_lowering *l, const uint32_t *word
 /* A pointer to what lies `element` elements behind the address, and from there on by further indices. */
 static void point(hdi_lowering *l, const uint32_t *words, const hdi_lower_address *address, uint32_t element,
                   uint32_t from) {
-    const uint32_t zero = hdi_lower_number(l, hdi_lower_uint(l), 0), length = length_of(words);
+    const uint32_t zero = hdi_lower_number(l, hdi_lower_uint(l), 0), length = hdi_lower_length(words);
     uint32_t all[HDI_LOWER_MAX_OPERANDS], count = 0;
     all[count++] = hdi_lower_pointer(l, SpvStorageClassStorageBuffer, pointee_of(l, words[1]));
     all[count++] = words[2];
@@ -153,7 +152,7 @@ static const hdi_lower_address *loaded(hdi_lowering *l, const uint32_t *words) {
 }
 
 bool hdi_lower_address_use(hdi_lowering *l, const uint32_t *words) {
-    const uint32_t opcode = opcode_of(words), length = length_of(words);
+    const uint32_t opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
     const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
     const bool stepped = opcode == SpvOpPtrAccessChain || opcode == SpvOpInBoundsPtrAccessChain;
     const bool typed = stepped || (row && row->operands[0] == 't' && row->operands[1] == 'r');

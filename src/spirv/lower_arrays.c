@@ -36,8 +36,8 @@ void hdi_lower_put_arrays(hdi_lowering *l) {
             HDI_LOWER_ADD(l, &l->globals, SpvOpVariable, pointer, array->elements[k], SpvStorageClassStorageBuffer);
         }
         for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += l->words[at] >> SpvWordCountShift) {
-            const uint32_t *words = l->words + at, length = words[0] >> SpvWordCountShift;
-            if ((words[0] & SpvOpCodeMask) != SpvOpDecorate || length < 3 || length > 4 ||
+            const uint32_t *words = l->words + at, length = hdi_lower_length(words);
+            if (hdi_lower_opcode(words) != SpvOpDecorate || length < 3 || length > 4 ||
                 words[1] != array->variable)
                 continue;
             for (uint32_t k = 0; k < array->count; k++) {
@@ -62,7 +62,7 @@ static const hdi_lower_chosen *chosen_of(const hdi_lowering *l, uint32_t id) {
 
 /* Remembers a pointer that is made where it is used. */
 static bool remember(hdi_lowering *l, const uint32_t *words, hdi_lower_chosen chosen, uint32_t from) {
-    const uint32_t length = words[0] >> SpvWordCountShift;
+    const uint32_t length = hdi_lower_length(words);
     if (length - from + chosen.count > HDI_COUNT(chosen.indices) || words[2] >= l->bound)
         return hdi_lower_refuse(l, words, "too many indices");
     for (uint32_t i = from; i < length; i++) chosen.indices[chosen.count++] = words[i];
@@ -85,7 +85,7 @@ static bool remember(hdi_lowering *l, const uint32_t *words, hdi_lower_chosen ch
 
 /* A pointer into an array, or one that goes on from such a pointer. */
 static bool chain(hdi_lowering *l, const uint32_t *words) {
-    const uint32_t length = words[0] >> SpvWordCountShift;
+    const uint32_t length = hdi_lower_length(words);
     const hdi_lower_array *array = array_of(l, words[3]);
     const hdi_lower_chosen *chosen = chosen_of(l, words[3]);
     if (chosen) return remember(l, words, *chosen, 4);
@@ -107,8 +107,8 @@ static bool chain(hdi_lowering *l, const uint32_t *words) {
 /* The type of a value that is none of the module's constants, so that a function has to be given it; 0: else. */
 static uint32_t given_type(const hdi_lowering *l, uint32_t id) {
     const uint32_t *words = id < l->bound && l->at[id] ? l->words + l->at[id] : NULL;
-    const hdi_spirv_op *row = words ? hdi_spirv_op_row(words[0] & SpvOpCodeMask) : NULL;
-    const bool typed = row && row->operands[0] == 't' && row->operands[1] == 'r' && words[0] >> SpvWordCountShift > 2;
+    const hdi_spirv_op *row = words ? hdi_spirv_op_row(hdi_lower_opcode(words)) : NULL;
+    const bool typed = row && row->operands[0] == 't' && row->operands[1] == 'r' && hdi_lower_length(words) > 2;
     return typed && l->at[id] >= l->functions ? words[1] : 0;
 }
 
@@ -136,7 +136,7 @@ static uint32_t given(const parameters *p, uint32_t id) {
 
 /* Up to which word its operands are ids of values; then it says how memory is accessed, in literals and constants. */
 static uint32_t ids_of(const uint32_t *words) {
-    const uint32_t opcode = words[0] & SpvOpCodeMask, length = words[0] >> SpvWordCountShift;
+    const uint32_t opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
     const uint32_t most = opcode == SpvOpLoad || opcode == SpvOpArrayLength ? 4 : opcode == SpvOpStore ? 3 : length;
     return HDI_MIN(length, most);
 }
@@ -144,7 +144,7 @@ static uint32_t ids_of(const uint32_t *words) {
 /* One case: the instruction with the pointer into one buffer. */
 static void put_case(hdi_lowering *l, const uint32_t *words, uint32_t at, const hdi_lower_chosen *chosen,
                      const parameters *p, uint32_t element) {
-    const uint32_t length = words[0] >> SpvWordCountShift, opcode = words[0] & SpvOpCodeMask, ids = ids_of(words);
+    const uint32_t length = hdi_lower_length(words), opcode = hdi_lower_opcode(words), ids = ids_of(words);
     const uint32_t *pointer = l->words + l->at[words[at]];
     uint32_t indices[HDI_LOWER_MAX_OPERANDS] = { element }, all[MOST_OPERANDS];
     for (uint32_t i = 1; i < chosen->count; i++) indices[i] = given(p, chosen->indices[i]);
@@ -162,12 +162,12 @@ static void put_case(hdi_lowering *l, const uint32_t *words, uint32_t at, const 
 }
 
 static bool use(hdi_lowering *l, const uint32_t *words, uint32_t at, const hdi_lower_chosen *chosen) {
-    const uint32_t opcode = words[0] & SpvOpCodeMask;
+    const uint32_t opcode = hdi_lower_opcode(words);
     const hdi_lower_array *array = &l->arrays[chosen->array];
     const bool results = hdi_spirv_op_row(opcode)->operands[0] == 't';
     parameters p = { 0 };
     uint32_t cases[2 * HDI_SPIRV_MAX_BINDINGS + 2], labels[HDI_SPIRV_MAX_BINDINGS], count = 0;
-    if (words[0] >> SpvWordCountShift > MOST_OPERANDS) return hdi_lower_refuse(l, words, "too many operands");
+    if (hdi_lower_length(words) > MOST_OPERANDS) return hdi_lower_refuse(l, words, "too many operands");
     if (l->made_count == HDI_LOWER_MAX_FUNCTIONS)
         return hdi_lower_refuse(l, words, "more than %d uses of buffers that are chosen at run time",
                                 HDI_LOWER_MAX_FUNCTIONS);
@@ -199,7 +199,7 @@ static bool use(hdi_lowering *l, const uint32_t *words, uint32_t at, const hdi_l
 }
 
 bool hdi_lower_array_use(hdi_lowering *l, const uint32_t *words) {
-    const uint32_t opcode = words[0] & SpvOpCodeMask, length = words[0] >> SpvWordCountShift;
+    const uint32_t opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
     if (l->array_count == 0) return false;
     if ((opcode == SpvOpAccessChain || opcode == SpvOpInBoundsAccessChain) && length > 3) return chain(l, words);
     const bool stores = opcode == SpvOpStore || opcode == SpvOpAtomicStore;

@@ -1,10 +1,10 @@
 /* lower_images.c: images as buffers. A texel is whole words: channels of one type, one behind the other; texels of a
  * row lie side by side, then rows, then layers. How many there are along each axis the kernel is told in push
  * constants behind its own. What a sampler does is arithmetic on them: all of it + and * that are rounded one by one,
- * so that every device gives the same bits. Images have one level and one sample. outside: a read gives zeros, a
- * write does nothing; a sampler repeats the image or takes its edge linear:  the coordinate times the length, less a
- * half; its whole part names two texels, its fraction weighs them u8:      0..1 in 255 steps where the kernel sees
- * floats, else the numbers themselves */
+ * so that every device gives the same bits. Images have one level and one sample.
+ *   outside  a read gives zeros, a write does nothing; a sampler repeats the image or takes its edge
+ *   linear   the coordinate times the length, less a half: its whole part names two texels, its fraction weighs them
+ *   u8       0 to 1 in 255 steps where the kernel sees floats, else the numbers themselves */
 #include "spirv/lower.h"
 
 enum { GLSL_FLOOR = 8, GLSL_SCLAMP = 45, GLSL_PACK_HALF = 58, GLSL_UNPACK_HALF = 62, GLSL_NCLAMP = 81 };
@@ -189,11 +189,11 @@ static uint32_t component(hdi_lowering *l, uint32_t type, uint32_t count, uint32
 /* The type of a value; 0: not known. */
 static uint32_t type_of(const hdi_lowering *l, uint32_t id) {
     const uint32_t *words = id < l->bound && l->at[id] ? l->words + l->at[id] : NULL;
-    const hdi_spirv_op *row = words ? hdi_spirv_op_row(words[0] & SpvOpCodeMask) : NULL;
+    const hdi_spirv_op *row = words ? hdi_spirv_op_row(hdi_lower_opcode(words)) : NULL;
     const bool typed = row ? row->operands[0] == 't' && row->operands[1] == 'r'
-                           : words && hdi_spirv_lowered_operands(words[0] & SpvOpCodeMask) &&
-                                 hdi_spirv_lowered_operands(words[0] & SpvOpCodeMask)[0] == 't';
-    return typed && words[0] >> SpvWordCountShift > 2 ? words[1] : 0;
+                           : words && hdi_spirv_lowered_operands(hdi_lower_opcode(words)) &&
+                                 hdi_spirv_lowered_operands(hdi_lower_opcode(words))[0] == 't';
+    return typed && hdi_lower_length(words) > 2 ? words[1] : 0;
 }
 
 /* A component of a constant that steps on along an axis, as an unsigned number; 0 where there is none. */
@@ -454,8 +454,8 @@ static bool find_use(const hdi_lowering *l, uint32_t id, use *out) {
             return true;
         }
         const uint32_t *words = l->at[id] ? l->words + l->at[id] : NULL;
-        const uint32_t opcode = words ? words[0] & SpvOpCodeMask : 0,
-                       length = words ? words[0] >> SpvWordCountShift : 0;
+        const uint32_t opcode = words ? hdi_lower_opcode(words) : 0,
+                       length = words ? hdi_lower_length(words) : 0;
         if (length < 4 ||
             (opcode != SpvOpLoad && opcode != SpvOpImage && opcode != SpvOpCopyObject && opcode != SpvOpSampledImage))
             return false;
@@ -472,14 +472,14 @@ static bool find_use(const hdi_lowering *l, uint32_t id, use *out) {
 /* What may be said of an access: level 0, which is the only one, gradients, texels to step on by, and who sees it
  * when. */
 static bool operands_fit(const uint32_t *words, uint32_t at) {
-    const uint32_t mask = words[0] >> SpvWordCountShift > at ? words[at] : 0;
+    const uint32_t mask = hdi_lower_length(words) > at ? words[at] : 0;
     return (mask & ~(uint32_t)(SpvImageOperandsConstOffsetMask | SpvImageOperandsLodMask | SpvImageOperandsGradMask |
                                0x100 | 0x200 | 0x400 | 0x800 | 0x1000 | 0x2000)) == 0;
 }
 
 /* The constant by which a read or a sample steps on, texel by texel along each axis; 0: none. */
 static uint32_t offset_of(const hdi_lowering *l, const uint32_t *words, uint32_t at) {
-    const uint32_t length = words[0] >> SpvWordCountShift, mask = length > at ? words[at] : 0;
+    const uint32_t length = hdi_lower_length(words), mask = length > at ? words[at] : 0;
     const uint32_t place =
         at + 1 + (mask & SpvImageOperandsLodMask ? 1 : 0) + (mask & SpvImageOperandsGradMask ? 2 : 0);
     const uint32_t id = mask & SpvImageOperandsConstOffsetMask && place < length ? words[place] : 0;
@@ -489,7 +489,7 @@ static uint32_t offset_of(const hdi_lowering *l, const uint32_t *words, uint32_t
 /* The function for the instruction; made where there is none of the kind yet. 0: it was refused. */
 static uint32_t function_for(hdi_lowering *l, const uint32_t *words, const use *of, uint32_t coordinates,
                              uint32_t value) {
-    const uint32_t opcode = words[0] & SpvOpCodeMask;
+    const uint32_t opcode = hdi_lower_opcode(words);
     const bool samples = opcode == SpvOpImageSampleImplicitLod || opcode == SpvOpImageSampleExplicitLod;
     const hd_image_desc *wish = wish_of(l, of->sampler_set, of->sampler_binding), plain = { 0 };
     const hd_image_desc *sampler = wish ? wish : &plain;
@@ -558,7 +558,7 @@ static bool point(hdi_lowering *l, const uint32_t *words, const use *of) {
 }
 
 bool hdi_lower_image_use(hdi_lowering *l, const uint32_t *words) {
-    const uint32_t opcode = words[0] & SpvOpCodeMask, length = words[0] >> SpvWordCountShift;
+    const uint32_t opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
     const bool about =
         hdi_spirv_lowered_operands(opcode) && opcode != SpvOpPtrAccessChain && opcode != SpvOpInBoundsPtrAccessChain;
     const hdi_spirv_op *row = hdi_spirv_op_row(opcode);

@@ -94,6 +94,8 @@ hd_status hdi_spirv_number(uint32_t *words, size_t count, const hdi_spirv_lowere
                            hdi_spirv_binding out_bindings[HDI_SPIRV_MAX_BINDINGS], hd_error *error);
 /* Whole instructions up to the end, of a module in this byte order? */
 bool hdi_spirv_is_readable(const uint32_t *words, size_t count);
+/* Where the value stands that an id of a readable module is decorated with; 0: nowhere. */
+size_t hdi_spirv_decoration_at(const uint32_t *words, size_t count, uint32_t id, uint32_t decoration);
 /* Takes out each OpNop; the words that are left. */
 size_t hdi_spirv_compact(uint32_t *words, size_t count);
 

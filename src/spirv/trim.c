@@ -269,15 +269,14 @@ static void name_memory_model(trimmer *t) {
 
 /* ---- numbers ---- */
 
-/* The value that the id is decorated with; by the word where it stands, so that it can be changed. */
-static uint32_t *decorated(uint32_t *words, size_t count, uint32_t id, uint32_t decoration) {
+size_t hdi_spirv_decoration_at(const uint32_t *words, size_t count, uint32_t id, uint32_t decoration) {
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < count; at += words[at] >> SpvWordCountShift) {
         if ((words[at] & SpvOpCodeMask) == SpvOpFunction) break;
         if (words[at] == (4u << SpvWordCountShift | SpvOpDecorate) && words[at + 1] == id &&
             words[at + 2] == decoration)
-            return &words[at + 3];
+            return at + 3;
     }
-    return NULL;
+    return 0;
 }
 
 static int by_place(const void *a, const void *b) {
@@ -308,9 +307,10 @@ hd_status hdi_spirv_number(uint32_t *words, size_t count, const hdi_spirv_lowere
         const uint32_t length = words[at] >> SpvWordCountShift, opcode = words[at] & SpvOpCodeMask;
         if (opcode == SpvOpFunction) break;
         if (opcode != SpvOpVariable || length < 4 || words[at + 3] != SpvStorageClassStorageBuffer) continue;
-        uint32_t *set = decorated(words, count, words[at + 2], SpvDecorationDescriptorSet);
-        uint32_t *number = decorated(words, count, words[at + 2], SpvDecorationBinding);
-        if (!set || !number) return HD_OK; /* the checks say so */
+        const size_t set_at = hdi_spirv_decoration_at(words, count, words[at + 2], SpvDecorationDescriptorSet),
+                     number_at = hdi_spirv_decoration_at(words, count, words[at + 2], SpvDecorationBinding);
+        if (!set_at || !number_at) return HD_OK; /* the checks say so */
+        uint32_t *set = &words[set_at], *number = &words[number_at];
         uint32_t part = 0, i = 0;
         while (part < lowered->part_count && lowered->parts[part].variable != words[at + 2]) part++;
         const uint32_t element = part < lowered->part_count ? lowered->parts[part].element : 0;

@@ -83,13 +83,10 @@ static hd_status create_pipeline(hdi_backend_device *device, const hdi_module *m
                                  hd_error *error) {
     hdvk_vk *vk = &device->vk;
     VkSpecializationMapEntry entries[HDI_MAX_SPEC + 1];
-    uint32_t values[HDI_MAX_SPEC + 1];
-    const uint32_t own_count = HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC), spec_count = own_count + 1;
-    memcpy(values, kernel->spec, own_count * sizeof *values);
-    values[own_count] = device->facts.exact_halves;
+    uint32_t ids[HDI_MAX_SPEC + 1], values[HDI_MAX_SPEC + 1];
+    const uint32_t spec_count = hdi_kernel_constants(kernel, device->facts.exact_halves, ids, values);
     for (uint32_t i = 0; i < spec_count; i++)
-        entries[i] = (VkSpecializationMapEntry){ .constantID = i < own_count ? i : HDI_SPEC_HALVES, .offset = i * 4,
-                                                 .size = 4 };
+        entries[i] = (VkSpecializationMapEntry){ .constantID = ids[i], .offset = i * 4, .size = 4 };
     const VkSpecializationInfo spec = {
         .mapEntryCount = spec_count, .pMapEntries = entries, .dataSize = (size_t)spec_count * 4, .pData = values,
     };
