@@ -87,6 +87,20 @@ void hdi_file_free(const hd_allocator *allocator, hdi_file *file);
 #define HDI_HASH_START UINT64_C(0xcbf29ce484222325)
 uint64_t hdi_hash(uint64_t hash, const void *bytes, size_t count);
 
+/* ---- names and what they stand for (names.c): a hash set whose seed differs from set to set, so that no text can be
+ * made to collide. A name is any bytes, which are borrowed ---- */
+typedef struct hdi_names {
+    const hd_allocator *allocator;
+    struct hdi_name    *slots;
+    uint32_t capacity, count;
+    uint64_t seed;
+} hdi_names;
+/* What `name` stands for, or 0. */
+uint32_t hdi_names_find(const hdi_names *names, const char *name, size_t bytes);
+/* Adds a name that is not in there, for `number` > 0. False without memory. */
+bool hdi_names_add(hdi_names *names, const char *name, size_t bytes, uint32_t number);
+void hdi_names_free(hdi_names *names);
+
 /* ---- checked arithmetic: false where the result would not fit, `*out` is then not set ---- */
 static inline bool hdi_mul_u64(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_mul_overflow(a, b, out); }
 static inline bool hdi_add_u64(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_add_overflow(a, b, out); }

@@ -141,20 +141,6 @@ typedef struct hdi_output {
     hd_value    value;
 } hdi_output;
 
-/* Names and what they stand for (names.c): a hash set whose seed differs from set to set, so that no text can be made
- * to collide. The names themselves are borrowed. */
-typedef struct hdi_names {
-    const hd_allocator *allocator;
-    struct hdi_name    *slots;
-    uint32_t capacity, count;
-    uint64_t seed;
-} hdi_names;
-/* What `name` stands for, or 0. */
-uint32_t hdi_names_find(const hdi_names *names, const char *name, size_t bytes);
-/* Adds a name that is not in there, for `number` > 0. False without memory. */
-bool hdi_names_add(hdi_names *names, const char *name, size_t bytes, uint32_t number);
-void hdi_names_free(hdi_names *names);
-
 struct hd_program {
     hd_context *context; /* owner; opaque here */
     hdi_held    held;

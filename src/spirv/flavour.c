@@ -154,13 +154,13 @@ enum { MAX_PARAMETERS = 255 }; /* of a function; OpenCL asks for no more */
 
 /* What every function is given: buffers, words, private variables. With `ids`, as arguments of a call; else their
  * types. */
-static uint32_t put_common(hdi_flavour *w, bool ids, uint32_t room, uint32_t *out) {
+static uint32_t put_common(hdi_flavour *w, bool ids, uint32_t *out) {
     const hdi_spirv_printed *printed = w->p->printed;
     const uint32_t bytes = hdi_flavour_pointer(w, SpvStorageClassCrossWorkgroup, hdi_flavour_scalar(w, 'i', 8));
     uint32_t count = 0;
     for (uint32_t i = 0; i < printed->buffer_count; i++) out[count++] = ids ? w->buffers[printed->buffers[i]] : bytes;
     out[count++] = ids ? w->launch : hdi_flavour_pointer(w, SpvStorageClassFunction, launch_type(w));
-    return count <= room ? count : 0;
+    return count;
 }
 
 static uint32_t put_privates(hdi_flavour *w, bool ids, uint32_t at, uint32_t *out) {
@@ -179,7 +179,7 @@ static bool check_room(hdi_flavour *w, uint32_t inst, uint32_t count) {
 static void put_call(hdi_flavour *w, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(w->m, inst), def = hdi_spirv_find(w->m, words[2]);
     uint32_t operands[MAX_PARAMETERS + 1] = { w->functions[hdi_spirv_called(w->m, inst)] };
-    uint32_t count = put_common(w, true, MAX_PARAMETERS, operands + 1);
+    uint32_t count = put_common(w, true, operands + 1);
     count = put_privates(w, true, count, operands + 1);
     if (!check_room(w, inst, count + (words[0] >> 16) - 4)) return;
     for (uint32_t i = 4; i < words[0] >> 16; i++)
@@ -195,7 +195,7 @@ static void put_function(hdi_flavour *w, uint32_t index, bool is_entry) {
     const hdi_spirv_function *function = &m->functions[index];
     const hdi_spirv_printed *printed = w->p->printed;
     uint32_t types[MAX_PARAMETERS + 1] = { hdi_flavour_type(w, m->defs[function->def].type) };
-    uint32_t count = put_common(w, false, MAX_PARAMETERS, types + 1);
+    uint32_t count = put_common(w, false, types + 1);
     const uint32_t common = count;
     if (!is_entry) count = put_privates(w, false, count, types + 1);
     const uint32_t own = count;
@@ -352,7 +352,7 @@ hd_status hdi_spirv_kernel_module(const hd_allocator *allocator, const hdi_spirv
     free_words(&w, &w.decorations);
     free_words(&w, &w.globals);
     free_words(&w, &w.code);
-    free_words(&w, &w.chain);
+    hdi_names_free(&w.stated.ids);
     hdi_spirv_module_free(&m);
     return status;
 }

@@ -21,15 +21,14 @@ typedef struct hdi_flavour_words {
     uint32_t  count, capacity;
 } hdi_flavour_words;
 
-enum { HDI_FLAVOUR_CHAINS = 1024, HDI_FLAVOUR_MAX_INPUTS = 16 };
+enum { HDI_FLAVOUR_MAX_INPUTS = 16 };
 /* What is being written. Once `stop` is set nothing more is, and ids are anything. */
 typedef struct hdi_flavour {
     hdi_spirv_module  *m;
     hdi_spirv_printer *p;          /* what folding found */
     const hd_allocator *allocator;
     hdi_flavour_words decorations, globals, code;
-    hdi_flavour_words chain;       /* of what is stated once: the next of its chain, and where it stands in `globals` */
-    uint32_t heads[HDI_FLAVOUR_CHAINS];
+    hdi_spirv_stated stated;
     uint32_t bound;
     uint32_t extended;             /* the import of OpenCL.std */
     uint32_t inputs[HDI_FLAVOUR_MAX_INPUTS], input_builtins[HDI_FLAVOUR_MAX_INPUTS], input_count;

@@ -56,23 +56,16 @@ void hdi_flavour_use(hdi_flavour *w, uint32_t capability) {
 /* ---- what is stated once ---- */
 
 uint32_t hdi_flavour_once(hdi_flavour *w, uint32_t opcode, uint32_t type, const uint32_t *operands, uint32_t count) {
-    const uint32_t head = opcode | (count + (type ? 3 : 2)) << 16;
-    uint64_t hash =
-        hdi_hash(hdi_hash(hdi_hash(HDI_HASH_START, &head, 4), &type, 4), operands, count * sizeof *operands);
-    uint32_t *first = &w->heads[hash % HDI_FLAVOUR_CHAINS], front = type ? 3 : 2;
-    for (uint32_t entry = *first; entry && !w->stop; entry = w->chain.items[entry - 1]) {
-        const uint32_t *words = w->globals.items + w->chain.items[entry];
-        if (words[0] == head && (!type || words[1] == type) &&
-            (count == 0 || memcmp(words + front, operands, count * sizeof *operands) == 0))
-            return words[front - 1];
-    }
-    if (count + front > UINT16_MAX)
+    if (w->stop) return 0;
+    const uint32_t id = w->bound, front = type ? 3 : 2;
+    const uint32_t head[] = { opcode | (count + front) << 16, type ? type : id, id };
+    const uint32_t known = hdi_spirv_state(&w->m->arena, &w->stated, opcode, type, operands, count, id);
+    if (!known) w->stop = !hdi_spirv_no_memory(w->m);
+    else if (count + front > UINT16_MAX)
         w->stop = !hdi_spirv_beyond(w->m, HDI_SPIRV_NONE, "an instruction of %u words", count + front);
-    const uint32_t id = w->bound++, link[] = { *first, w->globals.count }, with_type[] = { head, type, id },
-                   without[] = { head, id };
-    if (!add_words(w, &w->chain, link, 2) || !add_words(w, &w->globals, type ? with_type : without, front)) return id;
-    *first = w->chain.count - 1; /* never 0 */
-    add_words(w, &w->globals, operands, count);
+    if (known != id) return known;
+    w->bound++;
+    if (add_words(w, &w->globals, head, front)) add_words(w, &w->globals, operands, count);
     return id;
 }
 

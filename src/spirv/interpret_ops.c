@@ -269,12 +269,11 @@ static void choose(operation *o) {
 /* ---- matrices: columns after each other ---- */
 
 /* The sum of `count` products, numbers of `a` and `b` standing so far apart; each step is rounded. */
-static uint64_t sum_of_products(const uint64_t *a, uint64_t a_step, const uint64_t *b, uint64_t b_step, uint32_t count,
-                                uint32_t width) {
+static uint64_t sum_of_products(const uint64_t *a, uint64_t a_step, const uint64_t *b, uint32_t count, uint32_t width) {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < count; i++) {
         const uint64_t product =
-            hdi_number_bits(hdi_number_float(a[i * a_step], width) * hdi_number_float(b[i * b_step], width), width);
+            hdi_number_bits(hdi_number_float(a[i * a_step], width) * hdi_number_float(b[i], width), width);
         sum =
             i == 0 ? product : hdi_number_bits(hdi_number_float(sum, width) + hdi_number_float(product, width), width);
     }
@@ -288,25 +287,25 @@ static void matrix(operation *o) {
     const uint32_t rows = a_type->kind == 'm' ? a_column->count : a_type->count, columns = a_type->count;
     const uint32_t width = a_type->kind == 'm' ? a_column->width : a_type->width;
     switch (o->opcode) {
-    case SpvOpDot: *o->out = sum_of_products(a, 1, b, 1, columns, width); break;
+    case SpvOpDot: *o->out = sum_of_products(a, 1, b, columns, width); break;
     case SpvOpTranspose:
         for (uint32_t r = 0; r < rows; r++)
             for (uint32_t c = 0; c < columns; c++) o->out[r * columns + c] = a[c * rows + r];
         break;
     case SpvOpVectorTimesMatrix: /* a row of `rows` numbers: that many times one of each column */
-        for (uint32_t c = 0; c < b_type->count; c++) o->out[c] = sum_of_products(a, 1, b + c * rows, 1, rows, width);
+        for (uint32_t c = 0; c < b_type->count; c++) o->out[c] = sum_of_products(a, 1, b + c * rows, rows, width);
         break;
     case SpvOpMatrixTimesVector:
-        for (uint32_t r = 0; r < rows; r++) o->out[r] = sum_of_products(a + r, rows, b, 1, columns, width);
+        for (uint32_t r = 0; r < rows; r++) o->out[r] = sum_of_products(a + r, rows, b, columns, width);
         break;
     case SpvOpMatrixTimesMatrix:
         for (uint32_t c = 0; c < b_type->count; c++)
             for (uint32_t r = 0; r < rows; r++)
-                o->out[c * rows + r] = sum_of_products(a + r, rows, b + c * columns, 1, columns, width);
+                o->out[c * rows + r] = sum_of_products(a + r, rows, b + c * columns, columns, width);
         break;
     default: /* OuterProduct */
         for (uint32_t c = 0; c < b_type->count; c++)
-            for (uint32_t r = 0; r < rows; r++) o->out[c * rows + r] = sum_of_products(a + r, 1, b + c, 1, 1, width);
+            for (uint32_t r = 0; r < rows; r++) o->out[c * rows + r] = sum_of_products(a + r, 1, b + c, 1, width);
         break;
     }
 }

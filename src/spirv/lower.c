@@ -93,39 +93,18 @@ uint32_t hdi_lower_begin(hdi_lowering *l, uint32_t result, const uint32_t *types
 
 /* ---- types and constants, each stated once ---- */
 
-/* The instruction that an entry of the table stands for. */
-static const uint32_t *stated(const hdi_lowering *l, uint32_t entry) {
-    return entry - 1 < l->count ? l->words + (entry - 1) : l->globals.items + (entry - 1 - l->count);
-}
-
-static uint64_t hash_of(uint32_t opcode, uint32_t type, const uint32_t *operands, uint32_t count) {
-    uint64_t hash = hdi_hash(HDI_HASH_START, &opcode, sizeof opcode);
-    hash = hdi_hash(hash, &type, sizeof type);
-    return count ? hdi_hash(hash, operands, count * sizeof *operands) : hash;
-}
-
-static uint32_t *place_of(hdi_lowering *l, uint32_t opcode, uint32_t type, const uint32_t *operands, uint32_t count) {
-    const uint32_t begin = type ? 3 : 2;
-    for (uint64_t i = hash_of(opcode, type, operands, count);; i++) {
-        uint32_t *entry = &l->table[i & (l->table_size - 1)];
-        if (*entry == 0) return entry;
-        const uint32_t *words = stated(l, *entry);
-        if (words[0] == ((begin + count) << SpvWordCountShift | opcode) && (!type || words[1] == type) &&
-            (count == 0 || memcmp(words + begin, operands, count * sizeof *operands) == 0))
-            return entry;
-    }
-}
-
 uint32_t hdi_lower_once(hdi_lowering *l, uint32_t opcode, uint32_t type, const uint32_t *operands, uint32_t count) {
     if (l->status) return 0;
-    uint32_t all[HDI_LOWER_MAX_OPERANDS + 2] = { type }, *entry = place_of(l, opcode, type, operands, count);
-    const uint32_t before = type ? 1 : 0;
-    if (*entry) return stated(l, *entry)[before + 1];
-    all[before] = l->next++;
-    for (uint32_t i = 0; i < count; i++) all[before + 1 + i] = operands[i];
-    *entry = (uint32_t)(1 + l->count + l->globals.count);
-    hdi_lower_add(l, &l->globals, opcode, all, before + 1 + count);
-    return all[before];
+    const uint32_t id = l->next, known = hdi_spirv_state(&l->arena, &l->stated, opcode, type, operands, count, id);
+    if (!known) no_memory(l);
+    if (known != id) return known;
+    l->next++;
+    uint32_t all[HDI_LOWER_MAX_OPERANDS + 2], at = 0;
+    if (type) all[at++] = type;
+    all[at++] = id;
+    for (uint32_t i = 0; i < count; i++) all[at++] = operands[i];
+    hdi_lower_add(l, &l->globals, opcode, all, at);
+    return id;
 }
 
 static bool is_stated_once(uint32_t opcode) {
@@ -133,22 +112,17 @@ static bool is_stated_once(uint32_t opcode) {
            opcode == SpvOpTypePointer || opcode == SpvOpConstant;
 }
 
-static bool fill_table(hdi_lowering *l) {
-    enum { OWN = HDI_LOWER_MAX_FUNCTIONS * 64 }; /* more types and constants than the functions that are made need */
-    uint64_t stated_count = OWN;
-    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at))
-        stated_count += is_stated_once(hdi_lower_opcode(l->words + at));
-    for (l->table_size = 1; l->table_size < 2 * stated_count;) l->table_size *= 2;
-    l->table = hdi_arena_alloc(&l->arena, l->table_size * sizeof *l->table);
-    if (!l->table) return no_memory(l), false;
-    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at)) {
-        const uint32_t *words = l->words + at, opcode = hdi_lower_opcode(words);
-        const uint32_t begin = opcode == SpvOpConstant ? 3 : 2, length = hdi_lower_length(words);
-        if (!is_stated_once(opcode) || length < begin) continue;
-        uint32_t *entry = place_of(l, opcode, begin == 3 ? words[1] : 0, words + begin, length - begin);
-        if (*entry == 0) *entry = (uint32_t)(1 + at);
+/* What the module states itself. */
+static bool note_stated(hdi_lowering *l) {
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions && !l->status; at += hdi_lower_length(l->words + at)) {
+        const uint32_t *words = l->words + at, opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
+        const uint32_t begin = opcode == SpvOpConstant ? 3 : 2;
+        if (!is_stated_once(opcode) || length < begin || words[begin - 1] == 0) continue;
+        if (!hdi_spirv_state(&l->arena, &l->stated, opcode, begin == 3 ? words[1] : 0, words + begin, length - begin,
+                             words[begin - 1]))
+            no_memory(l);
     }
-    return true;
+    return !l->status;
 }
 
 /* ---- push constants ---- */
@@ -413,7 +387,7 @@ hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *
     l->gone = hdi_arena_alloc(&l->arena, l->bound);
     l->chosen_of = hdi_arena_alloc(&l->arena, l->bound * sizeof *l->chosen_of);
     if (!l->at || !l->gone || !l->chosen_of) no_memory(l);
-    else if (scan(l) && fill_table(l)) {
+    else if (scan(l) && note_stated(l)) {
         hdi_lower_words module = { 0 };
         l->addressed = l->addressed && hdi_lower_def(l, hdi_lower_uint(l), SpvOpTypeInt, 4);
         leave_types_out(l);
@@ -429,6 +403,7 @@ hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *
         if (!l->status) l->status = keep(l, &module, out_lowered);
     }
     const hd_status status = l->status;
+    hdi_names_free(&l->stated.ids);
     hdi_arena_free(&l->arena);
     hdi_free(allocator, l, sizeof *l);
     return status;

@@ -64,7 +64,7 @@ typedef struct hdi_lowering {
     uint32_t        bound, next;      /* ids as they come, and the next new one */
     uint32_t       *at;               /* by id: where it is defined; 0: nowhere */
     uint8_t        *gone;             /* by id: it is not in the new module, or is written anew behind the others */
-    uint32_t       *table, table_size; /* types and constants that are stated once, by hash: 1 + where they stand */
+    hdi_spirv_stated stated;          /* of both modules */
     hdi_lower_words decorations, globals, code, made;
     uint32_t        glsl, new_glsl;   /* the import of GLSL.std.450; it is new */
     hdi_lower_image   images[HDI_SPIRV_MAX_BINDINGS];   uint32_t image_count;

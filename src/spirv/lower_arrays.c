@@ -61,8 +61,8 @@ static const hdi_lower_chosen *chosen_of(const hdi_lowering *l, uint32_t id) {
 }
 
 /* Remembers a pointer that is made where it is used. */
-static bool remember(hdi_lowering *l, const uint32_t *words, hdi_lower_chosen chosen, uint32_t from) {
-    const uint32_t length = hdi_lower_length(words);
+static bool remember(hdi_lowering *l, const uint32_t *words, hdi_lower_chosen chosen) {
+    const uint32_t from = 4, length = hdi_lower_length(words);
     if (length - from + chosen.count > HDI_COUNT(chosen.indices) || words[2] >= l->bound)
         return hdi_lower_refuse(l, words, "too many indices");
     for (uint32_t i = from; i < length; i++) chosen.indices[chosen.count++] = words[i];
@@ -88,11 +88,11 @@ static bool chain(hdi_lowering *l, const uint32_t *words) {
     const uint32_t length = hdi_lower_length(words);
     const hdi_lower_array *array = array_of(l, words[3]);
     const hdi_lower_chosen *chosen = chosen_of(l, words[3]);
-    if (chosen) return remember(l, words, *chosen, 4);
+    if (chosen) return remember(l, words, *chosen);
     if (!array) return false;
     const uint32_t *index = length > 4 ? hdi_lower_def(l, words[4], SpvOpConstant, 4) : NULL;
     if (length > 4 && !index)
-        return remember(l, words, (hdi_lower_chosen){ .array = (uint32_t)(array - l->arrays) }, 4);
+        return remember(l, words, (hdi_lower_chosen){ .array = (uint32_t)(array - l->arrays) });
     if (!index || index[3] >= array->count)
         return hdi_lower_refuse(l, words, "it leads to no buffer of the array of %u", array->count);
     uint32_t all[HDI_LOWER_MAX_OPERANDS] = { words[1], words[2], array->elements[index[3]] };

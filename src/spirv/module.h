@@ -82,7 +82,7 @@ enum hdi_spirv_narrow { HDI_SPIRV_INT8 = 1, HDI_SPIRV_INT16 = 2, HDI_SPIRV_FLOAT
  * 'p' pointer, 'v' void, 'n' function, 'c' cooperative matrix. */
 typedef struct hdi_spirv_type {
     char     kind;
-    bool     is_signed, has_pointer, has_run_time_array, has_bool, has_cooperative, laid_out;
+    bool     is_signed, has_run_time_array, has_bool, has_cooperative, laid_out;
     bool     read_only; /* a struct of which no member is writable */
     uint8_t  depth;
     uint8_t  narrow;  /* HDI_SPIRV_INT8 | ...: kinds of narrow numbers in it */
@@ -334,4 +334,15 @@ static inline bool hdi_spirv_text_is(const uint32_t *words, const char *text) {
 /* A text of the module with everything unprintable replaced, for messages; into `out` of `room` bytes. */
 const char *hdi_spirv_quote(const uint32_t *text, char *out, size_t room);
 
+
+/* ---- stated.c: types and constants of a module that is being written, each stated once ---- */
+typedef struct hdi_spirv_stated {
+    hdi_names ids;  /* by opcode, type and operands; hdi_names_free ends them */
+    uint32_t *key;  /* where the next one's go, in an arena, */
+    size_t    room; /* and how many words there are */
+} hdi_spirv_stated;
+/* The id by which it is stated already, or else `id` (not 0), by which it is from now on; 0: no memory. `type`: of a
+ * constant; else 0. */
+uint32_t hdi_spirv_state(hdi_arena *arena, hdi_spirv_stated *stated, uint32_t opcode, uint32_t type,
+                         const uint32_t *operands, uint32_t count, uint32_t id);
 #endif

@@ -1,6 +1,6 @@
 /* names.c: a set of names, each with a number, by open addressing. Names may come from hostile texts: the seed, which
  * nothing outside shows, keeps the search short for any choice of names. */
-#include "program/program.h"
+#include "base/base.h"
 
 struct hdi_name {
     const char *text;
