@@ -34,16 +34,32 @@ void hdi_inflight_done(hdi_inflight *inflight, uint64_t ticket) {
 
 /* ---- memory and kernels ---- */
 
-void hdi_inflight_add_memory(hdi_inflight *inflight, hdi_used *memory) {
-    memory->serial = ++inflight->serial;
-    memory->last_ticket = 0;
-    hdi_list_add(&inflight->memories, &memory->link);
+hd_status hdi_inflight_take_memory(hdi_inflight *inflight, hd_status status, hdi_memory *memory,
+                                   hdi_memory **out_memory) {
+    hdi_used *used = (hdi_used *)(void *)memory;
+    if (status) {
+        inflight->functions->end_memory(inflight->device, used);
+        return status;
+    }
+    used->serial = ++inflight->serial;
+    used->last_ticket = 0;
+    hdi_list_add(&inflight->memories, &used->link);
+    *out_memory = memory;
+    return HD_OK;
 }
 
-void hdi_inflight_add_kernel(hdi_inflight *inflight, hdi_used *kernel) {
+hd_status hdi_inflight_take_kernel(hdi_inflight *inflight, hd_status status, hdi_loaded_kernel *kernel,
+                                   hdi_loaded_kernel **out_kernel) {
+    hdi_used *used = (hdi_used *)(void *)kernel;
+    if (status) {
+        inflight->functions->end_kernel(inflight->device, used);
+        return status;
+    }
     hdi_mutex_lock(&inflight->kernels_lock);
-    hdi_list_add(&inflight->kernels, &kernel->link);
+    hdi_list_add(&inflight->kernels, &used->link);
     hdi_mutex_unlock(&inflight->kernels_lock);
+    *out_kernel = kernel;
+    return HD_OK;
 }
 
 void hdi_inflight_free_memory(hdi_backend_device *device, hdi_memory *memory) {

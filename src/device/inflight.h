@@ -45,9 +45,12 @@ void hdi_inflight_end(hdi_inflight *inflight);
 /* Notes that all up to `ticket` is done, and ends what was freed and is no longer used. */
 void hdi_inflight_done(hdi_inflight *inflight, uint64_t ticket);
 
-/* New memory, once nothing can fail any more; and a new kernel, by any thread. */
-void hdi_inflight_add_memory(hdi_inflight *inflight, hdi_used *memory);
-void hdi_inflight_add_kernel(hdi_inflight *inflight, hdi_used *kernel);
+/* How making memory, or a kernel, ends: it is the device's from then on, or, after a failure, ended. Returns `status`.
+ * Kernels are made by any thread. */
+hd_status hdi_inflight_take_memory(hdi_inflight *inflight, hd_status status, hdi_memory *memory,
+                                   hdi_memory **out_memory);
+hd_status hdi_inflight_take_kernel(hdi_inflight *inflight, hd_status status, hdi_loaded_kernel *kernel,
+                                   hdi_loaded_kernel **out_kernel);
 /* `free` and `kernel_free` of the seam: the end comes as soon as no submission uses them. */
 void hdi_inflight_free_memory(hdi_backend_device *device, hdi_memory *memory);
 void hdi_inflight_free_kernel(hdi_backend_device *device, hdi_loaded_kernel *kernel);

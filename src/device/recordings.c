@@ -112,3 +112,13 @@ hd_status hdi_recording_get(hdi_inflight *inflight, const hdi_submission *submis
     hdi_used_move(HDI_OBJECT(recording->buffers.next, hdi_used, link), &inflight->freed_commands);
     return HD_OK;
 }
+
+uint64_t hdi_recording_note(hdi_inflight *inflight, hdi_submission *submission, hdi_command_buffer *buffer,
+                            bool encoded) {
+    const uint64_t ticket = ++inflight->submitted;
+    if (buffer) buffer->used.last_ticket = ticket;
+    hdi_used_note(submission, ticket);
+    submission->recorded_out = encoded ? submission->cmds->cmd_count : 0;
+    submission->pieces_out = 1;
+    return ticket;
+}

@@ -29,6 +29,10 @@ struct hdi_recording {
 /* The command buffer for the submission's slots and queue, from its recording or encoded now; `*out_new` tells. */
 hd_status hdi_recording_get(hdi_inflight *inflight, const hdi_submission *submission, hdi_command_buffer **out_buffer,
                             bool *out_new, hd_error *error);
+/* Notes on all that it uses that a submission was handed over in one piece, and on it that its commands were `encoded`
+ * for that; `buffer` NULL: they are not kept. Returns its ticket. */
+uint64_t hdi_recording_note(hdi_inflight *inflight, hdi_submission *submission, hdi_command_buffer *buffer,
+                            bool encoded);
 /* `forget` of the seam. */
 void hdi_recording_forget(hdi_backend_device *device, hdi_recording *recording);
 void hdi_recordings_collect(hdi_inflight *inflight); /* ends command buffers that nobody uses any more */

@@ -179,11 +179,5 @@ hd_status hdcu_kernel_load(hdi_backend_device *device, const hdi_module *module,
                                module->name);
     hd_status status = module->library ? hdcu_product_load(device, module, kernel, &loaded->product, error)
                                        : load(device, module, kernel, loaded, out_from_cache, error);
-    if (status) {
-        hdcu_kernel_end(device, &loaded->used);
-        return status;
-    }
-    hdi_inflight_add_kernel(&device->inflight, &loaded->used);
-    *out_kernel = loaded;
-    return HD_OK;
+    return hdi_inflight_take_kernel(&device->inflight, status, loaded, out_kernel);
 }

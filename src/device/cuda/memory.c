@@ -76,9 +76,7 @@ hd_status hdcu_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
         release(device, memory);
         return status;
     }
-    hdi_inflight_add_memory(&device->inflight, &memory->used);
-    *out_memory = memory;
-    return HD_OK;
+    return hdi_inflight_take_memory(&device->inflight, HD_OK, memory, out_memory);
 }
 
 void hdcu_memory_give_back(hdi_backend_device *device, hdi_used *used) {

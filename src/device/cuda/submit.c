@@ -163,11 +163,7 @@ hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, ui
         end_marks(device, job);
         return status;
     }
-    job->ticket = *out_ticket = ++device->inflight.submitted;
-    if (buffer) buffer->used.last_ticket = job->ticket;
-    hdi_used_note(submission, job->ticket);
-    submission->recorded_out = encoded ? submission->cmds->cmd_count : 0;
-    submission->pieces_out = 1;
+    job->ticket = *out_ticket = hdi_recording_note(&device->inflight, submission, buffer, encoded);
     return HD_OK;
 }
 

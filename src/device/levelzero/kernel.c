@@ -100,11 +100,5 @@ hd_status hdze_kernel_load(hdi_backend_device *device, const hdi_module *module,
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
     if (!loaded) return hdze_no_memory(error, "a kernel");
     hd_status status = load(device, module, kernel, loaded, out_from_cache, error);
-    if (status) {
-        hdze_kernel_end(device, &loaded->used);
-        return status;
-    }
-    hdi_inflight_add_kernel(&device->inflight, &loaded->used);
-    *out_kernel = loaded;
-    return HD_OK;
+    return hdi_inflight_take_kernel(&device->inflight, status, loaded, out_kernel);
 }

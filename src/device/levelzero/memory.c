@@ -61,12 +61,8 @@ hd_status hdze_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
     hdi_memory *memory = hdi_alloc(device->host->allocator, sizeof *memory);
     if (!memory) return hdze_no_memory(error, "a buffer");
     memory->bytes = (desc->bytes + 15) / 16 * 16; /* kernels read and write up to 16 bytes at once */
-    if (!allocate(device, memory, desc->use) || !clear(device, memory)) {
-        hd_status status = hdze_fail(device, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);
-        hdze_memory_end(device, &memory->used);
-        return status;
-    }
-    hdi_inflight_add_memory(&device->inflight, &memory->used);
-    *out_memory = memory;
-    return HD_OK;
+    hd_status status = HD_OK;
+    if (!allocate(device, memory, desc->use) || !clear(device, memory))
+        status = hdze_fail(device, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);
+    return hdi_inflight_take_memory(&device->inflight, status, memory, out_memory);
 }

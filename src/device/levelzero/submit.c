@@ -102,11 +102,7 @@ hd_status hdze_submit(hdi_backend_device *device, hdi_submission *submission, ui
     if (!HDZE_CALL(device, CommandQueueExecuteCommandLists, device->queue, 1,
                    buffer ? &HDI_OBJECT(buffer, hdze_command_buffer, base)->list : &job->list, job->fence))
         return hdze_fail(device, error, "handing %u commands over", submission->cmds->cmd_count);
-    job->ticket = *out_ticket = ++device->inflight.submitted;
-    if (buffer) buffer->used.last_ticket = job->ticket;
-    hdi_used_note(submission, job->ticket);
-    submission->recorded_out = encoded ? submission->cmds->cmd_count : 0;
-    submission->pieces_out = 1;
+    job->ticket = *out_ticket = hdi_recording_note(&device->inflight, submission, buffer, encoded);
     return HD_OK;
 }
 

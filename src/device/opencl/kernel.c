@@ -128,11 +128,5 @@ hd_status hdcl_kernel_load(hdi_backend_device *device, const hdi_module *module,
     if (!loaded) return hdcl_no_memory(error, "a kernel");
     *out_from_cache = false;
     hd_status status = load(device, module, kernel, loaded, out_from_cache, error);
-    if (status) {
-        hdcl_kernel_end(device, &loaded->used);
-        return status;
-    }
-    hdi_inflight_add_kernel(&device->inflight, &loaded->used);
-    *out_kernel = loaded;
-    return HD_OK;
+    return hdi_inflight_take_kernel(&device->inflight, status, loaded, out_kernel);
 }

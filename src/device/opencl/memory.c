@@ -54,14 +54,10 @@ hd_status hdcl_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
         memory->buffer = HDCL_MAKE(device, CreateBuffer, device->context,
                                    CL_MEM_READ_WRITE | (memory->shared ? CL_MEM_USE_HOST_PTR : 0u),
                                    (size_t)memory->bytes, memory->shared ? memory->host : NULL);
-    if (!memory->buffer || !clear(device, memory)) {
-        hd_status status = hdcl_fail(device, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);
-        hdcl_memory_end(device, &memory->used);
-        return status;
-    }
-    hdi_inflight_add_memory(&device->inflight, &memory->used);
-    *out_memory = memory;
-    return HD_OK;
+    hd_status status = HD_OK;
+    if (!memory->buffer || !clear(device, memory))
+        status = hdcl_fail(device, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);
+    return hdi_inflight_take_memory(&device->inflight, status, memory, out_memory);
 }
 
 void *hdcl_map(hdi_backend_device *device, hdi_memory *memory) {

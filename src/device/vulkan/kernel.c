@@ -224,11 +224,5 @@ hd_status hdvk_kernel_load(hdi_backend_device *device, const hdi_module *module,
             HDVK_END(vk, DestroyShaderModule, shader);
         }
     }
-    if (status != HD_OK) {
-        hdvk_kernel_end(device, &loaded->used);
-        return status;
-    }
-    hdi_inflight_add_kernel(&device->inflight, &loaded->used);
-    *out_kernel = loaded;
-    return HD_OK;
+    return hdi_inflight_take_kernel(&device->inflight, status, loaded, out_kernel);
 }

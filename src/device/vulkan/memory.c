@@ -306,9 +306,7 @@ hd_status hdvk_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
     name_buffer(device, memory, desc->label);
     if (memory->block->mapped) memset(memory->block->mapped + memory->offset, 0, (size_t)bytes);
     else hdi_list_add(&device->unzeroed, &memory->unzeroed);
-    hdi_inflight_add_memory(&device->inflight, &memory->used);
-    *out_memory = memory;
-    return HD_OK;
+    return hdi_inflight_take_memory(&device->inflight, HD_OK, memory, out_memory);
 }
 
 /* Of empty blocks one of each kind is kept: the next small memory will want it. */

@@ -156,8 +156,8 @@ static const hdi_inflight_functions inflight_functions = {
     .command_buffer_bytes = sizeof(hdvk_command_buffer), .encode = hdvk_record, .end_commands = hdvk_record_end,
 };
 
-hd_status hdvk_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign,
-                    hdi_backend_device **out_device, hd_error *error) {
+static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign,
+                             hdi_backend_device **out_device, hd_error *error) {
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
     if (!device || !hdi_inflight_init(&device->inflight, &inflight_functions, device, host, "vulkan")) {
         hdi_free(host->allocator, device, sizeof *device);
@@ -181,7 +181,7 @@ hd_status hdvk_open(const hdi_host *host, const hdi_found *found, const hdi_fore
     return HD_OK;
 }
 
-void hdvk_close(hdi_backend_device *device) {
+static void device_close(hdi_backend_device *device) {
     hd_error  error = { 0 };
     hd_status status = HD_STATUS_INTERNAL;
     const uint64_t begun = hdi_now_ns();
@@ -203,7 +203,7 @@ static void *native(hdi_backend_device *device) { return device->vk.device; }
 
 const hdi_backend hdi_backend_vulkan = {
     .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "vulkan",
-    .probe = hdvk_probe, .open = hdvk_open, .close = hdvk_close,
+    .probe = hdvk_probe, .open = device_open, .close = device_close,
     .alloc = hdvk_alloc, .free = hdvk_free, .map = hdvk_map,
     .kernel_load = hdvk_kernel_load, .kernel_free = hdi_inflight_free_kernel,
     .submit = hdvk_submit, .forget = hdi_recording_forget, .poll = hdvk_poll, .wait = hdvk_wait,

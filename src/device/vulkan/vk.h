@@ -322,11 +322,6 @@ struct hdi_backend_device {
     uint32_t        timestamps_next;
 };
 
-/* open.c */
-hd_status hdvk_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign,
-                    hdi_backend_device **out_device, hd_error *error);
-void hdvk_close(hdi_backend_device *device);
-
 /* memory.c */
 hd_status hdvk_memory_open(hdi_backend_device *device, hd_error *error);
 hd_status hdvk_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error);

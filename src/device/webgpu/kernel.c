@@ -73,11 +73,5 @@ hd_status hdwg_kernel_load(hdi_backend_device *device, const hdi_module *module,
     if (!status && !hdwg_kernel_build(device, text.bytes, text.count, loaded))
         status = hdwg_fail(device, error, "kernel %s", module->name);
     hdi_text_free(&text);
-    if (status) {
-        hdwg_kernel_end(device, &loaded->used);
-        return status;
-    }
-    hdi_inflight_add_kernel(&device->inflight, &loaded->used);
-    *out_kernel = loaded;
-    return HD_OK;
+    return hdi_inflight_take_kernel(&device->inflight, status, loaded, out_kernel);
 }

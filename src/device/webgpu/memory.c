@@ -30,11 +30,5 @@ hd_status hdwg_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
     if (!status && !hdwg_buffer_new(device, memory->bytes,
                                     WGPU_USAGE_STORAGE | WGPU_USAGE_COPY_FROM | WGPU_USAGE_COPY_TO, &memory->buffer))
         status = hdwg_fail(device, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);
-    if (status) {
-        hdwg_memory_end(device, &memory->used);
-        return status;
-    }
-    hdi_inflight_add_memory(&device->inflight, &memory->used);
-    *out_memory = memory;
-    return HD_OK;
+    return hdi_inflight_take_memory(&device->inflight, status, memory, out_memory);
 }

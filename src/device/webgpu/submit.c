@@ -159,11 +159,8 @@ hd_status hdwg_submit(hdi_backend_device *device, hdi_submission *submission, ui
     job->begun_ns = hdi_now_ns();
     atomic_store(&job->state, HDWG_JOB_RUNS);
     job->watched = false;
-    job->ticket = *out_ticket = ++device->inflight.submitted;
-    if (buffer) buffer->used.last_ticket = job->ticket;
-    hdi_used_note(submission, job->ticket);
-    submission->recorded_out = submission->cmds->cmd_count; /* command buffers are for one submission */
-    submission->pieces_out = 1;
+    /* command buffers are for one submission */
+    job->ticket = *out_ticket = hdi_recording_note(&device->inflight, submission, buffer, true);
     /* It is handed over: what else cannot be asked for now is when somebody looks at it. */
     return watch(device, job) || hdwg_last.row != HDWG_ROW_LOST
                ? HD_OK
