@@ -173,20 +173,13 @@ static bool is_hidden(uint32_t code) {
     return false;
 }
 
-/* The escape of a character in a quoted text, "" where it stands as it is. JSON knows \b \f \u0001, Python \x01
- * \u2028. */
-static void write_escape(uint32_t code, char quote, const hdl_json_style *json, char out[16]) {
-    static const char plain[] = "\nn\rr\tt\bb\ff";
-    const char *known = code && code < 0x80 ? memchr(plain, (int)code, json ? 10 : 6) : NULL;
-    const bool number = json ? code < 0x20 || (json->ascii && code >= 0x80) : is_hidden(code);
+/* The escape of a character in a text that Python quotes, "" where it stands as it is. */
+static void write_escape(uint32_t code, char quote, char out[16]) {
+    const char *known = code && code < ' ' ? memchr("\nn\rr\tt", (int)code, 6) : NULL;
     out[0] = 0;
-    if (code == HDL_UTF8_INVALID) return;
-    if (code == (uint8_t)quote || code == '\\' || (known && code < 0x20))
-        snprintf(out, 16, "\\%c", known && code < 0x20 ? known[1] : (char)code);
-    else if (number && json && code > 0xffff)
-        snprintf(out, 16, "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10), 0xdc00 + ((code - 0x10000) & 0x3ff));
-    else if (number) snprintf(out, 16, json ||
-                              (code > 0xff && code <= 0xffff) ? "\\u%04x" : code <= 0xff ? "\\x%02x" : "\\U%08x", code);
+    if (known || code == (uint8_t)quote || code == '\\') snprintf(out, 16, "\\%c", known ? known[1] : (char)code);
+    else if (is_hidden(code))
+        snprintf(out, 16, code <= 0xff ? "\\x%02x" : code <= 0xffff ? "\\u%04x" : "\\U%08x", code);
 }
 
 static void put_quoted(hdl_chat_run *run, hdl_sink *sink, hdl_span text, char quote, const hdl_json_style *json) {
@@ -198,7 +191,9 @@ static void put_quoted(hdl_chat_run *run, hdl_sink *sink, hdl_span text, char qu
     for (; (character = hdl_take_character(run, &rest, false)).count > 0; at += character.count) {
         uint32_t code;
         hdl_utf8_read(character.bytes, (size_t)character.count, &code);
-        write_escape(code, quote, json, escape);
+        if (code == HDL_UTF8_INVALID) continue;
+        if (json) hdl_json_escape(code, json->ascii, escape);
+        else write_escape(code, quote, escape);
         if (!escape[0]) continue;
         hdl_put(run, sink, hdl_cut(text, done, at));
         hdl_put(run, sink, hdl_text(escape));

@@ -1,6 +1,7 @@
 /* json.c: reads and writes JSON (RFC 8259), UTF-8 only. */
 #include "llm/form/json.h"
 #include "llm/utf8.h"
+#include <stdio.h>
 
 typedef struct reader {
     hdl_json *json;
@@ -262,18 +263,22 @@ static void put(writer *w, hdl_span text) {
     w->count += text.count;
 }
 
+void hdl_json_escape(uint32_t code, bool ascii, char out[16]) {
+    static const char known[] = "\nn\rr\tt\bb\ff";
+    const char *name = code && code < ' ' ? memchr(known, (int)code, sizeof known - 1) : NULL;
+    out[0] = 0;
+    if (name || code == '"' || code == '\\') snprintf(out, 16, "\\%c", name ? name[1] : (char)code);
+    else if (ascii && code > 0xffff)
+        snprintf(out, 16, "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10), 0xdc00 + ((code - 0x10000) & 0x3ff));
+    else if (code < ' ' || (ascii && code >= 0x80)) snprintf(out, 16, "\\u%04x", code);
+}
+
 static void put_string(writer *w, hdl_span text) {
-    static const char hex[] = "0123456789abcdef", known[] = "b\bf\fn\nr\rt\t";
+    char escape[16];
     put(w, hdl_text("\""));
-    for (uint64_t i = 0; i < text.count; i++) {
-        const uint8_t c = text.bytes[i];
-        const char *name = NULL;
-        for (size_t k = 1; c && k < sizeof known - 1; k += 2)
-            if ((uint8_t)known[k] == c) name = &known[k - 1];
-        const char escape[] = { '\\', c >= ' ' ? (char)c : name ? *name : 'u', '0', '0', hex[c >> 4], hex[c & 15] };
-        if (c == '"' || c == '\\' || name) put(w, (hdl_span){ (const uint8_t *)escape, 2 });
-        else if (c < ' ') put(w, (hdl_span){ (const uint8_t *)escape, sizeof escape });
-        else put(w, (hdl_span){ &text.bytes[i], 1 });
+    for (uint64_t i = 0; i < text.count; i++) { /* byte by byte: those of other characters than ASCII's stand */
+        hdl_json_escape(text.bytes[i], false, escape);
+        put(w, escape[0] ? hdl_text(escape) : (hdl_span){ &text.bytes[i], 1 });
     }
     put(w, hdl_text("\""));
 }

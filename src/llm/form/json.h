@@ -56,5 +56,7 @@ bool hdl_json_put(hdl_json *json, uint32_t into, hdl_span name, uint32_t value);
 /* A value as a text of one line with an ending zero, as Python's json.dumps has it without escapes for what is not
  * ASCII. Numbers stand as they were written. Free strlen + 1 bytes with hdl_free. NULL: there is no memory. */
 char *hdl_json_write(const hdl_json *json, uint32_t value, const hd_allocator *allocator);
+/* The escape of a character in a string, "" where it stands as it is. `ascii`: all else has one. */
+void hdl_json_escape(uint32_t code, bool ascii, char out[16]);
 
 #endif
