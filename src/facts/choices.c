@@ -74,15 +74,6 @@ bool hdi_choices_put(hdi_choices *choices, const hdi_choice *choice) {
     return true;
 }
 
-uint64_t hdi_choices_hash(const hdi_choices *choices) {
-    uint64_t hash = hdi_hash(HDI_HASH_START, &choices->table, sizeof choices->table);
-    for (uint32_t i = 0; i < choices->count; i++) {
-        hash = hdi_hash(hash, &choices->items[i].of, sizeof choices->items[i].of);
-        hash = hdi_hash(hash, &choices->items[i].option, sizeof choices->items[i].option);
-    }
-    return hash;
-}
-
 /* ---- text ---- */
 
 void hdi_choices_print(const hdi_choices *choices, hdi_text *out) {

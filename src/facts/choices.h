@@ -58,7 +58,6 @@ uint32_t hdi_choices_find(const hdi_choices *choices, hdi_class of);
 bool hdi_choices_put(hdi_choices *choices, const hdi_choice *choice);
 /* Takes a choice of the class out, if there is one. */
 void hdi_choices_remove(hdi_choices *choices, hdi_class of);
-uint64_t hdi_choices_hash(const hdi_choices *choices);
 
 /* "options 1598724097" where the table is known, and for each choice "choice matvec q4_0 rows 3 size 11 option 103
  * gain 1.12" on a line of its own. */

@@ -156,8 +156,6 @@ hd_status hdi_store_keep(hdi_store *store, uint32_t kinds, hd_error *error);
 /* Parts of it as values. */
 void hdi_store_caps(hdi_store *store, hdi_caps *out_caps);
 void hdi_store_figures(hdi_store *store, hdi_figures *out_figures);
-/* Which options of kernels were chosen (NULL: not asked); returns a hash of them. */
-uint64_t hdi_store_choices(hdi_store *store, hdi_choices *out_choices);
 /* A choice for a class, kept from now on (NULL: none). Statuses: LIMIT, IO. */
 hd_status hdi_store_choose(hdi_store *store, hdi_class of, const hdi_choice *choice, hd_error *error);
 #endif

@@ -248,14 +248,6 @@ void hdi_store_figures(hdi_store *store, hdi_figures *out) {
     hdi_store_unlock(store);
 }
 
-uint64_t hdi_store_choices(hdi_store *store, hdi_choices *out) {
-    const hdi_choices *choices = &hdi_store_lock(store)->caps.choices;
-    const uint64_t hash = hdi_choices_hash(choices);
-    if (out) *out = *choices;
-    hdi_store_unlock(store);
-    return hash;
-}
-
 hd_status hdi_store_choose(hdi_store *store, hdi_class of, const hdi_choice *choice, hd_error *error) {
     hdi_choices *choices = &hdi_store_lock(store)->caps.choices;
     hd_status status = HD_OK;

@@ -146,7 +146,7 @@ static hd_status read_subject(const parsing *p, size_t at, size_t bytes, subject
     return HD_OK;
 }
 
-const char *hdi_share_axis_name(hdi_share_axis axis) {
+static const char *axis_name(hdi_share_axis axis) {
     static const char *const names[HDI_SHARE_AXES] = { "rows", "columns", "terms" };
     return names[axis];
 }
@@ -158,7 +158,7 @@ static bool read_share(const parsing *p, const char *text, size_t bytes, hdi_sha
     uint64_t sum = 0;
     int axis = 0;
     while (axis < HDI_SHARE_AXES &&
-           (!colon || !is_word(hdi_share_axis_name((hdi_share_axis)axis), text, (size_t)(colon - text))))
+           (!colon || !is_word(axis_name((hdi_share_axis)axis), text, (size_t)(colon - text))))
         axis++;
     if (axis == HDI_SHARE_AXES) return false;
     out->axis = (hdi_share_axis)axis;
@@ -211,7 +211,7 @@ static hd_status put(const parsing *p, const subject *about, hdi_place place) {
         const char *why_not = place.share ? hdi_share_why_not(program, v, axis) : NULL;
         if (why_not && about->op == HDI_OP_NONE && !about->rest && about->first == about->last)
             return hdi_fail(p->error, HD_STATUS_UNSUPPORTED, "route: v%u %s cannot be shared by %s: %s", v,
-                            hdi_op_get(node->op).name, hdi_share_axis_name(axis), why_not);
+                            hdi_op_get(node->op).name, axis_name(axis), why_not);
         p->placed[v - 1] = true;
         if (why_not) continue;
         p->out->of[v - 1] = place;
@@ -265,7 +265,7 @@ static void print_place(const hdi_placement *placement, const hdi_place *place, 
         return;
     }
     const hdi_share *share = &placement->shares[place->share - 1];
-    hdi_text_add(out, "=%s", hdi_share_axis_name(share->axis));
+    hdi_text_add(out, "=%s", axis_name(share->axis));
     for (uint32_t d = 0; d < placement->device_count; d++) hdi_text_add(out, ":%u", share->parts[d]);
     hdi_text_add(out, ",");
 }

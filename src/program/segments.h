@@ -17,7 +17,6 @@ typedef enum hdi_share_axis {
     HDI_SHARE_TERMS,   /* the terms of a product's sums: each device gives a sum, and these are added */
     HDI_SHARE_AXES
 } hdi_share_axis;
-const char *hdi_share_axis_name(hdi_share_axis axis); /* "rows" */
 
 /* How much of an axis each device has, as one part to another: {3, 1} is three quarters and one quarter. */
 typedef struct hdi_share {

@@ -373,16 +373,16 @@ static void run_plan(place *p, const hd_program *program, int mode, bool unfused
  * with fewer begin again. */
 static uint32_t force_options(const place *p, const hd_program *program, uint32_t nth) {
     hdi_offer *offer = calloc(1, sizeof *offer);
-    hdi_choices before;
     hdi_caps caps;
     hdi_schedule *plan = NULL;
     uint32_t most = 0;
     hd_device *device = p->device;
     must(HDI_FIND(device) && HDI_FIND(program), "no device, or no program");
     must(offer != NULL, "no memory");
-    hdi_store_choices(device->facts, &before);
-    for (uint32_t i = 0; i < before.count; i++)
-        must(hdi_store_choose(device->facts, before.items[i].of, NULL, NULL) == HD_OK, "a choice cannot be removed");
+    hdi_store_caps(device->facts, &caps);
+    for (uint32_t i = 0; i < caps.choices.count; i++)
+        must(hdi_store_choose(device->facts, caps.choices.items[i].of, NULL, NULL) == HD_OK,
+             "a choice cannot be removed");
     hdi_store_caps(device->facts, &caps);
     must(hdi_schedule_make(&hdi_default_allocator, program, &caps,
                            &(hdi_plan_options){ .math = HD_MATH_FAST, .offer = offer }, &plan, NULL) == HD_OK,
