@@ -53,4 +53,25 @@ static inline uint64_t hash_of(const void *bytes, size_t count, uint64_t hash) {
     return hash;
 }
 #define HASH_BEGIN UINT64_C(0xcbf29ce484222325)
+
+/* Saves a trainer, ends it, and reads what there is to go on with. */
+static inline void save_and_read(const place *at, hd_trainer *trainer, const char *path, hd_trainer_desc *out_desc, uint64_t *out_step) {
+    check_on(at, hd_trainer_save(trainer, path));
+    hd_trainer_destroy(trainer);
+    check_on(at, hd_trainer_read(at->context, path, out_desc, out_step));
+}
+
+/* What a batch in pieces came to is what it came to in one, which comes first: its hash and report. */
+static inline void check_pieces(uint32_t pieces, uint64_t got, const hd_train_report *report, uint64_t *whole, hd_train_report *first) {
+    if (pieces == 1) *whole = got, *first = *report;
+    if (got != *whole || report->loss != first->loss || report->norm != first->norm)
+        fail_msg("in %u pieces: %016llx, loss %.9g, norm %.9g, and not %016llx, %.9g, %.9g as in one", pieces, (unsigned long long)got,
+                 (double)report->loss, (double)report->norm, (unsigned long long)*whole, (double)first->loss, (double)first->norm);
+}
+
+static inline int remove_folder(const char *folder) {
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
 #endif

@@ -201,9 +201,7 @@ static void golden_bits(void **state) {
                 if (g != 1 || wanted[d].threads != 2) continue;
                 run_to(&at, trainer, 4);
                 snprintf(path, sizeof path, "%s/%s-middle", folder, decoder_runs[run].name);
-                check_on(&at, hd_trainer_save(trainer, path));
-                hd_trainer_destroy(trainer);
-                check_on(&at, hd_trainer_read(at.context, path, &read, &step));
+                save_and_read(&at, trainer, path, &read, &step);
                 trainer = make(&at, &read);
                 assert_int_equal(step, 4);
                 assert_memory_equal(&hd_trainer_get_desc(trainer)->model, &decoder_runs[run].model, sizeof read.model);
@@ -351,9 +349,7 @@ static void ternary(void **state) {
             hd_trainer *trainer = make(&at, &desc);
             run_to(&at, trainer, 1);
             snprintf(path, sizeof path, "%s/ternary-%d-%d", folder, family, (int)d);
-            check_on(&at, hd_trainer_save(trainer, path));
-            hd_trainer_destroy(trainer);
-            check_on(&at, hd_trainer_read(at.context, path, &read, &step));
+            save_and_read(&at, trainer, path, &read, &step);
             assert_int_equal(read.ternary, 1);
             trainer = make(&at, &read);
             check_on(&at, hd_trainer_load(trainer, path));
@@ -447,9 +443,7 @@ static int begin(void **state) {
 }
 static int end(void **state) {
     (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
+    return remove_folder(folder);
 }
 
 int main(void) {

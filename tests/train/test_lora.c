@@ -158,9 +158,7 @@ static void golden_bits(void **state) {
                 if (golden_steps[g] != 5 || strcmp(wanted[d].backend, "vulkan") == 0) continue; /* which would compile all of them again */
                 uint64_t stopped;
                 snprintf(path, sizeof path, "%s/stop-%zu-%zu", folder, d, i);
-                check_on(&at, hd_trainer_save(trainer, path));
-                hd_trainer_destroy(trainer);
-                check_on(&at, hd_trainer_read(at.context, path, &desc, &stopped));
+                save_and_read(&at, trainer, path, &desc, &stopped);
                 assert_true(stopped == 5 && desc.lora.rank == LORA_RANK && !desc.base);
                 hd_trainer *none = NULL;
                 assert_int_equal(hd_trainer_create(at.context, at.device, &desc, &none), HD_STATUS_INVALID_ARGUMENT);
@@ -205,11 +203,7 @@ static void one_is_many(void **state) {
                 }
                 step(&at, trainer, tokens, targets, &report);
             }
-            const uint64_t got = hash(&at, trainer);
-            if (pieces == 1) whole = got, first = report;
-            if (got != whole || report.loss != first.loss || report.norm != first.norm)
-                fail_msg("in %u pieces: %016llx, loss %.9g, norm %.9g, and not %016llx, %.9g, %.9g as in one", pieces, (unsigned long long)got,
-                         (double)report.loss, (double)report.norm, (unsigned long long)whole, (double)first.loss, (double)first.norm);
+            check_pieces(pieces, hash(&at, trainer), &report, &whole, &first);
             hd_trainer_destroy(trainer);
         }
         hd_model_close(base);

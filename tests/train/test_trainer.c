@@ -209,9 +209,7 @@ static void golden_bits_of_muon(void **state) {
             if (got != golden_muon[g].hash) print_message("%s, after %u steps: %016llx\n", at.name, (unsigned)golden_muon[g].step, (unsigned long long)got);
             if (g != 1 || wanted[i].threads != 2) continue;
             snprintf(path, sizeof path, "%s/muon", folder);
-            check_on(&at, hd_trainer_save(trainer, path));
-            hd_trainer_destroy(trainer);
-            check_on(&at, hd_trainer_read(at.context, path, &desc, &step));
+            save_and_read(&at, trainer, path, &desc, &step);
             assert_true(step == 5 && desc.optimizer == HD_OPTIMIZER_MUON && desc.muon_rate == 0.02 && desc.muon_momentum == 0.95);
             trainer = make(&at, &desc);
             check_on(&at, hd_trainer_load(trainer, path));
@@ -240,11 +238,7 @@ static void one_is_many(void **state) {
             if (kind == 0) desc.dropout = 0, desc.length = LENGTH / 2;
             hd_trainer *trainer = make(&at, &desc);
             train(&at, trainer, 3, &report);
-            const uint64_t got = hash(&at, trainer);
-            if (pieces == 1) whole = got, first = report;
-            if (got != whole || report.loss != first.loss || report.norm != first.norm)
-                fail_msg("in %u pieces: %016llx, loss %.9g, norm %.9g, and not %016llx, %.9g, %.9g as in one", pieces, (unsigned long long)got,
-                         (double)report.loss, (double)report.norm, (unsigned long long)whole, (double)first.loss, (double)first.norm);
+            check_pieces(pieces, hash(&at, trainer), &report, &whole, &first);
             hd_trainer_destroy(trainer);
         }
     }
@@ -579,9 +573,7 @@ static int begin(void **state) {
 }
 static int end(void **state) {
     (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
+    return remove_folder(folder);
 }
 
 int main(void) {
