@@ -52,7 +52,8 @@ void bench_panel_name(const bench_set *set, const bench_row *row, text *to) {
     if (!one_machine) text_add(to, "%s%s", to->length ? ", " : "", bench_machine(set, row));
 }
 
-void bench_describe(const void *source, text *to) {
+/* One row as a sentence with its numbers as the CSV has them; `source` is a bench_row. Plain text. */
+static void describe(const void *source, text *to) {
     const bench_row *row = source;
     const table_row *cells = row->cells;
     char number[CHART_NUMBER];
@@ -111,7 +112,7 @@ static bool range_of(const bench_set *set, size_t begin, size_t end, chart *out)
     }
     if (isnan(x_least)) return false;
     *out = (chart){
-        .x_least = x_least, .x_most = x_most, .y_least = y_least, .y_most = y_most, .describe = bench_describe
+        .x_least = x_least, .x_most = x_most, .y_least = y_least, .y_most = y_most, .describe = describe
     };
     return true;
 }

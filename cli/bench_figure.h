@@ -16,7 +16,5 @@ const char *bench_machine(const bench_set *set, const bench_row *row);
  * size or without. Plain text. */
 bool bench_needs_sizes(const bench_set *set, size_t begin, size_t end);
 void bench_case_name(const bench_row *row, bool sized, text *to);
-/* One row as a sentence with its numbers as the CSV has them; `source` is a bench_row. Plain text. */
-void bench_describe(const void *source, text *to);
 
 #endif

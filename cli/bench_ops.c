@@ -161,14 +161,7 @@ static int measure_all(measure *m, const points_wanted *wanted) {
 }
 
 static int run(const cli_args *args) {
-    points_wanted wanted;
-    measure m;
-    int code = points_read(args, (points_choice){ .ops = OPS, .types = "f32,f16" }, &wanted);
-    if (code) return code;
-    code = measure_begin(args, "ops", &m);
-    if (!code) code = measure_open(args, &m);
-    if (!code) code = measure_all(&m, &wanted);
-    return measure_end(&m, code);
+    return points_run(args, "ops", (points_choice){ .ops = OPS, .types = "f32,f16" }, measure_all);
 }
 
 static const cli_option options[] = { POINTS_OPTIONS("all of them", "f32,f16"), MEASURE_OPTIONS };

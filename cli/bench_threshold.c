@@ -117,16 +117,9 @@ static int measure_all(measure *m, const points_wanted *wanted) {
 }
 
 static int run(const cli_args *args) {
-    points_wanted wanted;
-    measure m;
-    int code = points_read(args,
-                           (points_choice){ .ops = "vecadd,matmul,matvec,softmax", .types = "f32", .range = true,
-                                            .transfers = true }, &wanted);
-    if (code) return code;
-    code = measure_begin(args, "threshold", &m);
-    if (!code) code = measure_open(args, &m);
-    if (!code) code = measure_all(&m, &wanted);
-    return measure_end(&m, code);
+    const points_choice choice = { .ops = "vecadd,matmul,matvec,softmax", .types = "f32", .range = true,
+                                   .transfers = true };
+    return points_run(args, "threshold", choice, measure_all);
 }
 
 static const cli_option options[] = { POINTS_OPTIONS("vecadd,matmul,matvec,softmax", "f32"), MEASURE_OPTIONS };

@@ -2,6 +2,7 @@
  * and the driver files that loaders read. */
 #define _DEFAULT_SOURCE
 #include "cli/doctor.h"
+#include "machine.h"
 #include <dirent.h>
 #include <dlfcn.h>
 #include <grp.h>
@@ -11,18 +12,6 @@
 #include <unistd.h>
 
 enum { PATH_ROOM = 512, MOST_FILES = 64 };
-
-/* ---- small files ---- */
-
-/* The file's first line, without its end. */
-static bool read_line(const char *path, char *out_line, int room) {
-    FILE *file = fopen(path, "re");
-    if (!file) return false;
-    const bool read = fgets(out_line, room, file) != NULL;
-    fclose(file);
-    if (read) out_line[strcspn(out_line, "\r\n")] = 0;
-    return read;
-}
 
 /* The names in a folder, in order; free_names. */
 typedef struct names {
@@ -70,7 +59,7 @@ static const struct maker *maker_of(unsigned id) {
 static unsigned long long number_of(const char *folder, const char *file) {
     char path[PATH_ROOM + 32], line[64];
     snprintf(path, sizeof path, "%s/%s", folder, file);
-    return read_line(path, line, sizeof line) ? strtoull(line, NULL, 0) : 0;
+    return machine_read_line(path, line, sizeof line) ? strtoull(line, NULL, 0) : 0;
 }
 
 /* One device of the bus: displays (class 03) and accelerators (class 12). */
@@ -202,7 +191,7 @@ static void try_vulkan(doctor_findings *to, const char *root, const char *file) 
 static void try_opencl(doctor_findings *to, const char *root, const char *file) {
     char path[PATH_ROOM], library[256];
     if (snprintf(path, sizeof path, "%s%s", root, file) >= (int)sizeof path) return;
-    if (read_line(path, library, sizeof library) && library[0]) {
+    if (machine_read_line(path, library, sizeof library) && library[0]) {
         try_library(to, "opencl driver", file, library);
         return;
     }

@@ -45,6 +45,8 @@ void machine_names(machine *out_machine);
 void machine_find_monitor(const char *pci, char *out, size_t room);
 machine_reading machine_read_monitor(const char *hwmon, bool cpu);
 double machine_free_gpu_bytes(const char *pci);
+/* The first line of a file, without its end (machine_posix.c only). */
+bool machine_read_line(const char *path, char *out_line, int room);
 
 /* Puts what two readings say into a row, and its flag where the clock moved. */
 void machine_tell(const machine_reading *before, const machine_reading *after, table_row *row);

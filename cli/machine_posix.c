@@ -12,19 +12,18 @@ enum { MOST_CORES = 16 }; /* whose clocks are read: each costs a system call */
 
 /* ---- small files ---- */
 
-/* The file's first line, without its end. */
-static bool read_line(const char *path, char *out_line, int room) {
+bool machine_read_line(const char *path, char *out_line, int room) {
     FILE *file = fopen(path, "re");
     if (!file) return false;
     const bool read = fgets(out_line, room, file) != NULL;
     fclose(file);
-    if (read) out_line[strcspn(out_line, "\n")] = 0;
+    if (read) out_line[strcspn(out_line, "\r\n")] = 0;
     return read;
 }
 
 static double read_number(const char *path) {
     char line[64], *end;
-    if (!read_line(path, line, sizeof line)) return NAN;
+    if (!machine_read_line(path, line, sizeof line)) return NAN;
     const double number = strtod(line, &end);
     return end == line ? NAN : number;
 }
@@ -127,7 +126,7 @@ static void find_hwmon(const char *folder, const char *const *names, size_t name
         char path[512], name[64];
         if (strncmp(entry->d_name, "hwmon", 5) != 0) continue;
         if (snprintf(path, sizeof path, "%s/%s/name", folder, entry->d_name) >= (int)sizeof path ||
-            !read_line(path, name, sizeof name))
+            !machine_read_line(path, name, sizeof name))
             continue;
         bool right = !names;
         for (size_t i = 0; i < name_count; i++) right = right || strcmp(name, names[i]) == 0;

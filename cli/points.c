@@ -158,7 +158,7 @@ static int check_sizes(const cli_args *args, const points_wanted *w) {
     return CLI_OK;
 }
 
-int points_read(const cli_args *args, points_choice choice, points_wanted *out) {
+static int read_options(const cli_args *args, points_choice choice, points_wanted *out) {
     const char *ops = cli_get(args, "--op");
     *out = (points_wanted){ .choice = choice };
     if (!cli_get_number(args, "--min", 1, UINT64_C(1) << 32, 0, &out->least) ||
@@ -168,6 +168,18 @@ int points_read(const cli_args *args, points_choice choice, points_wanted *out) 
     if (!code) code = measure_types(args, choice.types, out->types, &out->type_count);
     if (!code) code = check_types(args, out);
     return code ? code : check_sizes(args, out);
+}
+
+int points_run(const cli_args *args, const char *name, points_choice choice,
+               int (*measure_all)(measure *m, const points_wanted *wanted)) {
+    points_wanted wanted;
+    measure m;
+    int code = read_options(args, choice, &wanted);
+    if (code) return code;
+    code = measure_begin(args, name, &m);
+    if (!code) code = measure_open(args, &m);
+    if (!code) code = measure_all(&m, &wanted);
+    return measure_end(&m, code);
 }
 
 int points_each(measure *m, const points_wanted *w, int (*visit)(measure *m, points *p, void *user), void *user) {

@@ -50,8 +50,9 @@ typedef struct points_wanted {
     "columns of matmul, " \
     "matvec and transpose; tokens in 8\nheads of 64 of attention.\n"
 
-/* Reads the options. CLI_OK, or CLI_USAGE after a message. */
-int points_read(const cli_args *args, points_choice choice, points_wanted *out_wanted);
+/* Reads the options, opens the devices and has all of it measured: a command of this name. Returns the exit code. */
+int points_run(const cli_args *args, const char *name, points_choice choice,
+               int (*measure_all)(measure *m, const points_wanted *wanted));
 /* Measures each operation in each of its types, and gives it to `visit`, which may change the rows' figures, print them
  * and write them. Returns the exit code; goes on after a case that failed, not after Ctrl-C. */
 int points_each(measure *m, const points_wanted *wanted, int (*visit)(measure *m, points *p, void *user), void *user);
