@@ -165,8 +165,6 @@ void hdi_spirv_machine_free(const hd_allocator *allocator, hdi_spirv_machine *ma
     hdi_free(allocator, machine, sizeof *machine);
 }
 
-const hdi_spirv_info *hdi_spirv_machine_info(const hdi_spirv_machine *machine) { return &machine->info; }
-
 /* ---- running a workgroup ---- */
 
 /* Those that can go on do so, step by step together; false: the time is up. */

@@ -99,7 +99,6 @@ uint64_t hdi_number_to_integer(double value, uint32_t width, bool is_signed);
 void hdi_interpret_glsl(hdi_interpreter *x, uint32_t type_def, const uint32_t *words, uint32_t count, uint64_t *out);
 
 /* ---- interpret_memory.c ---- */
-void hdi_interpret_load(hdi_interpreter *x, const uint64_t *pointer, uint32_t type_def, uint64_t *out);
 void hdi_interpret_store(hdi_interpreter *x, const uint64_t *pointer, uint32_t type_def, const uint64_t *value);
 void hdi_interpret_memory(hdi_interpreter *x, uint32_t inst); /* any instruction that goes through pointers */
 void hdi_interpret_inputs(hdi_interpreter *x, uint32_t number); /* fills in the built-ins of invocation `number` */

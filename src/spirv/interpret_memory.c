@@ -103,7 +103,7 @@ static void transfer(hdi_interpreter *x, const uint64_t *pointer, uint32_t type_
     else if (!writes) memset(cells, 0, count * sizeof *cells);
 }
 
-void hdi_interpret_load(hdi_interpreter *x, const uint64_t *pointer, uint32_t type_def, uint64_t *out) {
+static void load(hdi_interpreter *x, const uint64_t *pointer, uint32_t type_def, uint64_t *out) {
     transfer(x, pointer, type_def, out, false);
 }
 
@@ -119,7 +119,7 @@ static void copy(hdi_interpreter *x, const uint32_t *words) {
     const uint64_t count = hdi_interpret_cells_of(x->machine, type_def);
     uint64_t few[MOST];
     uint64_t *room = count <= MOST ? few : x->phis; /* made large enough */
-    hdi_interpret_load(x, hdi_interpret_id(x, words[2]), type_def, room);
+    load(x, hdi_interpret_id(x, words[2]), type_def, room);
     hdi_interpret_store(x, hdi_interpret_id(x, words[1]), type_def, room);
 }
 
@@ -205,7 +205,7 @@ static void atomic(hdi_interpreter *x, const uint32_t *words) {
         uint8_t *number = number_at(bytes_of(x, root), pointer[HDI_POINTER_OFFSET], width / 8);
         if (number && (uintptr_t)number % (width / 8) == 0) was = change_bytes(opcode, number, value, compared, width);
     } else {
-        hdi_interpret_load(x, pointer, type_def, &was);
+        load(x, pointer, type_def, &was);
         const uint64_t now = change(opcode, was, value, compared, width);
         hdi_interpret_store(x, pointer, type_def, &now);
     }
@@ -218,7 +218,7 @@ void hdi_interpret_memory(hdi_interpreter *x, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(x->m, inst), opcode = words[0] & 0xFFFF;
     switch (opcode) {
     case SpvOpLoad:
-        hdi_interpret_load(x, hdi_interpret_id(x, words[3]), hdi_spirv_find(x->m, words[1]),
+        load(x, hdi_interpret_id(x, words[3]), hdi_spirv_find(x->m, words[1]),
                            hdi_interpret_id(x, words[2]));
         break;
     case SpvOpStore:

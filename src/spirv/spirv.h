@@ -174,7 +174,6 @@ typedef struct hdi_spirv_machine hdi_spirv_machine; /* a kernel made ready; any 
 hd_status hdi_spirv_machine_new(const hd_allocator *allocator, const hdi_spirv_input *input, uint32_t lanes,
                                 hdi_spirv_machine **out_machine, hd_error *error);
 void hdi_spirv_machine_free(const hd_allocator *allocator, hdi_spirv_machine *machine); /* NULL is fine */
-const hdi_spirv_info *hdi_spirv_machine_info(const hdi_spirv_machine *machine);
 
 /* What a kernel is run on; borrowed. */
 typedef struct hdi_spirv_launch {
