@@ -28,6 +28,9 @@ hd_status hdi_fail_v(hd_error *error, hd_status status, const char *format, va_l
 hd_status hdi_fail_native(hd_error *error, hd_status status, const char *backend, int64_t native_code,
                           const char *format, ...) HDI_PRINTF(5, 6);
 
+/* "no_device in matmul: TEXT (vulkan code -3) on DEVICE; HINT". */
+void hdi_error_line(const hd_error *error, char *out, size_t room);
+
 /* ---- host memory (memory.c) ---- */
 
 extern const hd_allocator hdi_default_allocator; /* malloc and free */
@@ -57,8 +60,8 @@ typedef struct hdi_text {
 } hdi_text;
 void hdi_text_add(hdi_text *text, const char *format, ...) HDI_PRINTF(2, 3);
 void hdi_text_free(hdi_text *text);
-/* Copies the text out as the public print calls do (room, needed), LIMIT where it is cut. */
-hd_status hdi_text_out(const hdi_text *text, char *out_text, size_t room, size_t *out_needed);
+/* Copies the text out as the public print calls do (room, needed), LIMIT where it is cut, and frees it. */
+hd_status hdi_text_out(hdi_text *text, char *out_text, size_t room, size_t *out_needed);
 /* The shortest decimal that reads back as the same float ("0.1", "1e-05", "inf"); `out` has 32 bytes. No locale changes
  * it. */
 void hdi_float_text(float value, char *out);
@@ -147,6 +150,11 @@ static inline void hdi_list_remove(hdi_link *link) {
     link->next->previous = link->previous;
     hdi_list_init(link);
 }
+static inline uint32_t hdi_list_count(const hdi_link *list) {
+    uint32_t count = 0;
+    for (const hdi_link *at = list->next; at != list; at = at->next) count++;
+    return count;
+}
 /* The object that holds `link` as its member. */
 #define HDI_OBJECT(link_pointer, type, member) ((type *)(void *)((char *)(link_pointer) - offsetof(type, member)))
 
@@ -173,11 +181,6 @@ static inline bool hdi_handle_replace(void *pointer_at, const char *kind) {
 }
 /* What is wrong with a handle, and the context (a handle) that its object was of, or NULL. */
 hd_status hdi_handle_why(const void *handle, const char *kind, hd_context **out_context, hd_error *error);
-/* How an object hangs in its context. */
-typedef struct hdi_held {
-    hdi_link link;   /* in a list of objects alike */
-    void    *handle; /* that the caller has */
-} hdi_held;
 
 /* ---- threads and clock (threads.c) ---- */
 typedef struct hdi_mutex { void *opaque[8]; } hdi_mutex;
@@ -192,6 +195,28 @@ uint64_t hdi_now_ns(void); /* monotonic */
 #define HDI_MOST_THREADS 16
 typedef bool (*hdi_job_fn)(void *user, uint32_t index);
 void hdi_side_by_side(uint32_t threads, hdi_job_fn task, void *user, uint32_t count);
+
+/* ---- what a context holds (holder.c): lists of objects, each with its handle. From any thread ---- */
+typedef struct hdi_holder {
+    void     *handle; /* of the context */
+    hdi_mutex lock;   /* guards the lists */
+    uint64_t  count;  /* of objects in all of them */
+} hdi_holder;
+typedef struct hdi_held {
+    hdi_link link;   /* in a list of objects alike */
+    void    *handle; /* that the caller has */
+} hdi_held;
+/* Puts an object that has a handle into a list. */
+void hdi_held_put(hdi_holder *holder, hdi_link *list, hdi_held *held);
+/* The same, and makes its handle. OUT_OF_HOST_MEMORY: it is the caller's to end. */
+hd_status hdi_held_add(hdi_holder *holder, hdi_link *list, hdi_held *held, const char *kind, void *object,
+                       hd_error *error);
+/* Takes an object out of its list, and its handle back; false: somebody else did, and ends it. */
+bool hdi_held_remove(hdi_holder *holder, hdi_held *held);
+/* Takes the first object out of a list for which `matches` is true; NULL: there is none. It is the caller's to end:
+ * another thread may end others meanwhile. */
+hdi_held *hdi_held_claim(hdi_holder *holder, hdi_link *list, bool (*matches)(const hdi_link *link, const void *user),
+                         const void *user);
 
 /* ---- a thread pool (thread_pool.c): its threads share in short loops and large copies. NULL: a pool without threads
  * ---- */

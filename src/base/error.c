@@ -24,6 +24,17 @@ const char *hd_status_name(hd_status status) { return find(status)->name; }
 const char *hd_status_text(hd_status status) { return find(status)->text; }
 const char *hd_status_hint(hd_status status) { return find(status)->hint; }
 
+void hdi_error_line(const hd_error *error, char *out, size_t room) {
+    /* A text that tells what to do itself needs no hint. */
+    const char *hint = strchr(error->text, ';') ? "" : hd_status_hint(error->status);
+    char native[48] = "";
+    if (error->native_code && error->backend[0])
+        snprintf(native, sizeof native, " (%s code %lld)", error->backend, (long long)error->native_code);
+    snprintf(out, room, "%s%s%s: %s%s%s%s%s%s", hd_status_name(error->status), error->op[0] ? " in " : "", error->op,
+             error->text[0] ? error->text : hd_status_text(error->status), native, error->device[0] ? " on " : "",
+             error->device, hint[0] ? "; " : "", hint);
+}
+
 hd_status hdi_fail_v(hd_error *error, hd_status status, const char *format, va_list args) {
     if (error && error->status == HD_OK) {
         error->status = status;

@@ -27,15 +27,16 @@ void hdi_text_free(hdi_text *text) {
     text->capacity = 0;
 }
 
-hd_status hdi_text_out(const hdi_text *text, char *out_text, size_t room, size_t *out_needed) {
+hd_status hdi_text_out(hdi_text *text, char *out_text, size_t room, size_t *out_needed) {
+    const bool cut = out_text && room <= text->count;
     if (out_needed) *out_needed = text->count + 1;
-    if (text->failed) return HD_STATUS_OUT_OF_HOST_MEMORY;
-    if (out_text && room > 0) {
+    if (out_text && room > 0 && !text->failed) {
         size_t copied = HDI_MIN(text->count, room - 1);
         if (copied > 0) memcpy(out_text, text->bytes, copied);
         out_text[copied] = 0;
     }
-    return out_text && room <= text->count ? HD_STATUS_LIMIT : HD_OK;
+    hdi_text_free(text);
+    return text->failed ? HD_STATUS_OUT_OF_HOST_MEMORY : cut ? HD_STATUS_LIMIT : HD_OK;
 }
 
 /* Turns the locale's decimal point, whatever bytes it has, into ".". */

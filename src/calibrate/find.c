@@ -10,6 +10,26 @@ void hdi_calibrate_assume(const hdi_host *host, const hdi_found *found, hdi_fact
     out->caps.choices.table = hdi_kernel_options_digest();
 }
 
+hd_status hdi_calibrate_open(hd_device *device, hd_error *error) {
+    const hdi_host *host = device->host;
+    hdi_facts *assumed = hdi_alloc(host->allocator, sizeof *assumed);
+    if (!assumed || !hdi_mutex_init(&device->calibrating)) {
+        hdi_free(host->allocator, assumed, sizeof *assumed);
+        return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a device");
+    }
+    hdi_calibrate_assume(host, &device->found, assumed);
+    const hd_status status =
+        hdi_store_open(host->allocator, host->log, host->cache_dir, assumed, &device->facts, error);
+    hdi_free(host->allocator, assumed, sizeof *assumed);
+    if (status) hdi_mutex_free(&device->calibrating);
+    return status;
+}
+
+void hdi_calibrate_close(hd_device *device) {
+    hdi_store_close(device->facts);
+    hdi_mutex_free(&device->calibrating);
+}
+
 /* ---- rows ---- */
 
 /* Where rows go: to a function, or into an array as far as there is room. */

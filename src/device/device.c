@@ -131,7 +131,7 @@ hd_status hdi_device_alloc(hd_device *device, const hdi_alloc_desc *desc, hdi_me
     hd_error first = { 0 };
     hd_status status = try_alloc(device, desc, out_memory, &first);
     if (status == HD_STATUS_OUT_OF_DEVICE_MEMORY) {
-        if (device->relieve) device->relieve(device->relieve_user);
+        if (device->relieve) device->relieve(device);
         hdi_device_wait_all(device, 0, NULL); /* memory freed by work under way comes back now */
         end_freed(device, false);
         hdi_mutex_lock(&device->transfer_lock);

@@ -30,6 +30,8 @@ void hdi_registry_free(hdi_registry *registry);
 /* Puts all devices that were found into their order: by kind; among equal ones as they were found, but that of several
  * routes to one GPU the faster ones change places with the slower ones, as far as their times were measured. */
 void hdi_registry_rank(hdi_registry *registry);
+/* As hd_backends tells it. */
+hd_backend_info hdi_registry_tell(const hdi_registered *row);
 /* The back end that found a device. */
 const hdi_backend *hdi_registry_backend(const hdi_registry *registry, const hdi_found *found);
 /* The device that `request` names ("cpu", "vulkan", "vulkan:1", an id, an index) or the best one for NULL, and why, in
@@ -106,8 +108,7 @@ struct hd_device {
     hdi_stage          *stage;
     hdi_trace          *trace;     /* NULL: nobody watches */
     _Atomic uint64_t    calls[HDI_FAULT_CALLS]; /* so far, where faults are asked for */
-    void              (*relieve)(void *user); /* drops what the front keeps for later; called without the lock */
-    void               *relieve_user;
+    void              (*relieve)(hd_device *device); /* drops plans kept for later; called without the lock; or NULL */
 };
 
 hd_status hdi_device_open(const hdi_host *host, const hdi_backend *backend, const hdi_found *found,
@@ -164,4 +165,10 @@ void hdi_trace_note(hd_device *device, const hdi_submission *submission, hdi_que
                     uint64_t ticket);
 /* Reports what is done. Called with the lock held. */
 void hdi_trace_collect(hd_device *device);
+
+/* ---- metrics.c: what is counted, as hd_context_metrics tells it ---- */
+void hdi_metrics_version(hdi_text *out_text);
+void hdi_metrics_one(hdi_text *out_text, const char *name, const char *type, const char *help, uint64_t value);
+/* All counters of the devices in a list (hd_device.held), each seen at one moment. */
+void hdi_metrics_devices(hdi_text *out_text, const hdi_link *devices);
 #endif

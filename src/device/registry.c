@@ -139,6 +139,23 @@ const hdi_backend *hdi_registry_backend(const hdi_registry *registry, const hdi_
     return NULL;
 }
 
+hd_backend_info hdi_registry_tell(const hdi_registered *row) {
+    hd_backend_info info = { .compiled = row->backend != NULL };
+    snprintf(info.name, sizeof info.name, "%s", row->name);
+    if (!row->backend) {
+        snprintf(info.reason, sizeof info.reason, "not part of this build");
+        snprintf(info.mend, sizeof info.mend, "build heddle where the %s headers are installed", row->name);
+    } else if (!row->probe)
+        snprintf(info.reason, sizeof info.reason, "not looked at: another back end was asked for");
+    else {
+        info.device_count = row->probe->found_count;
+        info.available = info.device_count > 0;
+        snprintf(info.reason, sizeof info.reason, "%s", row->probe->reason);
+        snprintf(info.mend, sizeof info.mend, "%s", row->probe->mend);
+    }
+    return info;
+}
+
 /* "ID", "backend", "backend:index", or an index into the ranked list. */
 static const hdi_found *find(const hdi_registry *registry, const char *request) {
     for (uint32_t i = 0; i < registry->ranked_count; i++)

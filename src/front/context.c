@@ -8,9 +8,9 @@
 hd_status hdi_context_keep(hd_context *context, const hd_error *error) {
     if (error->status == HD_OK) return HD_OK;
     atomic_fetch_add(&context->failures, 1);
-    hdi_mutex_lock(&context->lock);
+    hdi_mutex_lock(&context->holder.lock);
     if (context->error.status == HD_OK) context->error = *error;
-    hdi_mutex_unlock(&context->lock);
+    hdi_mutex_unlock(&context->holder.lock);
     hdi_log_line(&context->log, HD_LOG_ERROR, error->backend[0] ? error->backend : "heddle", "%s: %s",
                  hd_status_name(error->status), error->text);
     return error->status;
@@ -42,7 +42,7 @@ void hd_context_log(hd_context *context, hd_log_level level, const char *part, c
     if (HDI_FIND(context) && part && line) hdi_log_line(&context->log, level, part, "%s", line);
 }
 
-bool hd_context_strict(const hd_context *context) { return HDI_FIND(context) && context->strict; }
+bool hd_context_strict(const hd_context *context) { return HDI_FIND(context) && context->shared.strict; }
 
 const char *hd_context_cache_dir(const hd_context *context) { return HDI_FIND(context) ? context->cache_dir : ""; }
 
@@ -74,10 +74,10 @@ void hd_context_take_error(hd_context *context, hd_error *out_error) {
     if (!out_error) return;
     memset(out_error, 0, sizeof *out_error);
     if (!HDI_FIND(context)) return;
-    hdi_mutex_lock(&context->lock);
+    hdi_mutex_lock(&context->holder.lock);
     *out_error = context->error;
     memset(&context->error, 0, sizeof context->error);
-    hdi_mutex_unlock(&context->lock);
+    hdi_mutex_unlock(&context->holder.lock);
 }
 
 const char *hd_context_error(hd_context *context) {
@@ -85,82 +85,49 @@ const char *hd_context_error(hd_context *context) {
     hd_error error;
     hd_context_take_error(context, &error);
     context->error_line[0] = 0;
-    if (error.status == HD_OK) return context->error_line;
-    /* A text that tells what to do itself needs no hint. */
-    const char *hint = strchr(error.text, ';') ? "" : hd_status_hint(error.status);
-    char native[48] = "";
-    if (error.native_code && error.backend[0])
-        snprintf(native, sizeof native, " (%s code %lld)", error.backend, (long long)error.native_code);
-    snprintf(context->error_line, sizeof context->error_line, "%s%s%s: %s%s%s%s%s%s", hd_status_name(error.status),
-             error.op[0] ? " in " : "", error.op, error.text[0] ? error.text : hd_status_text(error.status), native,
-             error.device[0] ? " on " : "", error.device, hint[0] ? "; " : "", hint);
+    if (error.status) hdi_error_line(&error, context->error_line, sizeof context->error_line);
     return context->error_line;
 }
 
 /* ---- objects ---- */
 
-void hdi_context_put(hd_context *context, hdi_link *list, hdi_held *held) {
-    hdi_mutex_lock(&context->lock);
-    hdi_list_add(list, &held->link);
-    context->live++;
-    hdi_mutex_unlock(&context->lock);
-}
-
-hd_status hdi_context_add(hd_context *context, hdi_link *list, hdi_held *held, const char *kind, void *object,
-                          hd_error *error) {
-    const hd_status status = hd_handle_new(context->handle, kind, object, &held->handle);
-    if (status) return hdi_fail(error, status, "no memory for the handle of a %s", kind);
-    hdi_context_put(context, list, held);
-    return HD_OK;
-}
-
-/* Called with the lock held. */
-static bool take_out(hd_context *context, hdi_held *held) {
-    if (!hd_handle_end(held->handle)) return false;
-    hdi_list_remove(&held->link);
-    context->live--;
-    return true;
-}
-
-bool hdi_context_remove(hd_context *context, hdi_held *held) {
-    hdi_mutex_lock(&context->lock);
-    const bool removed = take_out(context, held);
-    hdi_mutex_unlock(&context->lock);
-    return removed;
-}
-
-hdi_held *hdi_context_claim(hd_context *context, hdi_link *list,
-                            bool (*matches)(const hdi_link *link, const void *user), const void *user) {
-    hdi_held *found = NULL;
-    hdi_mutex_lock(&context->lock);
-    for (hdi_link *at = list->next; at != list && !found; at = at->next)
-        if (matches(at, user)) found = HDI_OBJECT(at, hdi_held, link);
-    if (found && !take_out(context, found)) found = NULL;
-    hdi_mutex_unlock(&context->lock);
-    return found;
-}
-
 uint64_t hd_context_live_objects(const hd_context *context) {
     if (!HDI_FIND(context)) return 0;
     hd_context *writable = (hd_context *)(uintptr_t)context; /* only its lock is touched */
-    hdi_mutex_lock(&writable->lock);
-    uint64_t live = context->live;
-    hdi_mutex_unlock(&writable->lock);
+    hdi_mutex_lock(&writable->holder.lock);
+    uint64_t live = context->holder.count;
+    hdi_mutex_unlock(&writable->holder.lock);
     return live;
 }
 
-hd_status hdi_context_probe(hd_context *context, hd_error *error) {
-    hdi_mutex_lock(&context->lock);
+hd_status hdi_context_probe(hd_context *context) {
+    hd_error error = { 0 };
+    hdi_mutex_lock(&context->holder.lock);
     hd_status status = HD_OK;
     if (!context->probed) {
         status = hdi_registry_probe(&context->registry, &context->host, context->backend[0] ? context->backend : NULL,
-                                    error);
+                                    &error);
         context->probed = status == HD_OK;
         if (status) hdi_registry_free(&context->registry);
         else hdi_calibrate_order(&context->registry);
     }
-    hdi_mutex_unlock(&context->lock);
-    return status;
+    hdi_mutex_unlock(&context->holder.lock);
+    return hdi_context_done(context, status, &error);
+}
+
+hd_status hd_context_metrics(hd_context *context, char *out_text, size_t room, size_t *out_needed) {
+    if (!HDI_FIND(context)) return HDI_REFUSE(context);
+    hdi_text text = { .allocator = &context->allocator };
+    hdi_mutex_lock(&context->holder.lock); /* no device is closed meanwhile */
+    hdi_metrics_version(&text);
+    hdi_metrics_one(&text, "objects", "gauge", "objects of the context alive", context->holder.count);
+    hdi_metrics_one(&text, "plans", "gauge", "plans alive", hdi_list_count(&context->plans));
+    hdi_metrics_one(&text, "failures_total", "counter", "calls that failed", atomic_load(&context->failures));
+    hdi_metrics_one(&text, "failovers_total", "counter", "times that a plan moved to another device",
+                    atomic_load(&context->failovers));
+    hdi_metrics_devices(&text, &context->devices);
+    hdi_mutex_unlock(&context->holder.lock);
+    return hdi_text_out(&text, out_text, room, out_needed);
 }
 
 /* ---- wishes ---- */
@@ -188,8 +155,8 @@ static hd_status resolve(hd_context *context, const hd_context_desc *desc, hd_er
     hdi_option_number(HDI_OPTION_FIND_NAN, 0, &find_nan, error);
     if (queues == 2) hdi_option_refuse(HDI_OPTION_QUEUES, error);
     if (faults && !hdi_faults_read(&context->faults, faults)) hdi_option_refuse(HDI_OPTION_FAULT, error);
-    context->strict = desc->strict ? desc->strict > 0 : strict != 0;
-    if (context->faults.count && context->strict)
+    context->shared.strict = desc->strict ? desc->strict > 0 : strict != 0;
+    if (context->faults.count && context->shared.strict)
         hdi_fail(error, HD_STATUS_STRICT, "strict mode takes no faults on purpose; unset HEDDLE_FAULT");
     if (!copy_wish(desc->backend, HDI_OPTION_BACKEND, context->backend, sizeof context->backend) ||
         !copy_wish(desc->device, HDI_OPTION_DEVICE, context->device, sizeof context->device))
@@ -198,7 +165,7 @@ static hd_status resolve(hd_context *context, const hd_context_desc *desc, hd_er
         hdi_log_line(&context->log, HD_LOG_ERROR, "heddle", "%s", error->text);
         return error->status;
     }
-    context->find_nan = desc->find_nan > 0 ? (uint32_t)HDI_MIN(desc->find_nan, 2) : (uint32_t)find_nan;
+    context->shared.find_nan = desc->find_nan > 0 ? (uint32_t)HDI_MIN(desc->find_nan, 2) : (uint32_t)find_nan;
     if (context->faults.count)
         hdi_log_line(&context->log, HD_LOG_WARNING, "fault", "calls fail on purpose: %s; nothing is kept on disk",
                      faults);
@@ -231,15 +198,18 @@ hd_status hd_context_create(const hd_context_desc *desc, hd_context **out_contex
     hd_context *context = hdi_alloc(&allocator, sizeof *context);
     if (!context) return HD_STATUS_OUT_OF_HOST_MEMORY;
     context->allocator = allocator;
+    context->shared.lock = &context->holder.lock;
+    context->shared.open_cpu = hdi_open_cpu;
+    context->shared.move = hdi_plan_move;
     hd_error error = { 0 };
-    hd_status status = hd_handle_new(NULL, hdi_kind_context, context, &context->handle);
+    hd_status status = hd_handle_new(NULL, hdi_kind_context, context, &context->holder.handle);
     if (!status) status = resolve(context, desc, &error);
     if (!status) context->host.thread_pool = hdi_thread_pool_new(&context->allocator, context->host.cpu_threads);
-    if (!status && (!context->host.thread_pool || !hdi_mutex_init(&context->lock) || !hdi_idle_init(&context->idle) ||
-                    !hdi_runs_init(&context->runs)))
+    if (!status && (!context->host.thread_pool || !hdi_mutex_init(&context->holder.lock) ||
+                    !hdi_idle_init(&context->shared.idle) || !hdi_runs_init(&context->shared.runs)))
         status = HD_STATUS_OUT_OF_HOST_MEMORY;
     if (status) {
-        hd_handle_end(context->handle);
+        hd_handle_end(context->holder.handle);
         hdi_thread_pool_free(context->host.thread_pool);
         hdi_free(&allocator, context, sizeof *context);
         return status;
@@ -247,21 +217,21 @@ hd_status hd_context_create(const hd_context_desc *desc, hd_context **out_contex
     hdi_link *lists[] = { &context->devices, &context->programs, &context->kernels,
                           &context->buffers, &context->plans,    &context->tickets };
     for (size_t i = 0; i < HDI_COUNT(lists); i++) hdi_list_init(lists[i]);
-    *out_context = context->handle;
+    *out_context = context->holder.handle;
     return HD_OK;
 }
 
 void hd_context_destroy(hd_context *context) {
-    if (!HDI_FIND(context) || !hd_handle_end(context->handle)) return;
+    if (!HDI_FIND(context) || !hd_handle_end(context->holder.handle)) return;
     while (!hdi_list_empty(&context->devices)) hd_device_close(HDI_OBJECT(context->devices.next, hd_device, held.link));
     while (!hdi_list_empty(&context->programs))
         hd_program_destroy(HDI_OBJECT(context->programs.next, hd_program, held.link));
     while (!hdi_list_empty(&context->kernels))
         hd_kernel_destroy(HDI_OBJECT(context->kernels.next, hd_kernel, held.link));
     hdi_registry_free(&context->registry);
-    hdi_idle_free(&context->idle);
-    hdi_runs_free(&context->runs);
-    hdi_mutex_free(&context->lock);
+    hdi_idle_free(&context->shared.idle);
+    hdi_runs_free(&context->shared.runs);
+    hdi_mutex_free(&context->holder.lock);
     hdi_thread_pool_free(context->host.thread_pool);
     hd_allocator allocator = context->allocator;
     hdi_free(&allocator, context, sizeof *context);

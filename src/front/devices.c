@@ -2,59 +2,27 @@
 #include "front/front.h"
 #include <stdio.h>
 
-/* Copies `count` items out as the public list calls do. */
-static hd_status list_out(size_t item_bytes, size_t found, const void *(*item)(const hd_context *, size_t, void *),
-                          hd_context *context, void *scratch, void *out_infos, size_t *count) {
-    size_t room = *count;
-    *count = found;
-    for (size_t i = 0; out_infos && i < HDI_MIN(room, found); i++)
-        memcpy((char *)out_infos + i * item_bytes, item(context, i, scratch), item_bytes);
-    return out_infos && room < found ? HD_STATUS_LIMIT : HD_OK;
-}
-
-static const void *device_item(const hd_context *context, size_t index, void *scratch) {
-    (void)scratch;
-    return &context->registry.ranked[index]->info;
-}
-
-static const void *backend_item(const hd_context *context, size_t index, void *scratch) {
-    const hdi_registered *row = &context->registry.rows[index];
-    hd_backend_info *info = scratch;
-    memset(info, 0, sizeof *info);
-    snprintf(info->name, sizeof info->name, "%s", row->name);
-    info->compiled = row->backend != NULL;
-    info->device_count = row->probe ? row->probe->found_count : 0;
-    info->available = info->device_count > 0;
-    if (!row->backend) {
-        snprintf(info->reason, sizeof info->reason, "not part of this build");
-        snprintf(info->mend, sizeof info->mend, "build heddle where the %s headers are installed", row->name);
-    } else if (!row->probe)
-        snprintf(info->reason, sizeof info->reason, "not looked at: another back end was asked for");
-    else {
-        snprintf(info->reason, sizeof info->reason, "%s", row->probe->reason);
-        snprintf(info->mend, sizeof info->mend, "%s", row->probe->mend);
-    }
-    return info;
-}
-
 hd_status hd_devices(hd_context *context, hd_device_info *out_infos, size_t *count) {
-    hd_error error = { 0 };
     if (!HDI_FIND(context)) return HDI_REFUSE(context);
     if (!count) return HD_STATUS_NULL_POINTER;
-    hd_status status = hdi_context_probe(context, &error);
-    if (status) return hdi_context_keep(context, &error);
-    return list_out(sizeof(hd_device_info), context->registry.ranked_count, device_item, context, NULL, out_infos,
-                    count);
+    const hd_status status = hdi_context_probe(context);
+    if (status) return status;
+    const size_t room = out_infos ? *count : SIZE_MAX;
+    *count = context->registry.ranked_count;
+    for (size_t i = 0; out_infos && i < HDI_MIN(room, *count); i++) out_infos[i] = context->registry.ranked[i]->info;
+    return room < *count ? HD_STATUS_LIMIT : HD_OK;
 }
 
 hd_status hd_backends(hd_context *context, hd_backend_info *out_infos, size_t *count) {
-    hd_error error = { 0 };
-    hd_backend_info scratch;
     if (!HDI_FIND(context)) return HDI_REFUSE(context);
     if (!count) return HD_STATUS_NULL_POINTER;
-    hd_status status = hdi_context_probe(context, &error);
-    if (status) return hdi_context_keep(context, &error);
-    return list_out(sizeof scratch, context->registry.count, backend_item, context, &scratch, out_infos, count);
+    const hd_status status = hdi_context_probe(context);
+    if (status) return status;
+    const size_t room = out_infos ? *count : SIZE_MAX;
+    *count = context->registry.count;
+    for (uint32_t i = 0; out_infos && i < HDI_MIN(room, *count); i++)
+        out_infos[i] = hdi_registry_tell(&context->registry.rows[i]);
+    return room < *count ? HD_STATUS_LIMIT : HD_OK;
 }
 
 hd_status hd_device_caps_text(hd_context *context, const char *id, char *out_text, size_t room, size_t *out_needed) {
@@ -62,61 +30,37 @@ hd_status hd_device_caps_text(hd_context *context, const char *id, char *out_tex
     const hdi_found *found;
     char why[HDI_WHY];
     if (!HDI_FIND(context)) return HDI_REFUSE(context);
-    hd_status status = hdi_context_probe(context, &error);
-    if (!status) status = hdi_registry_select(&context->registry, id, false, &found, why, sizeof why, &error);
-    if (status) return hdi_context_keep(context, &error);
+    const hd_status status = hdi_context_probe(context);
+    if (status) return status;
+    if (hdi_registry_select(&context->registry, id, false, &found, why, sizeof why, &error))
+        return hdi_context_keep(context, &error);
     hdi_text text = { .allocator = &context->allocator };
     hdi_caps_print(&found->caps, &text);
-    status = hdi_text_out(&text, out_text, room, out_needed);
-    hdi_text_free(&text);
-    return status;
+    return hdi_text_out(&text, out_text, room, out_needed);
 }
 
 /* ---- opening ---- */
 
-static void relieve(void *user) {
-    hd_device *device = user;
-    hdi_idle_drop(&device->context->idle, device);
-}
+static void relieve(hd_device *device) { hdi_idle_drop(&device->context->shared.idle, device); }
 
-static hd_status open_facts(hd_device *device, hd_error *error) {
-    const hdi_host *host = device->host;
-    hdi_facts *assumed = hdi_alloc(host->allocator, sizeof *assumed);
-    if (!assumed || !hdi_mutex_init(&device->calibrating)) {
-        hdi_free(host->allocator, assumed, sizeof *assumed);
-        return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a device");
-    }
-    hdi_calibrate_assume(host, &device->found, assumed);
-    const hd_status status =
-        hdi_store_open(host->allocator, host->log, host->cache_dir, assumed, &device->facts, error);
-    hdi_free(host->allocator, assumed, sizeof *assumed);
-    if (status) hdi_mutex_free(&device->calibrating);
-    return status;
-}
-
-static void close_facts(hd_device *device) {
-    hdi_store_close(device->facts);
-    hdi_mutex_free(&device->calibrating);
-}
-
-hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_foreign *foreign, const char *why,
+hd_status hdi_open_found(hd_context *context, const hdi_found *found, const hdi_foreign *foreign, const char *why,
                          hd_device **out_device, hd_error *error) {
+    hd_device *device;
     hd_status status = hdi_device_open(&context->host, hdi_registry_backend(&context->registry, found), found, foreign,
-                                       out_device, error);
+                                       &device, error);
     if (status) return status;
-    (*out_device)->context = context;
-    status = open_facts(*out_device, error);
-    if (!status && (status = HDI_ADD(context, &context->devices, *out_device, error))) close_facts(*out_device);
+    device->context = context;
+    status = hdi_calibrate_open(device, error);
+    if (!status && (status = HDI_ADD(context, &context->devices, device, error))) hdi_calibrate_close(device);
     if (status) {
-        hdi_device_close(*out_device);
-        *out_device = NULL;
+        hdi_device_close(device);
         return status;
     }
-    (*out_device)->relieve = relieve;
-    (*out_device)->relieve_user = *out_device;
-    snprintf((*out_device)->selection, sizeof (*out_device)->selection, "%s", why);
+    device->relieve = relieve;
+    snprintf(device->selection, sizeof device->selection, "%s", why);
     hdi_log_line(&context->log, found->info.kind == HD_DEVICE_SOFTWARE ? HD_LOG_WARNING : HD_LOG_INFO, "device", "%s",
                  why);
+    *out_device = device;
     return HD_OK;
 }
 
@@ -134,18 +78,18 @@ hd_status hd_device_open(hd_context *context, const hd_device_desc *desc, hd_dev
     hdi_foreign foreign = { desc->vulkan_instance,     desc->vulkan_physical_device,
                             desc->vulkan_device,       desc->vulkan_get_instance_proc_addr,
                             desc->vulkan_queue_family, desc->vulkan_queue_index };
-    hd_status status = hdi_context_probe(context, &error);
-    if (!status)
-        status = hdi_registry_select(&context->registry, request, context->strict, &found, why, sizeof why, &error);
-    if (!status)
-        status = hdi_front_open(context, found, desc->vulkan_device ? &foreign : NULL, why, out_device, &error);
+    hd_status status = hdi_context_probe(context);
+    if (status) return status;
+    if (hdi_registry_select(&context->registry, request, context->shared.strict, &found, why, sizeof why, &error))
+        return hdi_context_keep(context, &error);
+    status = hdi_open_found(context, found, desc->vulkan_device ? &foreign : NULL, why, out_device, &error);
     /* A device that cannot be opened is passed over for the next best when none was named. */
-    for (uint32_t i = 0; status && !request && !context->strict && i < context->registry.ranked_count; i++) {
+    for (uint32_t i = 0; status && !request && !context->shared.strict && i < context->registry.ranked_count; i++) {
         const hdi_found *next = context->registry.ranked[i];
         if (next == found || next->info.kind == HD_DEVICE_SOFTWARE || next->info.kind == HD_DEVICE_NULL) continue;
         snprintf(why, sizeof why, "requested=best selected=%s because=\"%s could not be opened: %.200s\"",
                  next->info.id, found->info.id, error.text);
-        status = hdi_front_open(context, next, NULL, why, out_device, NULL);
+        status = hdi_open_found(context, next, NULL, why, out_device, NULL);
     }
     if (status) return hdi_context_keep(context, &error);
     *out_device = (*out_device)->held.handle;
@@ -159,12 +103,8 @@ static bool is_ticket_of(const hdi_link *link, const void *user) {
     return of;
 }
 
-/* Has the plan segments on the device, or may it go there? */
 static bool is_plan_of(const hdi_link *link, const void *user) {
-    const hd_plan *plan = HDI_OBJECT(link, hd_plan, held.link);
-    bool of = false;
-    for (uint32_t d = 0; d < plan->device_count; d++) of |= plan->devices[d] == user;
-    return of;
+    return hdi_plan_has(HDI_OBJECT(link, hd_plan, held.link), user);
 }
 
 static bool is_buffer_of(const hdi_link *link, const void *user) {
@@ -175,15 +115,15 @@ void hd_device_close(hd_device *device) {
     if (!HDI_FIND(device)) return;
     hd_context *context = device->context;
     hdi_held *found;
-    if (!hdi_context_remove(context, &device->held)) return;
-    while ((found = hdi_context_claim(context, &context->tickets, is_ticket_of, device)))
+    if (!hdi_held_remove(&context->holder, &device->held)) return;
+    while ((found = hdi_held_claim(&context->holder, &context->tickets, is_ticket_of, device)))
         hdi_ticket_end(HDI_OBJECT(found, hd_ticket, held));
-    while ((found = hdi_context_claim(context, &context->plans, is_plan_of, device)))
+    while ((found = hdi_held_claim(&context->holder, &context->plans, is_plan_of, device)))
         hdi_plan_end(HDI_OBJECT(found, hd_plan, held));
-    hdi_idle_drop(&context->idle, device);
-    while ((found = hdi_context_claim(context, &context->buffers, is_buffer_of, device)))
+    hdi_idle_drop(&context->shared.idle, device);
+    while ((found = hdi_held_claim(&context->holder, &context->buffers, is_buffer_of, device)))
         hdi_buffer_end(HDI_OBJECT(found, hd_buffer, held));
-    close_facts(device);
+    hdi_calibrate_close(device);
     hdi_device_close(device);
 }
 
@@ -191,7 +131,9 @@ const hd_device_info *hd_device_get_info(const hd_device *device) {
     return HDI_FIND(device) ? &device->found.info : NULL;
 }
 const char *hd_device_selection(const hd_device *device) { return HDI_FIND(device) ? device->selection : ""; }
-hd_context *hd_device_context(const hd_device *device) { return HDI_FIND(device) ? device->context->handle : NULL; }
+hd_context *hd_device_context(const hd_device *device) {
+    return HDI_FIND(device) ? device->context->holder.handle : NULL;
+}
 
 hd_status hd_device_get_stats(hd_device *device, hd_device_stats *out_stats) {
     if (!HDI_FIND(device)) return HDI_REFUSE(device);
@@ -222,15 +164,13 @@ hd_status hd_device_available(hd_device *device, uint64_t *out_bytes) {
 hd_status hd_device_wait(hd_device *device, uint64_t timeout_ns) {
     if (!HDI_FIND(device)) return HDI_REFUSE(device);
     hd_error error = { 0 };
-    hd_status status = hdi_device_wait_all(device, timeout_ns, &error);
-    return status ? hdi_context_keep(device->context, &error) : HD_OK;
+    return hdi_context_done(device->context, hdi_device_wait_all(device, timeout_ns, &error), &error);
 }
 
 hd_status hd_device_trace(hd_device *device, hd_trace_fn receive, void *user) {
     if (!HDI_FIND(device)) return HDI_REFUSE(device);
     hd_error error = { 0 };
-    hd_status status = hdi_trace_set(device, receive, user, &error);
-    return status ? hdi_context_keep(device->context, &error) : HD_OK;
+    return hdi_context_done(device->context, hdi_trace_set(device, receive, user, &error), &error);
 }
 
 /* ---- what is known ---- */
@@ -256,12 +196,8 @@ hd_status hd_device_predict(hd_device *device, const hd_program *program, uint64
     if (!HDI_FIND(device)) return HDI_REFUSE(device);
     if (!HDI_FIND(program)) return HDI_REFUSE(program);
     hd_error error = { 0 };
-    hdi_caps caps;
-    hdi_figures figures;
     hdi_placement_time time = { 0 };
-    hdi_store_caps(device->facts, &caps);
-    hdi_store_figures(device->facts, &figures);
-    const hd_status status = hdi_timing_alone(program, &caps, &figures, &time, &error);
+    const hd_status status = hdi_planning_predict(device, program, &time, &error);
     if (!status && out_run_ns) *out_run_ns = (uint64_t)(time.total_ns - time.transfers_ns);
     if (!status && out_transfers_ns) *out_transfers_ns = (uint64_t)time.transfers_ns;
     return hdi_context_done(device->context, status, &error);

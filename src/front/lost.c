@@ -1,81 +1,76 @@
-/* lost.c: moving on when a device is lost. After a loss a plan is planned anew with other devices in place of the lost
- * ones, and goes on with its host copies (run/shadow.c). */
+/* lost.c: other devices that plans go on to: the CPU, for what another device has no kernel for, and those that come in
+ * place of lost ones; there a plan is planned anew, and goes on with its host copies (run/shadow.c). */
 #include "front/front.h"
 
-/* Has the plan the device already? */
-static bool has(const hd_plan *plan, const hd_device *device) {
-    bool found = false;
-    for (uint32_t d = 0; d < plan->device_count; d++) found |= plan->devices[d] == device;
-    return found;
-}
-
-hd_device *hdi_device_open_already(hd_context *context, const char *id, bool *out_lost) {
+/* The device, opened already or opened now; NULL: it cannot be, or, unless `again`, was lost. */
+static hd_device *open_once(hd_context *context, const hdi_found *found, bool again, const char *why) {
     hd_device *open = NULL;
-    *out_lost = false;
-    hdi_mutex_lock(&context->lock);
+    bool lost = false;
+    hdi_mutex_lock(&context->holder.lock);
     for (hdi_link *at = context->devices.next; at != &context->devices; at = at->next) {
         hd_device *device = HDI_OBJECT(at, hd_device, held.link);
-        if (strcmp(device->found.info.id, id) != 0) continue;
-        *out_lost |= device->lost != HD_OK;
+        if (strcmp(device->found.info.id, found->info.id) != 0) continue;
+        lost |= device->lost != HD_OK;
         if (!device->lost) open = device;
     }
-    hdi_mutex_unlock(&context->lock);
+    hdi_mutex_unlock(&context->holder.lock);
+    if (!open && (again || !lost)) hdi_open_found(context, found, NULL, why, &open, NULL);
     return open;
 }
 
-/* What takes a lost device's place: the best device that the plan has not and that was not lost, opened already or
- * opened now; else one that the plan has. */
-static hd_status find_next(const hd_plan *plan, const hd_device *lost, hd_device **out_device, hd_error *error) {
-    hd_context *context = plan->context;
-    for (uint32_t i = 0; i < context->registry.ranked_count; i++) {
-        const hdi_found *found = context->registry.ranked[i];
-        bool failed;
+hd_device *hdi_open_cpu(hd_context *context) {
+    const hdi_registry *registry = &context->registry;
+    for (uint32_t i = 0; i < registry->ranked_count; i++)
+        if (registry->ranked[i]->info.kind == HD_DEVICE_CPU)
+            return open_once(context, registry->ranked[i], true,
+                             "requested=cpu because=\"another device lacks kernels\"");
+    return NULL;
+}
+
+/* ---- after a loss ---- */
+
+/* What takes a lost device's place: the best device that the plan has not and that was not lost; else one that the plan
+ * has; NULL: there is none. */
+static hd_device *find_next(const hd_plan *plan, const hd_device *lost) {
+    const hdi_registry *registry = &plan->context->registry;
+    for (uint32_t i = 0; i < registry->ranked_count; i++) {
+        const hdi_found *found = registry->ranked[i];
         if (found->info.kind == HD_DEVICE_NULL || strcmp(found->info.id, lost->found.info.id) == 0) continue;
-        *out_device = hdi_device_open_already(context, found->info.id, &failed);
-        if (*out_device && !has(plan, *out_device)) return HD_OK;
-        if (*out_device || failed) continue;
-        if (!hdi_front_open(context, found, NULL, "requested=fail-over because=\"another device was lost\"", out_device,
-                            NULL))
-            return HD_OK;
+        hd_device *device = open_once(plan->context, found, false,
+                                      "requested=fail-over because=\"another device was lost\"");
+        if (device && !hdi_plan_has(plan, device)) return device;
     }
     for (uint32_t d = 0; d < plan->device_count; d++)
-        if (!plan->devices[d]->lost) {
-            *out_device = plan->devices[d];
-            return HD_OK;
-        }
-    return hdi_fail(error, HD_STATUS_DEVICE_LOST, "%s was lost and no other device is left", lost->found.info.id);
+        if (!plan->devices[d]->lost) return plan->devices[d];
+    return NULL;
 }
 
 static hd_status replace_lost(hd_plan *plan, hd_error *error) {
-    hd_status status = HD_OK;
-    for (uint32_t d = 0; d < plan->device_count && !status; d++) {
+    for (uint32_t d = 0; d < plan->device_count; d++) {
         hd_device *const lost = plan->devices[d];
-        hd_device *next = NULL;
         if (!lost->lost) continue;
-        status = find_next(plan, lost, &next, error);
-        if (status) return status;
-        hdi_mutex_lock(&plan->context->lock); /* those who close devices look at the plan's */
+        hd_device *next = find_next(plan, lost);
+        if (!next)
+            return hdi_fail(error, HD_STATUS_DEVICE_LOST, "%s was lost and no other device is left",
+                            lost->found.info.id);
+        hdi_mutex_lock(&plan->context->holder.lock); /* those who close devices look at the plan's */
         plan->devices[d] = next;
-        hdi_mutex_unlock(&plan->context->lock);
+        hdi_mutex_unlock(&plan->context->holder.lock);
         hdi_log_line(&plan->context->log, HD_LOG_WARNING, "plan", "%s was lost: the plan goes on on %s",
                      lost->found.info.id, next->found.info.id);
     }
-    return status;
+    return HD_OK;
 }
 
 /* Plans the program anew; what was there before is ended. */
 static hd_status plan_anew(hd_plan *plan, hd_error *error) {
-    hd_program *program = NULL;
     hdi_loaded *const old = plan->loaded;
-    hd_status status = hdi_program_read(plan->context, plan->program_text.bytes, plan->program_text.count, &program);
-    if (status) return hdi_fail(error, status, "the program could not be read again for another device");
-    plan->desc.route = plan->route;
-    status = hdi_planning_make(plan, program, error);
+    plan->desc.route = plan->route.bytes;
+    const hd_status status = hdi_planning_make(plan, plan->program, NULL, error);
     plan->desc.route = NULL;
-    hd_program_destroy(program);
     if (status) return status;
-    plan->runs += old->runs;
-    plan->records += old->records;
+    plan->stats.runs += old->runs;
+    plan->stats.records += old->records;
     hdi_loaded_end(old);
     return HD_OK;
 }
@@ -83,7 +78,7 @@ static hd_status plan_anew(hd_plan *plan, hd_error *error) {
 hd_status hdi_plan_move(hd_plan *plan, hd_error *error) {
     hd_status status;
     do { /* the next device may be lost, too */
-        memset(error, 0, sizeof *error);
+        *error = (hd_error){ 0 };
         hdi_drive_stop(plan->loaded, HD_STATUS_DEVICE_LOST);
         status = replace_lost(plan, error);
         if (status) return status;

@@ -1,65 +1,34 @@
-/* tickets.c: runs of a plan and the tickets that stand for them. */
+/* tickets.c: runs of a plan, streams of them, and the tickets that stand for them (run/plan.c, run/stream.c). */
 #include "front/front.h"
-
-/* ---- runs ---- */
-
-/* A plan that follows the load goes on where the rule says. Inputs and states go along before the next run; outputs
- * stay. */
-static void follow(hd_plan *plan, uint64_t took_ns) {
-    hd_error error = { 0 };
-    hdi_loaded *next = plan->alternatives[hdi_follow_next(&plan->follow, took_ns, hdi_now_ns())];
-    if (next == plan->loaded) return;
-    if (hdi_ports_move(plan->loaded, next, &error)) {
-        plan->follow.count = 1; /* it stays where it is, for good */
-        plan->alternatives[0] = plan->loaded;
-        return;
-    }
-    plan->outputs = plan->loaded;
-    plan->loaded = next;
-    plan->stats.switches++;
-}
-
-static hd_status run(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
-    const bool timed = plan->run_keys[0] != 0;
-    const uint64_t began_ns = timed ? hdi_now_ns() : 0;
-    hd_status status = hdi_drive_start(plan->loaded, error);
-    if (!status) status = hdi_drive_wait(plan->loaded, timeout_ns, error);
-    plan->outputs = NULL;
-    if (!status && timed) follow(plan, hdi_now_ns() - began_ns);
-    return !status && plan->shadows ? hdi_shadows_keep_states(plan->shadows, plan->loaded, error) : status;
-}
-
-hd_status hdi_plan_run_once(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
-    for (;;) {
-        hd_error attempt = { 0 };
-        hd_status status = run(plan, timeout_ns, &attempt);
-        if (!status && plan->watched) status = hdi_watch_look(plan, &attempt);
-        if (!hdi_plan_may_move(plan, status)) {
-            if (status && error->status == HD_OK) *error = attempt;
-            return status;
-        }
-        if ((status = hdi_plan_move(plan, error))) return status;
-    }
-}
 
 hd_status hd_plan_run(hd_plan *plan, const hd_run_desc *desc) {
     if (!HDI_FIND(plan)) return HDI_REFUSE(plan);
     hd_error error = { 0 };
-    hd_status status = hdi_plan_run_once(plan, desc ? desc->timeout_ns : 0, &error);
-    return hdi_context_done(plan->context, status, &error);
+    return hdi_context_done(plan->context, hdi_plan_run(plan, desc ? desc->timeout_ns : 0, &error), &error);
 }
 
 /* ---- tickets ---- */
 
-hd_status hdi_ticket_new(hd_context *context, hd_ticket **out_ticket, hd_error *error) {
+/* With a handle, but in no list yet: nothing can fail behind the run's start. */
+static hd_status new_ticket(hd_context *context, hd_ticket **out_ticket, hd_error *error) {
     hd_ticket *ticket = hdi_alloc(&context->allocator, sizeof *ticket);
     if (!ticket) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a ticket");
     ticket->context = context;
     hdi_list_init(&ticket->run.link);
-    const hd_status status = hd_handle_new(context->handle, hdi_kind_ticket, ticket, &ticket->held.handle);
+    const hd_status status = hd_handle_new(context->holder.handle, hdi_kind_ticket, ticket, &ticket->held.handle);
     if (status) hdi_ticket_end(ticket);
     else *out_ticket = ticket;
     return status ? hdi_fail(error, status, "no memory for a ticket") : HD_OK;
+}
+
+/* The call that starts a run ends: the caller has the ticket, or nobody. */
+static hd_status give_ticket(hd_context *context, hd_ticket *ticket, hd_status status, const hd_error *error,
+                             hd_ticket **out_ticket) {
+    if (ticket && !status && out_ticket) {
+        hdi_held_put(&context->holder, &context->tickets, &ticket->held);
+        *out_ticket = ticket->held.handle;
+    } else if (ticket) hdi_ticket_end(ticket);
+    return hdi_context_done(context, status, error);
 }
 
 hd_status hd_plan_submit(hd_plan *plan, hd_ticket **out_ticket) {
@@ -68,34 +37,9 @@ hd_status hd_plan_submit(hd_plan *plan, hd_ticket **out_ticket) {
     *out_ticket = NULL;
     hd_error error = { 0 };
     hd_ticket *ticket = NULL;
-    hd_status status = hdi_ticket_new(plan->context, &ticket, &error);
-    if (status) return hdi_context_keep(plan->context, &error);
-    status = hdi_drive_start(plan->loaded, &error);
-    if (hdi_plan_may_move(plan, status)) {
-        memset(&error, 0, sizeof error);
-        status = hdi_plan_move(plan, &error);
-        if (!status) status = hdi_drive_start(plan->loaded, &error);
-    }
-    if (status) {
-        hdi_ticket_end(ticket);
-        return hdi_context_keep(plan->context, &error);
-    }
-    plan->outputs = NULL;
-    ticket->plan = plan;
-    hdi_run_open(plan->loaded, &ticket->run);
-    hdi_context_put(plan->context, &plan->context->tickets, &ticket->held);
-    *out_ticket = ticket->held.handle;
-    return HD_OK;
-}
-
-/* Carries an open ticket's run on; fails where it never will be done. */
-static hd_status carry_on(hd_ticket *ticket, bool wait, uint64_t timeout_ns, hd_error *error) {
-    hd_status status = ticket->run.open ? hdi_drive(ticket->plan->loaded, wait, timeout_ns, error) : HD_OK;
-    if (!status && ticket->run.failed)
-        status = hdi_fail(
-            error, ticket->run.failed,
-            "the run ended before its last segment or its outputs: it failed, or its plan or stream was ended");
-    return status;
+    hd_status status = new_ticket(plan->context, &ticket, &error);
+    if (!status) status = hdi_plan_start(plan, ticket, &error);
+    return give_ticket(plan->context, ticket, status, &error, out_ticket);
 }
 
 /* The last use of a ticket by a call: who is told may end it. */
@@ -105,13 +49,13 @@ static hd_status tell(hd_ticket *ticket, bool ended, hd_status status, const hd_
     hd_done_fn done = NULL;
     void *user = NULL;
     hdi_context_done(context, status, error);
-    hdi_mutex_lock(&context->lock);
+    hdi_mutex_lock(&context->holder.lock);
     if (ended) {
         done = ticket->done;
         user = ticket->done_user;
         ticket->done = NULL;
     }
-    hdi_mutex_unlock(&context->lock);
+    hdi_mutex_unlock(&context->holder.lock);
     if (done) done(user, handle, status);
     return status;
 }
@@ -120,54 +64,37 @@ hd_status hd_ticket_poll(hd_ticket *ticket, bool *out_done) {
     if (!HDI_FIND(ticket)) return HDI_REFUSE(ticket);
     if (!out_done) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
-    hd_status status = carry_on(ticket, false, 0, &error);
-    *out_done = !ticket->run.open;
-    for (uint32_t d = 0; d < ticket->run.count && !status && *out_done; d++)
-        status = hdi_device_poll(ticket->run.last[d].device, ticket->run.last[d].ticket, out_done, &error);
-    if (!status && *out_done && ticket->stream) hdi_stream_deliver(ticket->stream->stream, ticket->number);
-    if (!status && *out_done && ticket->plan && ticket->plan->watched) status = hdi_watch_look(ticket->plan, &error);
+    const hd_status status = hdi_ticket_poll(ticket, out_done, &error);
     return tell(ticket, status ? status != HD_STATUS_TIMEOUT : *out_done, status, &error);
 }
 
 hd_status hd_ticket_wait(hd_ticket *ticket, uint64_t timeout_ns) {
     if (!HDI_FIND(ticket)) return HDI_REFUSE(ticket);
     hd_error error = { 0 };
-    hd_status status = carry_on(ticket, true, timeout_ns, &error);
-    for (uint32_t d = 0; d < ticket->run.count && !status; d++)
-        status = hdi_device_wait(ticket->run.last[d].device, ticket->run.last[d].ticket, timeout_ns, &error);
-    if (ticket->plan && hdi_plan_may_move(ticket->plan, status)) {
-        memset(&error, 0, sizeof error);
-        status = hdi_plan_move(ticket->plan, &error);
-        if (!status) status = hdi_plan_run_once(ticket->plan, timeout_ns, &error);
-        hdi_mutex_lock(&ticket->context->lock); /* those who close devices look at the run's */
-        if (!status) hdi_run_open(ticket->plan->loaded, &ticket->run);
-        hdi_mutex_unlock(&ticket->context->lock);
-    }
-    if (!status && ticket->stream) hdi_stream_deliver(ticket->stream->stream, ticket->number);
-    if (!status && ticket->plan && ticket->plan->watched) status = hdi_watch_look(ticket->plan, &error);
+    const hd_status status = hdi_ticket_wait(ticket, timeout_ns, &error);
     return tell(ticket, status != HD_STATUS_TIMEOUT, status, &error);
 }
 
 hd_status hd_ticket_notify(hd_ticket *ticket, hd_done_fn done, void *user) {
     if (!HDI_FIND(ticket)) return HDI_REFUSE(ticket);
-    hdi_mutex_lock(&ticket->context->lock);
+    hdi_mutex_lock(&ticket->context->holder.lock);
     ticket->done = done;
     ticket->done_user = user;
-    hdi_mutex_unlock(&ticket->context->lock);
+    hdi_mutex_unlock(&ticket->context->holder.lock);
     return HD_OK;
 }
 
 /* The tickets that somebody waits for; as many as there is room for. Gives their number. */
 static size_t list_awaited(hd_context *context, hd_ticket **out_tickets, size_t room) {
     size_t count = 0;
-    hdi_mutex_lock(&context->lock);
+    hdi_mutex_lock(&context->holder.lock);
     for (const hdi_link *at = context->tickets.next; at != &context->tickets; at = at->next) {
         const hd_ticket *ticket = HDI_OBJECT(at, hd_ticket, held.link);
         if (!ticket->done) continue;
         if (count < room) out_tickets[count] = ticket->held.handle;
         count++;
     }
-    hdi_mutex_unlock(&context->lock);
+    hdi_mutex_unlock(&context->holder.lock);
     return count;
 }
 
@@ -195,5 +122,79 @@ void hdi_ticket_end(hd_ticket *ticket) {
 }
 
 void hd_ticket_destroy(hd_ticket *ticket) {
-    if (HDI_FIND(ticket) && hdi_context_remove(ticket->context, &ticket->held)) hdi_ticket_end(ticket);
+    if (HDI_FIND(ticket) && hdi_held_remove(&ticket->context->holder, &ticket->held)) hdi_ticket_end(ticket);
+}
+
+/* ---- streams ---- */
+
+void hd_stream_destroy(hd_stream *stream) {
+    if (!HDI_FIND(stream)) return;
+    hd_context *context = stream->plan->context;
+    if (!hdi_held_remove(&context->holder, &stream->held)) return;
+    hdi_mutex_lock(&context->holder.lock);
+    for (hdi_link *at = context->tickets.next; at != &context->tickets; at = at->next) {
+        hd_ticket *ticket = HDI_OBJECT(at, hd_ticket, held.link);
+        if (ticket->stream != stream) continue;
+        if (hdi_stream_owes(stream, ticket->number)) ticket->run.failed = HD_STATUS_WRONG_STATE;
+        ticket->stream = NULL;
+    }
+    hdi_mutex_unlock(&context->holder.lock);
+    hdi_stream_end(stream);
+}
+
+hd_status hd_stream_create(hd_plan *plan, const hd_stream_desc *desc, hd_stream **out_stream) {
+    if (!HDI_FIND(plan)) return HDI_REFUSE(plan);
+    if (!out_stream) return HD_STATUS_NULL_POINTER;
+    *out_stream = NULL;
+    hd_error error = { 0 };
+    hd_stream *stream = NULL;
+    hd_status status = hdi_stream_make(plan, desc ? desc->depth : 0, &stream, &error);
+    if (!status && (status = HDI_ADD(plan->context, &plan->streams, stream, &error))) hdi_stream_end(stream);
+    if (!status) *out_stream = stream->held.handle;
+    return hdi_context_done(plan->context, status, &error);
+}
+
+/* A run's items, with the buffers themselves in place of their handles. */
+static hd_status find_items(const hd_stream_input *inputs, size_t input_count, const hd_stream_output *outputs,
+                            size_t output_count, hdi_stream_item *items, hd_error *error) {
+    for (size_t i = 0; i < input_count; i++) {
+        const hd_stream_input *in = &inputs[i];
+        items[i] = (hdi_stream_item){ in->name, (void *)(uintptr_t)in->data, in->buffer, in->offset, in->bytes, true };
+    }
+    for (size_t i = 0; i < output_count; i++) {
+        const hd_stream_output *out = &outputs[i];
+        items[input_count + i] =
+            (hdi_stream_item){ out->name, out->data, out->buffer, out->offset, out->bytes, false };
+    }
+    for (size_t i = 0; i < input_count + output_count; i++)
+        if (items[i].buffer && !HDI_FIND(items[i].buffer))
+            return hdi_fail(error, HD_STATUS_STALE_HANDLE, "\"%s\": the buffer was destroyed, or is none",
+                            items[i].name);
+    return HD_OK;
+}
+
+hd_status hd_stream_submit(hd_stream *stream, const hd_stream_input *inputs, size_t input_count,
+                           const hd_stream_output *outputs, size_t output_count, hd_ticket **out_ticket) {
+    if (out_ticket) *out_ticket = NULL;
+    if (!HDI_FIND(stream)) return HDI_REFUSE(stream);
+    if ((!inputs && input_count) || (!outputs && output_count)) return HD_STATUS_NULL_POINTER;
+    hd_context *context = stream->plan->context;
+    hd_error error = { 0 };
+    const size_t ports = stream->plan->loaded->plan->port_count, count = input_count + output_count;
+    if (input_count > ports || output_count > ports)
+        return hdi_context_fail(context, HD_STATUS_NAME_TAKEN, "a run with more inputs or outputs than its plan has");
+    hdi_stream_item *items = hdi_alloc(&context->allocator, count * sizeof *items);
+    hd_ticket *ticket = NULL;
+    hd_status status = count && !items ? hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a run")
+                                       : find_items(inputs, input_count, outputs, output_count, items, &error);
+    if (!status) status = new_ticket(context, &ticket, &error);
+    if (!status) status = hdi_stream_submit(stream, items, count, ticket, &error);
+    hdi_free(&context->allocator, items, count * sizeof *items);
+    return give_ticket(context, ticket, status, &error, out_ticket);
+}
+
+hd_status hd_stream_finish(hd_stream *stream, uint64_t timeout_ns) {
+    if (!HDI_FIND(stream)) return HDI_REFUSE(stream);
+    hd_error error = { 0 };
+    return hdi_context_done(stream->plan->context, hdi_stream_finish(stream, timeout_ns, &error), &error);
 }

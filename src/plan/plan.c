@@ -377,6 +377,13 @@ static hd_status make(hdi_plan *plan, const hdi_plan_wish *wish, hd_error *error
     return status;
 }
 
+hdi_plan_options hdi_plan_options_of(const hd_plan_desc *desc) {
+    return (hdi_plan_options){ .math = desc->math == HD_MATH_EXACT ? HD_MATH_EXACT : HD_MATH_FAST,
+                               .budget_bytes = desc->budget_bytes,
+                               .no_fusion = desc->no_fusion != 0, .in_order = desc->in_order != 0,
+                               .slice_us = desc->slice_us };
+}
+
 hd_status hdi_plan_make(const hd_allocator *allocator, const hdi_plan_wish *wish, hdi_plan **out_plan,
                         hd_error *error) {
     hdi_plan *plan = hdi_alloc(allocator, sizeof *plan);

@@ -54,6 +54,8 @@ typedef struct hdi_plan {
     hd_plan_memory     on[HDI_MOST_DEVICES];
 } hdi_plan;
 
+/* Of what callers wish. */
+hdi_plan_options hdi_plan_options_of(const hd_plan_desc *desc);
 /* What a plan is made from. `caps` and `ids` have an entry for each device. */
 typedef struct hdi_plan_wish {
     const hd_program    *program;
@@ -71,6 +73,12 @@ void hdi_plan_memory_add(hd_plan_memory *sum, const hd_plan_memory *more);
 void hdi_plan_print(const hdi_plan *plan, hdi_text *out_text);
 /* The same without words about them: the same text whatever the devices are called. */
 void hdi_plan_print_segments(const hdi_plan *plan, hdi_text *out_text);
+/* A device that it is for, and why that was taken (NULL: nobody asked). */
+void hdi_plan_print_device(const hdi_caps *caps, const char *id, const char *why, hdi_text *out_text);
+
+/* As hd_explain: what a program would be on a device of which this text tells (caps.h). */
+hd_status hdi_schedule_explain(const hd_program *program, const char *caps_text, const hd_plan_desc *desc,
+                               hdi_text *out_text, hd_error *error);
 
 /* ---- plans as files (save.c) ---- */
 
@@ -87,6 +95,8 @@ typedef struct hdi_saved_plan {
 } hdi_saved_plan;
 /* Statuses: PARSE with the line. */
 hd_status hdi_saved_plan_read(const char *text, size_t bytes, hdi_saved_plan *out_saved, hd_error *error);
+/* INVALID_ARGUMENT: `desc` wishes for what is in the file, or has another number of devices. */
+hd_status hdi_saved_plan_check(const hdi_saved_plan *saved, const hd_plan_desc *desc, hd_error *error);
 /* Makes the plan again. `program` is that of the file, and `caps` and `ids` are those of the devices now: they must be
  * able to do what the file's could; what was chosen and judged on them is the file's. Statuses: PARSE, UNSUPPORTED
  * (other devices, or another version of heddle), those of hdi_plan_make. */

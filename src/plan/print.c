@@ -85,7 +85,8 @@ void hdi_schedule_print(const hdi_schedule *schedule, hdi_text *out) {
     for (uint32_t s = 0; s < schedule->step_count; s++) print_step(schedule, s, out);
 }
 
-void hdi_schedule_print_all(const hdi_schedule *schedule, hdi_text *out) {
+/* And its commands behind it, each under a heading. */
+static void print_all(const hdi_schedule *schedule, hdi_text *out) {
     hdi_text_add(out, "\nplan\n");
     hdi_schedule_print(schedule, out);
     hdi_text_add(out, "\ncmds\n");
@@ -110,7 +111,7 @@ static void print_shared(const hdi_plan *plan, uint32_t segment, hdi_text *out) 
 void hdi_plan_print_segments(const hdi_plan *plan, hdi_text *out) {
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         if (plan->text[0]) hdi_text_add(out, "\nsegment %u on device %u\n", s, plan->segments[s].device);
-        hdi_schedule_print_all(plan->segments[s].schedule, out);
+        print_all(plan->segments[s].schedule, out);
         print_shared(plan, s, out);
     }
     if (plan->crossing_count) hdi_text_add(out, "\ncrossings\n");
@@ -125,4 +126,33 @@ void hdi_plan_print_segments(const hdi_plan *plan, hdi_text *out) {
 void hdi_plan_print(const hdi_plan *plan, hdi_text *out) {
     if (plan->text[0]) hdi_text_add(out, "\nsegments\n%s", plan->text);
     hdi_plan_print_segments(plan, out);
+}
+
+void hdi_plan_print_device(const hdi_caps *caps, const char *id, const char *why, hdi_text *out) {
+    uint32_t refused = 0;
+    hdi_text_add(out, "\ndevice %s  %s\n", id, caps->name);
+    if (why) hdi_text_add(out, "%s\n", why);
+    while (refused < HDI_CAPS_REFUSED && caps->refused[refused]) refused++;
+    if (refused > 0)
+        hdi_text_add(out, "its library of matrix products refuses %u %s, made by the next best kernel%s\n", refused,
+                     refused > 1 ? "shapes" : "shape", caps->product_library ? "" : "; it is asked no more");
+}
+
+hd_status hdi_schedule_explain(const hd_program *program, const char *caps_text, const hd_plan_desc *desc,
+                               hdi_text *out, hd_error *error) {
+    hdi_caps caps;
+    hdi_schedule *schedule = NULL;
+    const hdi_plan_options options = hdi_plan_options_of(desc ? desc : &(hd_plan_desc){ 0 });
+    if (desc && (desc->beside_count || desc->route))
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED,
+                        "a described device runs a program alone; for a route take hd_plan_explain");
+    hd_status status = hdi_caps_parse(caps_text, strlen(caps_text), &caps, error);
+    if (!status) status = hdi_schedule_make(out->allocator, program, &caps, &options, &schedule, error);
+    if (status) return status;
+    hdi_text_add(out, "program\n");
+    hdi_program_print(program, out);
+    print_all(schedule, out);
+    hdi_plan_print_device(&schedule->caps, "described", NULL, out);
+    hdi_schedule_free(schedule);
+    return HD_OK;
 }

@@ -141,6 +141,17 @@ hd_status hdi_saved_plan_read(const char *text, size_t bytes, hdi_saved_plan *ou
 
 /* ---- making it again ---- */
 
+/* All but the devices is in the text. */
+hd_status hdi_saved_plan_check(const hdi_saved_plan *saved, const hd_plan_desc *desc, hd_error *error) {
+    if (desc->math || desc->budget_bytes || desc->no_fusion || desc->in_order || desc->slice_us || desc->route ||
+        desc->failover || desc->follow || desc->resident_count)
+        return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a saved plan's wishes are in its text: only `beside` and "
+                                                           "`timestamps` are taken from hd_plan_desc");
+    if (saved->device_count == 1 + desc->beside_count) return HD_OK;
+    return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "the plan was saved for %u devices, not for %u",
+                    saved->device_count, 1 + desc->beside_count);
+}
+
 /* The facts of the file, where the device now can do the same. */
 static hd_status read_caps(const hdi_saved_plan *saved, uint32_t device, const hdi_caps *now, const char *id,
                            hdi_caps *out, hd_error *error) {

@@ -104,8 +104,6 @@ hd_status hdi_schedule_make(const hd_allocator *allocator, const hd_program *pro
                         const hdi_plan_options *options, hdi_schedule **out_schedule, hd_error *error);
 void hdi_schedule_free(hdi_schedule *schedule);
 void hdi_schedule_print(const hdi_schedule *schedule, hdi_text *out_text);
-/* And its commands behind it, each under a heading. */
-void hdi_schedule_print_all(const hdi_schedule *schedule, hdi_text *out_text);
 /* Name of a module id of this schedule, for hdi_cmds_print: `schedule` is an hdi_schedule. */
 const char *hdi_schedule_module_name(void *schedule, uint32_t module);
 

@@ -10,6 +10,13 @@ typedef struct launch_node {
     hd_shape   shape;
 } launch_node;
 
+void hdi_custom_take_kernel(hdi_custom *custom, const hdi_custom *from) {
+    custom->kernel = from->kernel;
+    custom->kernel_bindings = from->kernel_bindings;
+    custom->kernel_push_bytes = from->kernel_push_bytes;
+    memcpy(custom->kernel_images, from->kernel_images, sizeof custom->kernel_images);
+}
+
 /* All but operands and result. False: it is refused, and the program says why. */
 static bool begin(hd_error *error, const hdi_custom *kernel, const hd_dispatch_desc *desc, launch_node *out) {
     hdi_custom *custom = &out->custom;

@@ -210,9 +210,12 @@ hd_value hdi_dispatch(hd_program *program, const hdi_custom *kernel, const hd_di
 bool hdi_dispatch_all(hd_program *program, const hdi_custom *kernel, const hd_dispatch_desc *desc,
                       hd_value *out_values);
 
+/* What the kernel_... fields tell, for another launch. */
+void hdi_custom_take_kernel(hdi_custom *custom, const hdi_custom *from);
+
 /* Text form (print.c, parse.c; docs/ops.md tells how it is written). The parser asks `find_kernel` for the kernel of a
- * dispatch node by its 16-digit hash: it fills in kernel, kernel_bindings and kernel_push_bytes, or returns false. It
- * only lends the kernel: whoever parses then holds the kernels of the program's nodes. */
+ * dispatch node by its 16-digit hash: it fills in what hdi_custom_take_kernel does, or returns false. It only lends the
+ * kernel: whoever parses then holds the kernels of the program's nodes. */
 typedef bool (*hdi_find_kernel)(void *user, uint64_t hash, hdi_custom *out_custom);
 void hdi_program_print(const hd_program *program, hdi_text *out_text);
 /* "v12", or "v12 rows 0-383": the value as the caller knows it. */
@@ -227,9 +230,8 @@ enum { HDI_WATCH_ROOM = 32 };
 /* elements, and the first: of NaN, or of both */
 typedef struct hdi_watched { int32_t nan, not_finite, first; } hdi_watched;
 void hdi_program_watch(hd_program *program, bool infinities);
-/* The first value that holds a NaN that no operand holds, or an infinity where these count; 0: none does. An infinity
- * of an input is the caller's wish. `told` has a place for each value. */
-hd_value hdi_watch_first(const hd_program *program, const hdi_watched *told, bool infinities);
+/* By what a run told of each value: NOT_FINITE names the first that holds what no operand of it does. */
+hd_status hdi_watch_tell(const hd_program *program, const hdi_watched *told, bool infinities, hd_error *error);
 /* Equal for equal text forms (hash.c). */
 uint64_t hdi_program_hash(const hd_program *program);
 #endif

@@ -44,7 +44,9 @@ static hdi_watched of(const hd_program *program, const hdi_watched *told, hd_val
     return node ? told[value - 1] : (hdi_watched){ 0 };
 }
 
-hd_value hdi_watch_first(const hd_program *program, const hdi_watched *told, bool infinities) {
+/* The first value that holds a NaN that no operand holds, or an infinity where these count; 0: none does. An infinity
+ * of an input is the caller's wish. */
+static hd_value find_first(const hd_program *program, const hdi_watched *told, bool infinities) {
     for (hd_value value = 1; value <= program->node_count; value++) {
         const hdi_node *node = &program->nodes[value - 1];
         hdi_watched before = { 0 };
@@ -58,4 +60,36 @@ hd_value hdi_watch_first(const hd_program *program, const hdi_watched *told, boo
         if (infinities && here.not_finite > 0 && before.not_finite == 0 && !hdi_op_is_source(node->op)) return value;
     }
     return 0;
+}
+
+/* "[1,7]": the place of an element. */
+static char *place_text(hd_shape shape, int32_t element, char out[HDI_SHAPE_TEXT]) {
+    hd_shape at = { .rank = shape.rank };
+    uint64_t rest = (uint64_t)element;
+    for (uint32_t axis = shape.rank; axis-- > 0; rest /= (uint64_t)shape.dims[axis])
+        at.dims[axis] = (int64_t)(rest % (uint64_t)shape.dims[axis]);
+    return hdi_shape_text(at, out);
+}
+
+static const char *name_of(const hd_program *program, hd_value value) {
+    const char *name = hdi_program_node(program, value)->name;
+    for (uint32_t i = 0; i < program->output_count && !name; i++)
+        if (program->outputs[i].value == value) name = program->outputs[i].name;
+    return name;
+}
+
+hd_status hdi_watch_tell(const hd_program *program, const hdi_watched *told, bool infinities, hd_error *error) {
+    const hd_value value = find_first(program, told, infinities);
+    if (!value) return HD_OK;
+    const hdi_node *node = hdi_program_node(program, value);
+    const hdi_watched *here = &told[value - 1];
+    const char *op = hdi_op_get(node->op).name, *name = name_of(program, value);
+    char shape[HDI_SHAPE_TEXT], place[HDI_SHAPE_TEXT];
+    snprintf(error->op, sizeof error->op, "%s", op);
+    return hdi_fail(error, HD_STATUS_NOT_FINITE,
+        "v%u, %s %s%s%s%s%s, is the first to hold a NaN or an infinity that its operands do not: %d NaN and %d "
+        "infinities of %llu elements, the first at %s; look at what it is made of", value, op,
+        hd_dtype_name(node->dtype), hdi_shape_text(node->shape, shape), name ? " \"" : "", name ? name : "",
+        name ? "\"" : "", here->nan, here->not_finite - here->nan,
+        (unsigned long long)hd_shape_elements(node->shape), place_text(node->shape, here->first, place));
 }

@@ -123,13 +123,14 @@ hd_status hdi_loaded_reset(hdi_loaded *loaded, hd_error *error) {
     return status;
 }
 
-bool hdi_loaded_uses(const hdi_loaded *loaded, const hd_device *device) {
+static bool uses_device(const hdi_loaded *loaded, const hd_device *device) {
     bool uses = false;
     for (uint32_t d = 0; d < loaded->plan->device_count; d++) uses |= loaded->devices[d] == device;
     return uses;
 }
 
-bool hdi_loaded_is_lost(const hdi_loaded *loaded) {
+/* A device of it is. */
+static bool is_lost(const hdi_loaded *loaded) {
     bool lost = false;
     for (uint32_t s = 0; s < loaded->plan->segment_count; s++) lost |= loaded->segments[s]->device->lost != HD_OK;
     return lost;
@@ -185,7 +186,7 @@ static hdi_loaded *take_excess(hdi_idle *idle) {
 }
 
 void hdi_idle_put(hdi_idle *idle, hdi_loaded *loaded) {
-    if (loaded->key == 0 || hdi_loaded_is_lost(loaded)) {
+    if (loaded->key == 0 || is_lost(loaded)) {
         hdi_loaded_end(loaded);
         return;
     }
@@ -202,8 +203,7 @@ void hdi_idle_drop(hdi_idle *idle, const hd_device *device) {
         hdi_loaded *found = NULL;
         hdi_mutex_lock(&idle->lock);
         for (hdi_link *at = idle->list.next; at != &idle->list && !found; at = at->next)
-            if (!device || hdi_loaded_uses(HDI_OBJECT(at, hdi_loaded, link), device))
-                found = HDI_OBJECT(at, hdi_loaded, link);
+            if (uses_device(HDI_OBJECT(at, hdi_loaded, link), device)) found = HDI_OBJECT(at, hdi_loaded, link);
         if (found) take_out(idle, found);
         hdi_mutex_unlock(&idle->lock);
         if (!found) return;

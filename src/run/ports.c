@@ -93,7 +93,7 @@ hd_status hdi_port_bind(hdi_loaded *loaded, const hdi_loaded_port *port, hd_buff
     return HD_OK;
 }
 
-bool hdi_port_is_written(const hdi_loaded *loaded, const hdi_loaded_port *port) {
+static bool is_written(const hdi_loaded *loaded, const hdi_loaded_port *port) {
     bool written = port->piece_count > 0;
     for (uint32_t i = 0; i < port->piece_count; i++) {
         const hdi_core_slot *slot = &loaded->segments[port->pieces[i].segment]->slots[port->pieces[i].slot];
@@ -106,7 +106,7 @@ hd_status hdi_ports_move(hdi_loaded *from, hdi_loaded *to, hd_error *error) {
     hd_status status = HD_OK;
     for (uint32_t p = 0; p < from->plan->port_count && !status; p++) {
         const hdi_loaded_port *port = &from->ports[p];
-        if (port->kind == HD_PORT_OUTPUT || !hdi_port_is_written(from, port)) continue;
+        if (port->kind == HD_PORT_OUTPUT || !is_written(from, port)) continue;
         if (port->kind == HD_PORT_INPUT && port->version == to->ports[p].version) continue;
         void *between = port->bytes <= SIZE_MAX ? hdi_alloc(from->allocator, (size_t)port->bytes) : NULL;
         if (!between) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to move \"%s\"", port->name);

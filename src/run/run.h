@@ -1,15 +1,18 @@
 /* run.h: the loaded plan. A plan of the plan room made real: each segment has its memory, kernels and recording on its
  * device (core.c), values by name (ports.c), runs that go from segment to segment (drive.c), runs that overlap
- * (stream.c), host copies for fail-over (shadow.c), and a choice between loaded plans of one program (follow.c). A
- * loaded plan belongs to one thread at a time; nothing here places, plans or parses. */
+ * (stream.c), host copies for fail-over (shadow.c), and a choice between loaded plans of one program (follow.c). What
+ * the caller has as a plan is these together (plan.c). A plan belongs to one thread at a time; nothing here places,
+ * plans or parses. */
 #ifndef HDI_RUN_H
 #define HDI_RUN_H
 
 #include "device/device.h"
+#include "facts/runs.h"
 #include "plan/plan.h"
 #include <stdatomic.h>
 
-/* The caller's own memory on a device. */
+/* ---- buffer.c: the caller's own memory on a device ---- */
+
 struct hd_buffer {
     hd_device  *device;
     hdi_held    held;
@@ -21,6 +24,13 @@ struct hd_buffer {
     _Atomic uint64_t last_ticket; /* the last submission that touches it */
 };
 
+/* As hd_buffer_create; in no list yet. */
+hd_status hdi_buffer_make(hd_device *device, const hd_buffer_desc *desc, hd_buffer **out_buffer, hd_error *error);
+/* Ends it. No plan is bound to it any more: a run of those that were fails until something else is bound or written
+ * there. */
+void hdi_buffer_end(hd_buffer *buffer);
+hd_status hdi_buffer_write(hd_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes, hd_error *error);
+hd_status hdi_buffer_read(hd_buffer *buffer, uint64_t offset, void *out_data, uint64_t bytes, hd_error *error);
 /* `"weights"`, or `a buffer`: what error texts call it. `out` has HDI_BUFFER_TEXT bytes; returned. */
 enum { HDI_BUFFER_TEXT = 64 };
 char *hdi_buffer_text(const hd_buffer *buffer, char *out);
@@ -29,8 +39,6 @@ hd_status hdi_buffer_check_use(const hd_buffer *buffer, const char *port, bool i
 /* Are bytes offset..offset+bytes inside of it? LIMIT says with the figures. `padded`: up to a multiple of 4. */
 hd_status hdi_buffer_check_range(const hd_buffer *buffer, const char *port, uint64_t offset, uint64_t bytes,
                                  bool padded, hd_error *error);
-/* No plan is bound to it any more: a run of those that were fails until something else is bound or written there. */
-void hdi_buffer_unbind(hd_buffer *buffer);
 
 /* ---- core.c: one segment on its device ---- */
 
@@ -154,8 +162,6 @@ hd_status hdi_loaded_reset(hdi_loaded *loaded, hd_error *error);
 /* The times of the last run's steps, as far as there is room; NULL: their number only. */
 hd_status hdi_loaded_timings(const hdi_loaded *loaded, hd_timing *out_timings, size_t room, size_t *out_count,
                              hd_error *error);
-bool hdi_loaded_uses(const hdi_loaded *loaded, const hd_device *device);
-bool hdi_loaded_is_lost(const hdi_loaded *loaded); /* a device of it is */
 
 /* Loaded plans that nobody uses: the same plan again builds nothing. Safe from many threads. */
 typedef struct hdi_idle {
@@ -170,7 +176,7 @@ void hdi_idle_free(hdi_idle *idle); /* it is empty */
 hdi_loaded *hdi_idle_take(hdi_idle *idle, uint64_t key);
 /* Keeps it for a later plan of the same key, or ends it. */
 void hdi_idle_put(hdi_idle *idle, hdi_loaded *loaded);
-/* Ends those on the device; NULL: all. */
+/* Ends those on the device. */
 void hdi_idle_drop(hdi_idle *idle, const hd_device *device);
 
 /* ---- ports.c: values by name ---- */
@@ -188,7 +194,6 @@ hd_status hdi_port_read(hdi_loaded *loaded, const hdi_loaded_port *port, void *o
  * of it does), LIMIT. */
 hd_status hdi_port_bind(hdi_loaded *loaded, const hdi_loaded_port *port, hd_buffer *buffer, uint64_t offset,
                         hd_error *error);
-bool hdi_port_is_written(const hdi_loaded *loaded, const hdi_loaded_port *port);
 /* Copies states, and inputs of other versions, from one loaded plan of a program to another one. */
 hd_status hdi_ports_move(hdi_loaded *from, hdi_loaded *to, hd_error *error);
 
@@ -244,10 +249,87 @@ typedef struct hdi_follow {
 /* A run took so long, and it is now so late; returns the alternative for the next run. */
 uint32_t hdi_follow_next(hdi_follow *follow, uint64_t took_ns, uint64_t now_ns);
 
+/* ---- plan.c: plans as their callers use them ---- */
+
+/* What all plans of a context share. */
+typedef struct hdi_plans_shared {
+    hdi_mutex *lock;     /* the context's; those who close devices look at those of plans and of tickets' runs */
+    hdi_idle   idle;     /* plans that ended, for the same plan again */
+    hdi_runs   runs;     /* what earlier plans took */
+    bool       strict;
+    uint32_t   find_nan; /* 1: NaN, 2: infinities, too */
+    hd_device *(*open_cpu)(hd_context *context); /* for what a device has no kernel for; NULL: there is none */
+    /* After a loss: plans anew without the lost devices, and brings along what was written. */
+    hd_status (*move)(hd_plan *plan, hd_error *error);
+} hdi_plans_shared;
+
+struct hd_plan {
+    hd_context  *context;       /* opaque here */
+    hdi_plans_shared *shared;
+    hdi_held     held;
+    hd_plan_desc desc;          /* what is borrowed for the call is NULL after it */
+    uint32_t     device_count;
+    hd_device   *devices[HDI_MOST_DEVICES]; /* the caller's first; others in their place after a loss */
+    hdi_loaded  *loaded;        /* that runs now: one of `alternatives`, */
+    hdi_loaded  *outputs;       /* and the one that has the outputs of the last run; NULL: the same */
+    hdi_loaded  *alternatives[HDI_MOST_ALTERNATIVES]; /* of a plan that follows the load; else one */
+    uint32_t     alternative_count;
+    hdi_follow   follow;
+    /* under which the next plan finds what runs of each took; 0: nobody asks */
+    uint64_t     run_keys[HDI_MOST_ALTERNATIVES];
+    hdi_shadows *shadows;       /* with fail-over; else NULL */
+    hdi_link     streams;       /* of the plan */
+    hd_plan_memory memory;
+    hd_program  *program;       /* with fail-over, or where NaN are looked for: as it was planned; else NULL */
+    hdi_text     program_text;  /* the same as text */
+    hdi_text     route_text;    /* how devices were chosen */
+    hdi_text     route;         /* with fail-over the caller's words, or those of what was borrowed; else empty */
+    hd_plan_stats stats;        /* what does not change from run to run, and runs of loaded plans that a loss ended */
+    uint64_t     writes;        /* of inputs and states so far: their versions */
+};
+
+/* Has the plan segments on the device, or may it go there? */
+bool hdi_plan_has(const hd_plan *plan, const hd_device *device);
+/* As hd_plan_write, hd_plan_read and hd_plan_bind. */
+hd_status hdi_plan_write(hd_plan *plan, const char *name, const void *data, uint64_t bytes, hd_error *error);
+hd_status hdi_plan_read(hd_plan *plan, const char *name, void *out_data, uint64_t bytes, hd_error *error);
+hd_status hdi_plan_bind(hd_plan *plan, const char *name, hd_buffer *buffer, uint64_t offset, hd_error *error);
+/* Runs once and waits, and again elsewhere as often as a device is lost. NOT_FINITE: where NaN are looked for. */
+hd_status hdi_plan_run(hd_plan *plan, uint64_t timeout_ns, hd_error *error);
+/* Begins a run (hdi_drive_start), of which the ticket then tells; elsewhere where a device is lost. */
+hd_status hdi_plan_start(hd_plan *plan, hd_ticket *ticket, hd_error *error);
+/* What is known of it: as hd_plan_explain, hd_plan_get_stats and hd_plan_timings. */
+void hdi_plan_explain(const hd_plan *plan, hdi_text *out_text);
+hd_plan_stats hdi_plan_count(const hd_plan *plan);
+hd_status hdi_plan_timings(hd_plan *plan, hd_timing *out_timings, size_t room, size_t *out_count, hd_error *error);
+
+struct hd_ticket {
+    hd_context *context;        /* opaque here */
+    hdi_held    held;
+    hd_plan    *plan;           /* NULL once the plan was ended */
+    hd_stream  *stream;         /* whose run it is; NULL: the plan's own, or the stream was ended */
+    uint64_t    number;         /* of the stream's run */
+    hdi_run     run;
+    hd_done_fn  done;           /* who is told of its end, once; NULL: nobody. Guarded by the context's lock */
+    void       *done_user;
+};
+
+/* Is the run done? Statuses: those of the run itself. */
+hd_status hdi_ticket_poll(hd_ticket *ticket, bool *out_done, hd_error *error);
+hd_status hdi_ticket_wait(hd_ticket *ticket, uint64_t timeout_ns, hd_error *error);
+
 /* ---- stream.c: runs of a plan that overlap ---- */
 
-typedef struct hdi_stream hdi_stream;
-enum { HDI_STREAM_DEPTH = 3, HDI_STREAM_MOST_DEPTH = 8 };
+struct hd_stream {
+    hdi_held    held;           /* in the plan's list */
+    hd_plan    *plan;           /* of one segment: */
+    hdi_core   *core;
+    hd_device  *device;
+    struct hdi_stream_set *sets; /* `depth` of them */
+    uint32_t    depth, slot_count;
+    uint64_t    runs;
+};
+
 /* An input or an output of a run: bytes of the caller's, or a buffer. */
 typedef struct hdi_stream_item {
     const char *name;
@@ -256,15 +338,16 @@ typedef struct hdi_stream_item {
     uint64_t    offset, bytes;
     bool        in;
 } hdi_stream_item;
-/* For a loaded plan of one segment, which it outlives by no more than hdi_stream_end. */
-hd_status hdi_stream_make(hdi_loaded *loaded, uint32_t depth, hdi_stream **out_stream, hd_error *error);
-void hdi_stream_end(hdi_stream *stream);
-/* Starts a run; `out_run` is what its ticket waits for, `out_number` its number. */
-hd_status hdi_stream_submit(hdi_stream *stream, const hdi_stream_item *items, size_t count, hdi_run *out_run,
-                            uint64_t *out_number, hd_error *error);
+/* As hd_stream_create; in no list yet. */
+hd_status hdi_stream_make(hd_plan *plan, uint32_t depth, hd_stream **out_stream, hd_error *error);
+/* The plan may be ended as soon as this returns. */
+void hdi_stream_end(hd_stream *stream);
+/* Starts a run, of which the ticket then tells. */
+hd_status hdi_stream_submit(hd_stream *stream, const hdi_stream_item *items, size_t count, hd_ticket *ticket,
+                            hd_error *error);
 /* Brings the outputs of a run, which is done. */
-void hdi_stream_deliver(hdi_stream *stream, uint64_t number);
+void hdi_stream_deliver(hd_stream *stream, uint64_t number);
 /* Does a run still owe outputs? They are lost where the stream ends. */
-bool hdi_stream_owes(const hdi_stream *stream, uint64_t number);
-hd_status hdi_stream_finish(hdi_stream *stream, uint64_t timeout_ns, hd_error *error);
+bool hdi_stream_owes(const hd_stream *stream, uint64_t number);
+hd_status hdi_stream_finish(hd_stream *stream, uint64_t timeout_ns, hd_error *error);
 #endif

@@ -4,6 +4,8 @@
  * (backend.h), so a run is three submissions and nothing else: inputs up, the plan's commands, outputs down. */
 #include "run/run.h"
 
+enum { DEPTH = 3, MOST_DEPTH = 8 };
+
 /* A slot of the plan in one set. */
 typedef struct port {
     hdi_memory *memory;  /* in place of the plan's own; made when a run needs it first */
@@ -27,7 +29,7 @@ typedef struct delivery {
     uint64_t    bytes;
 } delivery;
 
-typedef struct set {
+typedef struct hdi_stream_set {
     port          *ports;   /* by slot */
     hdi_slot      *instead; /* by slot: what the run binds */
     moves          up, down;
@@ -35,15 +37,6 @@ typedef struct set {
     delivery      *deliveries; uint32_t delivery_count, delivery_capacity; /* that the run still owes */
     uint64_t       run, ticket; /* the last run here, from 1, and its last submission */
 } set;
-
-struct hdi_stream {
-    hdi_loaded *loaded;
-    hdi_core   *core;
-    hd_device  *device;
-    set         sets[HDI_STREAM_MOST_DEPTH];
-    uint32_t    depth, slot_count;
-    uint64_t    runs;
-};
 
 static hd_status no_memory(hd_error *error) {
     return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a stream");
@@ -69,9 +62,9 @@ static void end_moves(hd_device *device, moves *m) {
     hdi_free(device->host->allocator, m->slots, m->slot_capacity * sizeof *m->slots);
 }
 
-/* Everything, once no submission uses it any more. */
+/* Everything, once no submission uses it any more; the plan may be gone. */
 static void end_now(void *object) {
-    hdi_stream *stream = object;
+    hd_stream *stream = object;
     hd_device *device = stream->device;
     const hd_allocator *allocator = device->host->allocator;
     for (uint32_t i = 0; i < stream->depth; i++) {
@@ -89,10 +82,11 @@ static void end_now(void *object) {
         hdi_free(allocator, s->instead, stream->slot_count * sizeof *s->instead);
         hdi_free(allocator, s->deliveries, s->delivery_capacity * sizeof *s->deliveries);
     }
+    hdi_free(allocator, stream->sets, stream->depth * sizeof *stream->sets);
     hdi_free(allocator, stream, sizeof *stream);
 }
 
-void hdi_stream_end(hdi_stream *stream) {
+void hdi_stream_end(hd_stream *stream) {
     uint64_t last = 0;
     for (uint32_t i = 0; i < stream->depth; i++) last = HDI_MAX(last, stream->sets[i].ticket);
     hdi_device_free_later(stream->device, last, end_now, stream);
@@ -100,17 +94,23 @@ void hdi_stream_end(hdi_stream *stream) {
 
 /* ---- making ---- */
 
-hd_status hdi_stream_make(hdi_loaded *loaded, uint32_t depth, hdi_stream **out_stream, hd_error *error) {
-    const hd_allocator *allocator = loaded->allocator;
-    hdi_stream *stream = hdi_alloc(allocator, sizeof *stream);
+hd_status hdi_stream_make(hd_plan *plan, uint32_t depth, hd_stream **out_stream, hd_error *error) {
+    if (depth > MOST_DEPTH)
+        return hdi_fail(error, HD_STATUS_LIMIT, "a stream of depth %u; it is 1 to %d", depth, MOST_DEPTH);
+    if (plan->loaded->plan->segment_count > 1 || plan->alternative_count > 1 || plan->desc.failover)
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED,
+                        "streams take plans on one device, without fail-over and alternatives");
+    const hd_allocator *allocator = plan->loaded->allocator;
+    hd_stream *stream = hdi_alloc(allocator, sizeof *stream);
     if (!stream) return no_memory(error);
-    stream->loaded = loaded;
-    stream->core = loaded->segments[0];
+    stream->plan = plan;
+    stream->core = plan->loaded->segments[0];
     stream->device = stream->core->device;
     stream->slot_count = stream->core->schedule->slot_count;
-    stream->depth = depth;
-    bool room = true;
-    for (uint32_t i = 0; i < depth; i++) {
+    stream->sets = hdi_alloc(allocator, (depth ? depth : DEPTH) * sizeof *stream->sets);
+    if (stream->sets) stream->depth = depth ? depth : DEPTH;
+    bool room = stream->sets != NULL;
+    for (uint32_t i = 0; i < stream->depth; i++) {
         set *s = &stream->sets[i];
         hdi_cmds_init(&s->up.cmds, allocator);
         hdi_cmds_init(&s->down.cmds, allocator);
@@ -128,7 +128,7 @@ hd_status hdi_stream_make(hdi_loaded *loaded, uint32_t depth, hdi_stream **out_s
 
 /* ---- what a run takes and gives ---- */
 
-static hd_status find(const hdi_stream *stream, const hdi_stream_item *it, uint32_t *out_slot, hd_error *error) {
+static hd_status find(const hd_stream *stream, const hdi_stream_item *it, uint32_t *out_slot, hd_error *error) {
     const char *noun = it->in ? "input" : "output";
     if (!it->name) return hdi_fail(error, HD_STATUS_NULL_POINTER, "an %s of a stream has no name", noun);
     if (!hdi_core_find(stream->core, it->name, it->in ? HDI_KIND(INPUT) : HDI_KIND(OUTPUT), out_slot))
@@ -154,7 +154,7 @@ static hd_status find(const hdi_stream *stream, const hdi_stream_item *it, uint3
 }
 
 /* All of them are right, and none stands twice; marks the slots in `instead`, which holds nothing else yet. */
-static hd_status check(const hdi_stream *stream, const hdi_stream_item *it, hdi_slot *instead, hd_error *error) {
+static hd_status check(const hd_stream *stream, const hdi_stream_item *it, hdi_slot *instead, hd_error *error) {
     uint32_t slot;
     hd_status status = find(stream, it, &slot, error);
     if (!status && instead[slot].bytes)
@@ -164,7 +164,7 @@ static hd_status check(const hdi_stream *stream, const hdi_stream_item *it, hdi_
 }
 
 /* Adds a copy. */
-static hd_status move(hdi_stream *stream, moves *m, hdi_slot from, hdi_slot to, hd_error *error) {
+static hd_status move(hd_stream *stream, moves *m, hdi_slot from, hdi_slot to, hd_error *error) {
     if (!hdi_grow(stream->device->host->allocator, &m->slots, &m->slot_capacity, (size_t)m->slot_count + 2,
                   sizeof *m->slots))
         return no_memory(error);
@@ -174,7 +174,7 @@ static hd_status move(hdi_stream *stream, moves *m, hdi_slot from, hdi_slot to, 
 }
 
 /* Memory that the host sees, for a slot whose own it does not see. */
-static hd_status stage(hdi_stream *stream, port *p, uint32_t slot, bool in, hd_error *error) {
+static hd_status stage(hd_stream *stream, port *p, uint32_t slot, bool in, hd_error *error) {
     const hdi_schedule_slot *made = &stream->core->schedule->slots[slot];
     const hdi_alloc_desc desc = { made->bytes, in ? HD_BUFFER_UPLOAD : HD_BUFFER_READBACK, made->name, NULL,
                                   in ? HD_MEMORY_INPUT : HD_MEMORY_OUTPUT };
@@ -186,7 +186,7 @@ static hd_status stage(hdi_stream *stream, port *p, uint32_t slot, bool in, hd_e
 }
 
 /* Finds where the item's bytes lie for the run, and how they come there or away. */
-static hd_status place(hdi_stream *stream, set *s, const hdi_stream_item *it, hd_error *error) {
+static hd_status place(hd_stream *stream, set *s, const hdi_stream_item *it, hd_error *error) {
     const hdi_caps *caps = &stream->device->found.caps;
     moves *m = it->in ? &s->up : &s->down;
     uint32_t at;
@@ -228,19 +228,19 @@ static hd_status place(hdi_stream *stream, set *s, const hdi_stream_item *it, hd
 
 /* ---- a run ---- */
 
-static void deliver(hdi_stream *stream, set *s) {
+static void deliver(hd_stream *stream, set *s) {
     for (uint32_t i = 0; i < s->delivery_count; i++)
         copy_bytes(stream->device, hdi_thread_pool_copy, s->deliveries[i].to, s->deliveries[i].from,
                    s->deliveries[i].bytes, "copy out", s->run);
     s->delivery_count = 0;
 }
 
-void hdi_stream_deliver(hdi_stream *stream, uint64_t number) {
+void hdi_stream_deliver(hd_stream *stream, uint64_t number) {
     set *s = &stream->sets[number % stream->depth];
     if (s->run == number) deliver(stream, s);
 }
 
-bool hdi_stream_owes(const hdi_stream *stream, uint64_t number) {
+bool hdi_stream_owes(const hd_stream *stream, uint64_t number) {
     const set *s = &stream->sets[number % stream->depth];
     return s->run == number && s->delivery_count > 0;
 }
@@ -272,7 +272,7 @@ static hd_status shape(moves *m, hd_device *device, hd_error *error) {
     return HD_OK;
 }
 
-static hd_status hand_over_moves(hdi_stream *stream, set *s, moves *m, hdi_queue queue, hd_error *error) {
+static hd_status hand_over_moves(hd_stream *stream, set *s, moves *m, hdi_queue queue, hd_error *error) {
     if (!m->slot_count) return HD_OK;
     hdi_submission submission = {
         .cmds = &m->cmds, .slots = m->slots, .queue = queue, .recording = &m->recording, .run = stream->runs + 1
@@ -280,7 +280,7 @@ static hd_status hand_over_moves(hdi_stream *stream, set *s, moves *m, hdi_queue
     return hdi_device_submit(stream->device, &submission, &s->ticket, error);
 }
 
-static hd_status hand_over(hdi_stream *stream, set *s, hd_error *error) {
+static hd_status hand_over(hd_stream *stream, set *s, hd_error *error) {
     const hdi_core_run run = { .instead = s->instead, .recording = &s->recording, .number = stream->runs + 1 };
     uint64_t recorded;
     hd_status status = shape(&s->up, stream->device, error);
@@ -288,8 +288,8 @@ static hd_status hand_over(hdi_stream *stream, set *s, hd_error *error) {
     if (!status) status = hand_over_moves(stream, s, &s->up, HDI_QUEUE_UPLOAD, error);
     if (!status) status = hdi_core_submit(stream->core, &run, &recorded, error);
     if (status) return status;
-    stream->loaded->runs++;
-    stream->loaded->records += recorded > 0;
+    stream->plan->loaded->runs++;
+    stream->plan->loaded->records += recorded > 0;
     s->ticket = stream->core->last_ticket;
     return hand_over_moves(stream, s, &s->down, HDI_QUEUE_DOWNLOAD, error);
 }
@@ -300,7 +300,7 @@ static void note_buffers(const hdi_stream_item *items, size_t count, uint64_t ti
         if (items[i].buffer) atomic_store(&items[i].buffer->last_ticket, ticket);
 }
 
-static hd_status start(hdi_stream *stream, set *s, const hdi_stream_item *items, size_t count, hd_error *error) {
+static hd_status start(hd_stream *stream, set *s, const hdi_stream_item *items, size_t count, hd_error *error) {
     hd_status status = hdi_device_wait(stream->device, s->ticket, 0, error);
     if (status) return status;
     deliver(stream, s);
@@ -318,21 +318,20 @@ static hd_status start(hdi_stream *stream, set *s, const hdi_stream_item *items,
     return status;
 }
 
-hd_status hdi_stream_submit(hdi_stream *stream, const hdi_stream_item *items, size_t count, hdi_run *out_run,
-                            uint64_t *out_number, hd_error *error) {
+hd_status hdi_stream_submit(hd_stream *stream, const hdi_stream_item *items, size_t count, hd_ticket *ticket,
+                            hd_error *error) {
     set *s = &stream->sets[(stream->runs + 1) % stream->depth];
-    if (count > 2 * (size_t)stream->slot_count)
-        return hdi_fail(error, HD_STATUS_NAME_TAKEN, "a run with more inputs or outputs than its plan has");
     const hd_status status = start(stream, s, items, count, error);
     if (status) return status;
-    hdi_list_init(&out_run->link);
-    out_run->count = 1;
-    out_run->last[0] = (hdi_last){ stream->device, s->ticket };
-    *out_number = s->run;
+    ticket->plan = stream->plan;
+    ticket->stream = stream;
+    ticket->number = s->run;
+    ticket->run.count = 1;
+    ticket->run.last[0] = (hdi_last){ stream->device, s->ticket };
     return HD_OK;
 }
 
-hd_status hdi_stream_finish(hdi_stream *stream, uint64_t timeout_ns, hd_error *error) {
+hd_status hdi_stream_finish(hd_stream *stream, uint64_t timeout_ns, hd_error *error) {
     hd_status status = HD_OK;
     const uint64_t until_ns = hdi_now_ns() + (timeout_ns ? timeout_ns : stream->device->host->wait_ns);
     for (uint32_t i = 1; i <= stream->depth && !status; i++) { /* the oldest first */

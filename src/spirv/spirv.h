@@ -203,6 +203,9 @@ typedef struct hdi_user_kernel {
 } hdi_user_kernel;
 /* One holder, or NULL with the reason. */
 hdi_user_kernel *hdi_user_kernel_new(const hd_allocator *allocator, const hdi_spirv_input *input, hd_error *error);
+/* The same of the caller's bytes or file. */
+hdi_user_kernel *hdi_user_kernel_read(const hd_allocator *allocator, const hd_kernel_desc *desc, hd_error *error);
+hd_kernel_info hdi_user_kernel_describe(const hdi_user_kernel *kernel);
 void hdi_user_kernel_hold(hdi_user_kernel *kernel);
 void hdi_user_kernel_release(hdi_user_kernel *kernel); /* the last holder frees it; NULL is fine */
 #endif

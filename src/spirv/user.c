@@ -63,6 +63,42 @@ hdi_user_kernel *hdi_user_kernel_new(const hd_allocator *allocator, const hdi_sp
     return NULL;
 }
 
+hdi_user_kernel *hdi_user_kernel_read(const hd_allocator *allocator, const hd_kernel_desc *desc, hd_error *error) {
+    hdi_file file = { 0 };
+    hdi_spirv_input input = { .module = desc->spirv, .bytes = desc->spirv_bytes, .entry = desc->entry,
+                              .spec_ids = desc->spec_ids, .spec_values = desc->spec_values,
+                              .spec_count = desc->spec_count, .images = desc->images,
+                              .image_count = desc->images ? desc->image_count : 0 };
+    hd_status status = HD_OK;
+    if (!desc->spirv && !desc->path)
+        status = hdi_fail(error, HD_STATUS_NULL_POINTER, "a kernel needs SPIR-V bytes or a path");
+    else if (!desc->spirv) {
+        status = hdi_file_read(allocator, desc->path, HDI_SPIRV_MAX_BYTES, &file, error);
+        if (!status && file.count == 0) status = hdi_fail(error, HD_STATUS_MODULE, "%s is empty", desc->path);
+        input.module = file.data;
+        input.bytes = file.count;
+    }
+    hdi_user_kernel *kernel = status ? NULL : hdi_user_kernel_new(allocator, &input, error);
+    hdi_file_free(allocator, &file);
+    return kernel;
+}
+
+hd_kernel_info hdi_user_kernel_describe(const hdi_user_kernel *kernel) {
+    const hdi_spirv_info *from = &kernel->info;
+    hd_kernel_info info = { .push_bytes = from->own_push_bytes, .binding_count = from->binding_count };
+    memcpy(info.workgroup, from->workgroup, sizeof info.workgroup);
+    for (uint32_t i = 0; i < HDI_COUNT(info.binding_written); i++) {
+        info.binding_written[i] = from->bindings[i].written;
+        info.binding_set[i] = from->bindings[i].place.set;
+        info.binding_number[i] = from->bindings[i].place.binding;
+        info.binding_element[i] = from->bindings[i].place.element;
+        info.binding_axes[i] = from->bindings[i].image.axes;
+        info.binding_dtype[i] = from->bindings[i].image.dtype;
+        info.binding_channels[i] = from->bindings[i].image.channels;
+    }
+    return info;
+}
+
 void hdi_user_kernel_hold(hdi_user_kernel *kernel) { __atomic_fetch_add(&kernel->holders, 1, __ATOMIC_RELAXED); }
 
 void hdi_user_kernel_release(hdi_user_kernel *kernel) {

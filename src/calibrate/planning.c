@@ -1,19 +1,10 @@
-/* planning.c: from a program and wishes to a loaded plan: the facts of the devices are asked, the plan room decides,
- * and what a plan would run that was never judged on its device is judged first. All of it happens when a plan is
+/* planning.c: from a program and wishes to loaded plans: the facts of the devices are asked, the plan room decides, and
+ * what a plan would run that was never judged on its device is judged first. All of it happens when a plan is
  * created. */
-#include "front/front.h"
+#include "calibrate/calibrate.h"
 #include <math.h>
 
-hdi_plan_options hdi_plan_options_of(const hd_plan_desc *desc) {
-    return (hdi_plan_options){ .math = desc->math == HD_MATH_EXACT ? HD_MATH_EXACT : HD_MATH_FAST,
-                               .budget_bytes = desc->budget_bytes,
-                               .no_fusion = desc->no_fusion != 0, .in_order = desc->in_order != 0,
-                               .slice_us = desc->slice_us };
-}
-
-static bool is_auto(const hd_plan *plan) {
-    return plan->device_count > 1 && plan->desc.route && strcmp(plan->desc.route, "auto") == 0;
-}
+static bool is_auto(const hd_plan_desc *desc) { return desc->route && strcmp(desc->route, "auto") == 0; }
 
 hd_status hdi_planning_check(const hd_plan *plan, hd_error *error) {
     const hd_plan_desc *desc = &plan->desc;
@@ -30,10 +21,10 @@ hd_status hdi_planning_check(const hd_plan *plan, hd_error *error) {
                 return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "devices %u and %u of the plan are the same one", e,
                                 d);
     }
-    if (desc->route && plan->device_count == 1 && strcmp(desc->route, "auto") != 0)
+    if (desc->route && plan->device_count == 1 && !is_auto(desc))
         return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT,
                         "a route needs a second device to go to: hd_plan_desc.beside");
-    if (desc->follow && (desc->failover || !desc->route || strcmp(desc->route, "auto") != 0))
+    if (desc->follow && (desc->failover || !is_auto(desc)))
         return hdi_fail(error, HD_STATUS_UNSUPPORTED,
                         "a plan that follows the load has route \"auto\" and no fail-over");
     return HD_OK;
@@ -46,6 +37,8 @@ static hd_status no_memory(hd_error *error) {
 /* What a plan is made from; the facts are those of its devices as they are now. */
 typedef struct planning {
     hd_plan       *plan;
+    const hd_program *program;
+    const hd_allocator *allocator;
     hdi_caps       caps[HDI_MOST_DEVICES];
     const char    *ids[HDI_MOST_DEVICES];
     hdi_figures    figures[HDI_MOST_DEVICES];
@@ -55,19 +48,25 @@ typedef struct planning {
     hdi_candidates all;
 } planning;
 
-static planning *begin(hd_plan *plan, hd_error *error) {
-    planning *p = hdi_alloc(&plan->context->allocator, sizeof *p);
+static planning *begin(hd_plan *plan, const hd_program *program, hd_error *error) {
+    const hd_allocator *allocator = plan->devices[0]->host->allocator;
+    planning *p = hdi_alloc(allocator, sizeof *p);
     bool any_software = false;
-    if (!p) no_memory(error);
-    for (uint32_t d = 0; p && d < plan->device_count; d++) {
+    if (!p) {
+        no_memory(error);
+        return NULL;
+    }
+    p->plan = plan;
+    p->program = program;
+    p->allocator = allocator;
+    for (uint32_t d = 0; d < plan->device_count; d++) {
         hdi_store_caps(plan->devices[d]->facts, &p->caps[d]);
         hdi_store_figures(plan->devices[d]->facts, &p->figures[d]);
         p->ids[d] = plan->devices[d]->found.info.id;
         p->software[d] = plan->devices[d]->found.info.kind == HD_DEVICE_SOFTWARE;
-        any_software = any_software || p->software[d];
+        any_software |= p->software[d];
     }
-    for (uint32_t d = 0; p && d < plan->device_count; d++) p->software[d] |= any_software && p->caps[d].native_kernels;
-    if (p) p->plan = plan;
+    for (uint32_t d = 0; d < plan->device_count; d++) p->software[d] |= any_software && p->caps[d].native_kernels;
     return p;
 }
 
@@ -75,33 +74,11 @@ static void end(planning *p) {
     hdi_candidates_free(&p->all);
     hdi_placement_free(&p->placement);
     hdi_device_choice_free(&p->choice);
-    hdi_free(&p->plan->context->allocator, p, sizeof *p);
+    hdi_free(p->allocator, p, sizeof *p);
 }
 
-static hdi_plan_wish wish_of(const planning *p, const hd_program *program, const hdi_placement *placement) {
-    return (hdi_plan_wish){ program, placement, p->caps, p->ids, hdi_plan_options_of(&p->plan->desc) };
-}
-
-/* ---- where operations go ---- */
-
-static hd_status choose(planning *p, const hd_program *program, hd_error *error) {
-    const hd_plan *plan = p->plan;
-    bool *resident = hdi_alloc(&plan->context->allocator, program->node_count * sizeof *resident);
-    const hdi_choose_wish wish = { wish_of(p, program, NULL), plan->device_count, p->figures, p->software, resident };
-    hd_status status = resident
-                           ? hdi_inputs_mark(program, plan->desc.resident, plan->desc.resident_count, resident, error)
-                           : no_memory(error);
-    if (!status) status = hdi_choose(&wish, &p->choice, error);
-    hdi_free(&plan->context->allocator, resident, program->node_count * sizeof *resident);
-    return status;
-}
-
-/* By a route in words; without one all is on the first device. */
-static hd_status place_by_words(planning *p, const hd_program *program, hd_error *error) {
-    const hd_plan *plan = p->plan;
-    if (!plan->desc.route || plan->device_count == 1)
-        return hdi_placement_new(program, plan->device_count, &p->placement, error);
-    return hdi_placement_parse(program, plan->desc.route, p->ids, plan->device_count, &p->placement, error);
+static hdi_plan_wish wish_of(const planning *p, const hdi_placement *placement) {
+    return (hdi_plan_wish){ p->program, placement, p->caps, p->ids, hdi_plan_options_of(&p->plan->desc) };
 }
 
 /* ---- loaded plans ---- */
@@ -113,8 +90,7 @@ static uint64_t key_of(const hd_plan *plan) {
                                 plan->desc.slice_us };
     uint64_t key = hdi_hash(HDI_HASH_START, plan->program_text.bytes, plan->program_text.count);
     key = hdi_hash(key, wishes, sizeof wishes);
-    for (uint32_t d = 0; d < plan->device_count; d++) key = hdi_hash(key, &plan->devices[d], sizeof plan->devices[d]);
-    return key;
+    return hdi_hash(key, plan->devices, plan->device_count * sizeof *plan->devices);
 }
 
 /* With the placement and what is known of the devices: plans of one key are the same plan. */
@@ -151,33 +127,32 @@ static hd_status make_loaded(planning *p, const hdi_plan_wish *wish, hd_plan_mem
     hd_status status = hdi_calibrate_plan(p->plan->devices, p->plan->device_count, wish, p->caps, &made, error);
     if (status) return status;
     *out_memory = made->memory;
-    return hdi_loaded_make(made, p->plan->devices, &p->plan->context->allocator, out, error);
+    return hdi_loaded_make(made, p->plan->devices, p->allocator, out, error);
 }
 
 /* Where the one device has no room for the plan, it gets budgets with less and less between inputs and outputs. */
 static hd_status make_smaller(planning *p, hdi_plan_wish wish, const hd_plan_memory *whole, hdi_loaded **out) {
     hd_status status = HD_STATUS_OUT_OF_DEVICE_MEMORY;
     for (uint64_t quarters = 3; quarters > 0 && status == HD_STATUS_OUT_OF_DEVICE_MEMORY; quarters--) {
-        hd_error why = { 0 }; /* that there was no room for the whole is what counts */
         hd_plan_memory smaller;
         wish.options.budget_bytes = whole->total_bytes - whole->scratch_bytes + whole->scratch_bytes / 4 * quarters;
-        status = make_loaded(p, &wish, &smaller, out, &why);
+        /* that there was no room for the whole is what counts */
+        status = make_loaded(p, &wish, &smaller, out, &(hd_error){ 0 });
     }
     return status;
 }
 
 /* One that waits for reuse, or a new one. */
-static hd_status load(planning *p, const hd_program *program, const hdi_placement *placement, double run_ns,
-                      hd_error *error) {
+static hd_status load(planning *p, const hdi_placement *placement, double run_ns, hd_error *error) {
     hd_plan *plan = p->plan;
-    hdi_loaded *loaded = hdi_idle_take(&plan->context->idle, plan_key_of(plan, placement));
-    count_request(plan, loaded != NULL);
+    hdi_loaded *loaded = hdi_idle_take(&plan->shared->idle, plan_key_of(plan, placement));
     hd_status status = HD_OK;
+    count_request(plan, loaded != NULL);
     if (loaded) {
         status = hdi_loaded_reset(loaded, error);
         if (status) hdi_loaded_end(loaded);
     } else {
-        const hdi_plan_wish wish = wish_of(p, program, placement);
+        const hdi_plan_wish wish = wish_of(p, placement);
         hd_plan_memory memory = { 0 };
         status = make_loaded(p, &wish, &memory, &loaded, error);
         if (status == HD_STATUS_OUT_OF_DEVICE_MEMORY && plan->device_count == 1 &&
@@ -187,6 +162,29 @@ static hd_status load(planning *p, const hd_program *program, const hdi_placemen
     }
     if (!status) add_alternative(plan, loaded, run_ns);
     return status;
+}
+
+/* ---- where operations go ---- */
+
+static hd_status choose(planning *p, hd_error *error) {
+    const hd_plan *plan = p->plan;
+    const size_t bytes = p->program->node_count * sizeof(bool);
+    bool *resident = hdi_alloc(p->allocator, bytes);
+    const hdi_choose_wish wish = { wish_of(p, NULL), plan->device_count, p->figures, p->software, resident };
+    hd_status status = resident ? hdi_inputs_mark(p->program, plan->desc.resident, plan->desc.resident_count, resident,
+                                                  error)
+                                : no_memory(error);
+    if (!status) status = hdi_choose(&wish, &p->choice, error);
+    hdi_free(p->allocator, resident, bytes);
+    return status;
+}
+
+/* By a route in words; without one all is on the first device. */
+static hd_status place_by_words(planning *p, hd_error *error) {
+    const hd_plan *plan = p->plan;
+    if (!plan->desc.route || plan->device_count == 1)
+        return hdi_placement_new(p->program, plan->device_count, &p->placement, error);
+    return hdi_placement_parse(p->program, plan->desc.route, p->ids, plan->device_count, &p->placement, error);
 }
 
 static uint64_t whole_ns(double ns) { return ns < 1 ? 1 : ns > 1e18 ? UINT64_C(1000000000000000000) : (uint64_t)ns; }
@@ -199,40 +197,33 @@ static hd_status take_choice(hd_plan *plan, hdi_device_choice *choice, hd_error 
     plan->stats.predicted_alone_ns = alone < HUGE_VAL ? whole_ns(alone) : 0;
     hdi_text_free(&plan->route_text);
     plan->route_text = choice->text;
-    choice->text = (hdi_text){ .allocator = &plan->context->allocator };
+    choice->text = (hdi_text){ .allocator = plan->route_text.allocator };
     return plan->route_text.failed ? no_memory(error) : HD_OK;
 }
 
-static hd_status make_chosen(planning *p, const hd_program *program, hd_error *error) {
+static hd_status load_chosen(planning *p, hd_error *error) {
     hd_plan *plan = p->plan;
-    p->all.runs = &plan->context->runs;
+    p->all.runs = &plan->shared->runs;
     p->all.key = key_of(plan);
-    hd_status status = choose(p, program, error);
-    if (!status) status = hdi_candidates_find(program, plan->device_count, &p->choice, &p->all, error);
+    hd_status status = hdi_candidates_find(p->program, plan->device_count, &p->choice, &p->all, error);
     if (!status) status = take_choice(plan, &p->choice, error);
     for (uint32_t i = 0; i < p->all.count && !status && (i == 0 || plan->desc.follow); i++) {
         const hdi_candidate *one = &p->all.of[i];
-        status = load(p, program, &one->placement, one->run_ns, error);
+        status = load(p, &one->placement, one->run_ns, error);
         plan->run_keys[i] = one->key;
     }
     return status;
 }
 
-static hd_status make_by_words(planning *p, const hd_program *program, hd_error *error) {
-    const hd_status status = place_by_words(p, program, error);
-    return status ? status : load(p, program, &p->placement, 0, error);
-}
-
-static hd_status make_once(hd_plan *plan, const hd_program *program, hd_error *error) {
-    planning *p = begin(plan, error);
-    if (!p) return HD_STATUS_OUT_OF_HOST_MEMORY;
+/* Loads what was placed; after a failure the plan is what it was. */
+static hd_status load_all(planning *p, bool chosen, hd_error *error) {
+    hd_plan *plan = p->plan;
     const hdi_loaded *const before = plan->loaded; /* after a loss: it is the caller's to end */
     plan->alternative_count = 0;
     plan->memory = (hd_plan_memory){ 0 };
     memset(plan->run_keys, 0, sizeof plan->run_keys);
-    const hd_status status = is_auto(plan) ? make_chosen(p, program, error) : make_by_words(p, program, error);
-    end(p);
-    if (status && before) { /* it stays what it was */
+    const hd_status status = chosen ? load_chosen(p, error) : load(p, &p->placement, 0, error);
+    if (status && before) {
         for (uint32_t i = 0; i < plan->alternative_count; i++) hdi_loaded_end(plan->alternatives[i]);
         plan->alternatives[0] = plan->loaded;
         plan->alternative_count = 1;
@@ -245,66 +236,109 @@ static hd_status make_once(hd_plan *plan, const hd_program *program, hd_error *e
     return HD_OK;
 }
 
-static bool lacks_kernels(hd_status status) { return status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_LIMIT; }
-
-hd_status hdi_planning_make(hd_plan *plan, const hd_program *program, hd_error *error) {
-    hd_error first = { 0 };
-    hd_status status = make_once(plan, program, &first);
-    if (lacks_kernels(status) && hdi_borrow_cpu(plan, program)) {
-        status = make_once(plan, program, NULL);
-        if (status) hdi_borrow_end(plan);
-        else first = (hd_error){ 0 };
-        if (status) status = first.status;
-    }
-    if (status && error && error->status == HD_OK) *error = first;
+static hd_status make_once(hd_plan *plan, const hd_program *program, hdi_plan **out_made, hd_error *error) {
+    const bool chosen = plan->device_count > 1 && is_auto(&plan->desc);
+    planning *p = begin(plan, program, error);
+    if (!p) return HD_STATUS_OUT_OF_HOST_MEMORY;
+    hd_status status = chosen ? choose(p, error) : place_by_words(p, error);
+    const hdi_plan_wish wish = wish_of(p, chosen ? &p->choice.best : &p->placement);
+    if (!status) status = out_made ? hdi_plan_make(p->allocator, &wish, out_made, error) : load_all(p, chosen, error);
+    end(p);
     return status;
 }
 
+/* ---- what a device has no kernel for runs on the CPU beside it ---- */
+
+/* "v3=1,v7=1" for what the device cannot compute, and words about it, and counts it; false where it could all of it, or
+ * on failure. */
+static bool find_lacking(planning *p, hdi_text *out_route, hdi_text *out_words) {
+    const hd_program *program = p->program;
+    const size_t bytes = program->node_count * sizeof(hdi_node_cost);
+    const hdi_plan_wish wish = wish_of(p, NULL);
+    hdi_node_cost *costs = hdi_alloc(p->allocator, bytes);
+    bool good = costs && hdi_schedule_costs(&wish, 0, p->figures, costs, NULL) == HD_OK;
+    for (uint32_t i = 0; i < program->node_count && good; i++) {
+        if (!costs[i].cannot || hdi_op_is_source(program->nodes[i].op)) continue;
+        if (program->nodes[i].op == HDI_OP_DISPATCH) good = false; /* a caller's kernel is run where he said */
+        p->plan->stats.borrowed++;
+        hdi_text_add(out_route, "%sv%u=1", out_route->count ? "," : "", i + 1);
+        hdi_text_add(out_words, "%sv%u %s", out_words->count ? ", " : "", i + 1, hdi_op_get(program->nodes[i].op).name);
+    }
+    hdi_free(p->allocator, costs, bytes);
+    return good && out_route->count > 0 && !out_route->failed && !out_words->failed;
+}
+
+static bool may_borrow(const hd_plan *plan) {
+    const hd_device_kind kind = plan->devices[0]->found.info.kind;
+    return !plan->shared->strict && !plan->desc.alone && plan->device_count == 1 && !plan->desc.route &&
+           kind != HD_DEVICE_CPU && kind != HD_DEVICE_NULL;
+}
+
+static void give_back(hd_plan *plan) {
+    hdi_text_free(&plan->route);
+    hdi_text_free(&plan->route_text);
+    plan->desc.route = NULL;
+    plan->device_count = 1;
+    plan->stats.borrowed = 0;
+}
+
+/* Puts the CPU beside the plan's device, with a route that names what that one cannot compute, as if the caller had.
+ * False: it is not allowed, not possible, or would not help; the plan is as it was. */
+static bool borrow(hd_plan *plan, const hd_program *program) {
+    planning *p = may_borrow(plan) ? begin(plan, program, NULL) : NULL;
+    if (!p) return false;
+    const char *id = plan->devices[0]->found.info.id;
+    hdi_text words = { .allocator = p->allocator };
+    plan->devices[1] = find_lacking(p, &plan->route, &words) ? plan->shared->open_cpu(plan->context) : NULL;
+    if (plan->devices[1]) {
+        plan->device_count = 2;
+        plan->desc.route = plan->route.bytes;
+        hdi_text_add(&plan->route_text, "on the CPU, since %s has no kernel for them: %s\n", id, words.bytes);
+        hdi_log_line(plan->devices[0]->host->log, HD_LOG_WARNING, "plan",
+                     "%s has no kernel for %.200s: the CPU computes that", id, words.bytes);
+    } else give_back(plan);
+    hdi_text_free(&words);
+    end(p);
+    return plan->device_count == 2;
+}
+
+hd_status hdi_planning_make(hd_plan *plan, const hd_program *program, hdi_plan **out_made, hd_error *error) {
+    hd_error first = { 0 }; /* is told, whatever comes of borrowing */
+    const hd_status status = make_once(plan, program, out_made, &first);
+    if ((status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_LIMIT) && borrow(plan, program)) {
+        if (!make_once(plan, program, out_made, NULL)) return HD_OK;
+        give_back(plan);
+    }
+    if (status) *error = first;
+    return status;
+}
+
+hd_status hdi_planning_predict(hd_device *device, const hd_program *program, hdi_placement_time *out_time,
+                               hd_error *error) {
+    hdi_caps caps;
+    hdi_figures figures;
+    hdi_store_caps(device->facts, &caps);
+    hdi_store_figures(device->facts, &figures);
+    return hdi_timing_alone(program, &caps, &figures, out_time, error);
+}
+
+/* ---- saved plans ---- */
+
 hd_status hdi_planning_load(hd_plan *plan, const hd_program *program, const hdi_saved_plan *saved, hd_error *error) {
-    planning *p = begin(plan, error);
+    planning *p = begin(plan, program, error);
     hdi_plan *made = NULL;
     bool wrong = false;
     if (!p) return HD_STATUS_OUT_OF_HOST_MEMORY;
     hd_status status = hdi_saved_plan_make(saved, program, p->caps, p->ids, &made, error);
-    end(p);
     if (!status) status = hdi_calibrate_judge(plan->devices, made, &wrong, error);
     if (!status && wrong)
         status = hdi_fail(error, HD_STATUS_UNSUPPORTED,
                           "the saved plan has a kernel that is wrong on its device; plan anew");
-    if (status) {
-        hdi_plan_free(made);
-        return status;
-    }
-    status = hdi_loaded_make(made, plan->devices, &plan->context->allocator, &plan->loaded, error);
+    if (status) hdi_plan_free(made);
+    else status = hdi_loaded_make(made, plan->devices, p->allocator, &plan->loaded, error);
+    end(p);
     if (status) return status;
     add_alternative(plan, plan->loaded, 0);
     plan->follow.count = 1;
     return HD_OK;
-}
-
-static hd_status estimate_once(hd_plan *plan, const hd_program *program, hd_plan_memory *out_memory,
-                               hd_plan_memory *out_each, hd_error *error) {
-    planning *p = begin(plan, error);
-    hdi_plan *made = NULL;
-    if (!p) return HD_STATUS_OUT_OF_HOST_MEMORY;
-    hd_status status = is_auto(plan) ? choose(p, program, error) : place_by_words(p, program, error);
-    const hdi_plan_wish wish = wish_of(p, program, is_auto(plan) ? &p->choice.best : &p->placement);
-    if (!status) status = hdi_plan_make(&plan->context->allocator, &wish, &made, error);
-    if (!status && out_memory) *out_memory = made->memory;
-    if (!status && out_each) memcpy(out_each, made->on, plan->device_count * sizeof *out_each);
-    hdi_plan_free(made);
-    end(p);
-    return status;
-}
-
-hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_plan_memory *out_memory,
-                                hd_plan_memory *out_each, hd_error *error) {
-    hd_error first = { 0 };
-    hd_status status = estimate_once(plan, program, out_memory, out_each, &first);
-    if (lacks_kernels(status) && !out_each && hdi_borrow_cpu(plan, program)) {
-        if (!estimate_once(plan, program, out_memory, NULL, NULL)) status = HD_OK;
-        hdi_borrow_end(plan);
-    }
-    if (status && error && error->status == HD_OK) *error = first;
-    return status;
 }

@@ -1,6 +1,7 @@
-/* metrics.c: what a context counts, in the text format of Prometheus:
+/* metrics.c: what is counted, in the text format of Prometheus:
  * https://prometheus.io/docs/instrumenting/exposition_formats/ */
-#include "front/front.h"
+#include "device/device.h"
+#include <stdio.h>
 
 /* The counters of a device: X(member of hd_device_stats, name, type, what it is). */
 #define DEVICE_METRICS(X) \
@@ -55,7 +56,12 @@ static void begin(hdi_text *text, const char *name, const char *type, const char
     hdi_text_add(text, "# HELP heddle_%s %s\n# TYPE heddle_%s %s\n", name, help, name, type);
 }
 
-static void one(hdi_text *text, const char *name, const char *type, const char *help, uint64_t value) {
+void hdi_metrics_version(hdi_text *text) {
+    begin(text, "info", "gauge", "the library");
+    hdi_text_add(text, "heddle_info{version=\"%s\"} 1\n", hd_version());
+}
+
+void hdi_metrics_one(hdi_text *text, const char *name, const char *type, const char *help, uint64_t value) {
     begin(text, name, type, help);
     hdi_text_add(text, "heddle_%s %llu\n", name, (unsigned long long)value);
 }
@@ -68,7 +74,7 @@ static void value_of(hdi_text *text, const char *name, const seen *device, const
     hdi_text_add(text, "\"%s} %llu\n", more, (unsigned long long)value);
 }
 
-static void print_devices(hdi_text *text, const seen *devices, uint32_t count) {
+static void print(hdi_text *text, const seen *devices, uint32_t count) {
     char more[48];
     for (size_t m = 0; m < HDI_COUNT(metrics); m++) {
         char name[64];
@@ -93,34 +99,13 @@ static void print_devices(hdi_text *text, const seen *devices, uint32_t count) {
     for (uint32_t d = 0; d < count; d++) value_of(text, "lost", &devices[d], "", devices[d].lost);
 }
 
-static uint32_t length_of(const hdi_link *list) {
-    uint32_t count = 0;
-    for (const hdi_link *at = list->next; at != list; at = at->next) count++;
-    return count;
-}
-
-hd_status hd_context_metrics(hd_context *context, char *out_text, size_t room, size_t *out_needed) {
-    if (!HDI_FIND(context)) return HDI_REFUSE(context);
-    hdi_text text = { .allocator = &context->allocator };
-    hdi_mutex_lock(&context->lock); /* no device is closed meanwhile */
-    const uint32_t count = length_of(&context->devices), plans = length_of(&context->plans);
-    const uint64_t live = context->live;
-    seen *devices = hdi_alloc(&context->allocator, count * sizeof *devices);
+void hdi_metrics_devices(hdi_text *text, const hdi_link *devices) {
+    const uint32_t count = hdi_list_count(devices);
+    seen *all = hdi_alloc(text->allocator, count * sizeof *all);
     uint32_t at = 0;
-    for (hdi_link *link = context->devices.next; devices && link != &context->devices; link = link->next)
-        look(HDI_OBJECT(link, hd_device, held.link), &devices[at++]);
-    begin(&text, "info", "gauge", "the library");
-    hdi_text_add(&text, "heddle_info{version=\"%s\"} 1\n", hd_version());
-    one(&text, "objects", "gauge", "objects of the context alive", live);
-    one(&text, "plans", "gauge", "plans alive", plans);
-    one(&text, "failures_total", "counter", "calls that failed", atomic_load(&context->failures));
-    one(&text, "failovers_total", "counter", "times that a plan moved to another device",
-        atomic_load(&context->failovers));
-    print_devices(&text, devices, at);
-    hdi_mutex_unlock(&context->lock);
-    hdi_free(&context->allocator, devices, count * sizeof *devices);
-    if (!devices && count) text.failed = true;
-    const hd_status status = hdi_text_out(&text, out_text, room, out_needed);
-    hdi_text_free(&text);
-    return status;
+    if (count && !all) text->failed = true;
+    for (hdi_link *link = devices->next; all && link != devices; link = link->next)
+        look(HDI_OBJECT(link, hd_device, held.link), &all[at++]);
+    print(text, all, at);
+    hdi_free(text->allocator, all, count * sizeof *all);
 }
