@@ -2,34 +2,70 @@
 #include "llm/calls.h"
 #include "llm/form/json.h"
 
+/* {"name": ..., "arguments": ...}, and one or several of such */
+#define OBJECT(name, arguments, more) \
+    "\"{\" ws \"\\\"" name "\\\":\" ws \"\\\"%n\\\",\" ws \"\\\"" arguments "\\\":\" ws %a " more " ws \"}\""
+#define LIST "ws \"[\" ws tool (ws \",\" ws tool)* ws \"]\""
+
 static const hdl_call_form forms[] = {
     { .name = "gpt-oss",
       .signs = { "<|channel|>", "functions." },
       .begins = { "<|channel|>commentary to=", "<|channel|>analysis to=", "<|start|>assistant to=" },
       .ends = { "<|call|>", "<|end|>" },
       .first = " to=",
-      .in_thoughts = true },
+      .prefix = "functions.",
+      .in_thoughts = true,
+      .rules = "calls ::= \"functions.\" tool\n"
+               "head ::= \"<|channel|>commentary\"? kind? \"<|message|>\"\n"
+               "kind ::= (\" \" \"<|constrain|>\"? | \"<|constrain|>\") \"json\"\n",
+      .tool = "\"%r\" head %a",
+      .open = true },
     { .name = "deepseek",
       .signs = { "<｜tool▁calls▁begin｜>" },
       .begins = { "<｜tool▁calls▁begin｜>" },
       .ends = { "<｜tool▁calls▁end｜>" },
+      .prefix = "function<｜tool▁sep｜>",
       .text_arguments = true,
-      .no_content = true },
-    { .name = "mistral", .signs = { "[TOOL_CALLS]" }, .begins = { "[TOOL_CALLS]" } },
+      .no_content = true,
+      .rules = "calls ::= (\"\\n\"? \"<｜tool▁call▁begin｜>\" tool \"<｜tool▁call▁end｜>\")+ \"\\n\"?\n",
+      .tool = "\"function<｜tool▁sep｜>%r\\n```json\\n\" %a \"\\n```\" | \"%r<｜tool▁sep｜>\" %a" },
+    { .name = "mistral",
+      .signs = { "[TOOL_CALLS]" },
+      .begins = { "[TOOL_CALLS]" },
+      .rules = "calls ::= " LIST " | other\n",
+      .tool = OBJECT("name", "arguments", "(\",\" ws \"\\\"id\\\":\" ws \"\\\"\" [a-zA-Z0-9]{9} \"\\\"\")?"),
+      .other = "\"%r\" (\"[CALL_ID]\" [a-zA-Z0-9]{9})? \"[ARGS]\" %a",
+      .open = true },
     { .name = "granite", /* and phi-4-mini */
       .signs = { "<|tool_call|>" },
       .begins = { "<|tool_call|>" },
-      .ends = { "<|/tool_call|>" } },
+      .ends = { "<|/tool_call|>" },
+      .rules = "calls ::= " LIST "\n",
+      .tool = OBJECT("name", "arguments", ""),
+      .open = true },
     { .name = "hermes", /* qwen, smollm3, granite 4 and others */
       .signs = { "<tool_call>" },
       .but = { "<function=", "<arg_key>" },
       .begins = { "<tool_call>" },
-      .ends = { "</tool_call>" } },
+      .ends = { "</tool_call>" },
+      .rules = "calls ::= ws tool ws\n",
+      .tool = OBJECT("name", "arguments", "") },
     { .name = "command-r",
       .signs = { "Action:", "```json" },
       .begins = { "Action: ```json", "Action:```json" },
-      .ends = { "```" } },
-    { .name = "llama 3", .signs = { "ipython", "\"parameters\": " }, .begins = { "<|python_tag|>" }, .first = "{" },
+      .ends = { "```" },
+      .rules = "calls ::= " LIST " ws\n",
+      .tool = OBJECT("tool_name", "parameters", "") },
+    { .name = "llama 3",
+      .signs = { "ipython", "\"parameters\": " },
+      .begins = { "<|python_tag|>" },
+      .first = "{",
+      .opens = "{\"name\": \"",
+      .rules = "calls ::= ws named (\";\" ws named)*\n"
+               "named ::= \"{\" ws \"\\\"name\\\":\" ws \"\\\"\" tool\n"
+               "first ::= tool (\";\" ws named)*\n",
+      .tool = "\"%n\\\",\" ws \"\\\"parameters\\\":\" ws %a ws \"}\"",
+      .open = true },
 };
 
 const char *const hdl_call_marks[] = {
@@ -81,6 +117,7 @@ void hdl_calls_free(hdl_call_list *list) {
 
 typedef struct call_reader {
     hdl_call_list *list;
+    const hdl_call_form *form;
     hdl_span       rest;
     bool           memory; /* there was enough */
 } call_reader;
@@ -98,8 +135,8 @@ static hdl_span take(call_reader *r, uint64_t count) {
 
 /* What stands between calls and around them and says nothing. */
 static void skip(call_reader *r) {
-    static const char *const nothing[] = { " ",  "\n", "\r", "\t", ",", ";", "```json", "```", "<｜tool▁call▁begin｜>",
-                                           "<｜tool▁call▁end｜>", "function<｜tool▁sep｜>", "functions." };
+    static const char *const nothing[] = { " ", "\n", "\r", "\t", ",", ";", "```json", "```",
+                                           "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>" };
     for (size_t i = 0; i < sizeof nothing / sizeof nothing[0]; i++) {
         if (!begins(r, nothing[i])) continue;
         take(r, strlen(nothing[i]));
@@ -189,15 +226,18 @@ static bool read_json(call_reader *r, hdl_span name) {
 
 /* A name, then whatever the form puts in between, then an object. */
 static bool read_named(call_reader *r) {
+    const char *prefix = r->form->prefix;
+    const uint64_t before = prefix && begins(r, prefix) ? strlen(prefix) : 0;
     uint64_t count = 0;
+    if (before < r->rest.count && r->rest.bytes[before] != '{') take(r, before); /* else it is a name itself */
     while (count < r->rest.count && !strchr("<[{ \n", r->rest.bytes[count])) count++;
     const hdl_span name = take(r, count);
     while (r->rest.count && *r->rest.bytes != '{') take(r, 1);
     return r->rest.count && name.count && read_json(r, name);
 }
 
-bool hdl_calls_read(hdl_call_list *list, hdl_span text, bool *out_memory) {
-    call_reader r = { .list = list, .rest = text, .memory = true };
+bool hdl_calls_read(hdl_call_list *list, const hdl_call_form *form, hdl_span text, bool *out_memory) {
+    call_reader r = { .list = list, .form = form, .rest = text, .memory = true };
     const size_t before = list->count;
     bool read = true;
     for (skip(&r); read && r.rest.count; skip(&r))

@@ -18,9 +18,16 @@ typedef struct hdl_call_form {
     const char *begins[4];     /* texts that begin a call; another one ends the call before it, too */
     const char *ends[2];       /* and that end one, as the end of the answer does */
     const char *first;         /* begins one where nothing was said before it; "{": it is part of the call */
+    const char *prefix;        /* stands before the name of a tool, or is not there */
     bool        in_thoughts;   /* a call may begin within a thought */
     bool        text_arguments; /* the template wants what a call is made with as a text, not as a map */
     bool        no_content;    /* and none where an assistant only calls, not an empty text */
+    /* how calls are written, for answers that are held to it (call_rules.c): */
+    const char *opens;         /* in place of `first`: a text that begins nothing else */
+    const char *rules;         /* "calls", what stands between a beginning and an end; "first": behind `opens` */
+    const char *tool, *other;  /* each tool's part of the rules "tool" and "other", which these name: %n is its name as
+                                  in JSON, %r as it is, %a what it is called with */
+    bool        open;          /* the answer may end in place of the call's end */
 } hdl_call_form;
 
 /* The form of a template; NULL: none that is known. */
@@ -33,9 +40,9 @@ typedef struct hdl_call_list {
     hd_tool_call *calls;
     size_t        count, room;
 } hdl_call_list;
-/* Adds the calls of a text between its marks: JSON, or a name and JSON, one or several. False: there are none, or
- * something else stands there too, or there is no memory (*out_memory false); nothing was added. */
-bool hdl_calls_read(hdl_call_list *list, hdl_span text, bool *out_memory);
+/* Adds the calls of a text between its form's marks: JSON, or a name and JSON, one or several. False: there are none,
+ * or something else stands there too, or there is no memory (*out_memory false); nothing was added. */
+bool hdl_calls_read(hdl_call_list *list, const hdl_call_form *form, hdl_span text, bool *out_memory);
 /* Leaves the first `count`. */
 void hdl_calls_cut(hdl_call_list *list, size_t count);
 void hdl_calls_free(hdl_call_list *list);

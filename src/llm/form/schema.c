@@ -552,15 +552,24 @@ static const char common[] =
     "number ::= \"-\"? (\"0\" | [1-9] [0-9]{0,15}) (\".\" [0-9]{1,16})? ([eE] [-+]? [0-9]{1,2})?\n"
     "ws ::= | \" \" | \"\\n\" [ \\t]{0,20}\n";
 
-static bool say_all(hdl_schema_work *w) {
-    uint32_t rule;
+/* A part of a rule did not fit into the room that it has. */
+static bool tell(hdl_schema_work *w, bool ok) {
+    if (!ok) hdl_fail(w->error, HD_STATUS_LIMIT, "schema: a name in it is too long");
+    return ok;
+}
+
+bool hdl_schema_begin(hdl_schema_work *w) {
     w->any = hdl_json_new(&w->json, HDL_JSON_TRUE, hdl_text(""));
-    if (!w->any) return hdl_schema_no_memory(w);
-    if (!hdl_schema_say(w, "root ::= ") || !say_rule(w, w->root) || !hdl_schema_say(w, "\n") ||
-        !rule_of(w, w->root, &rule))
-        return false;
-    for (uint32_t i = 0; i < w->rule_count; i++)
-        if (!say_schema(w, i)) return false;
+    return w->any || hdl_schema_no_memory(w);
+}
+
+bool hdl_schema_add(hdl_schema_work *w, uint32_t schema, uint32_t *out_rule) {
+    bool ok = rule_of(w, schema, out_rule);
+    while (ok && w->rules_done < w->rule_count) ok = say_schema(w, w->rules_done++);
+    return tell(w, ok);
+}
+
+bool hdl_schema_end(hdl_schema_work *w) {
     if (!make_room(w, sizeof common)) return false;
     memcpy(w->out.text + w->out.count, common, sizeof common - 1);
     w->out.count += sizeof common - 1;
@@ -570,10 +579,11 @@ static bool say_all(hdl_schema_work *w) {
 hd_status hdl_schema_rules(const hd_allocator *allocator, hdl_span schema, hdl_rules_text *out, hd_error *error) {
     hd_error own = { 0 };
     hdl_schema_work w = { .allocator = *allocator, .error = error ? error : &own };
+    uint32_t rule;
     hd_status status = hdl_json_read(allocator, schema, &w.json, &w.root, w.error);
-    if (!status && !say_all(&w))
-        status =
-            w.error->status ? w.error->status : hdl_fail(w.error, HD_STATUS_LIMIT, "schema: a name in it is too long");
+    if (!status && !(hdl_schema_begin(&w) && hdl_schema_say(&w, "root ::= r0\n") && hdl_schema_add(&w, w.root, &rule) &&
+                     hdl_schema_end(&w)))
+        status = w.error->status;
     *out = w.out;
     hdl_json_free(&w.json);
     hdl_free(allocator, w.rules, w.rule_room * sizeof *w.rules);

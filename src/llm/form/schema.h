@@ -17,7 +17,7 @@ typedef struct hdl_rules_text {
  * $ref), LIMIT, OUT_OF_HOST_MEMORY. */
 hd_status hdl_schema_rules(const hd_allocator *allocator, hdl_span schema, hdl_rules_text *out, hd_error *error);
 
-/* ---- inside: the work on a schema (schema.c, schema_merge.c, schema_text.c) ---- */
+/* ---- several schemas in one text, and inside: the work on a schema (schema.c, schema_merge.c, schema_text.c) ---- */
 
 /* Types of values; an integer is a number too. */
 enum {
@@ -45,13 +45,21 @@ typedef struct hdl_schema_work {
     uint32_t         root;
     hdl_rules_text   out;
     hdl_schema_rule *rules;
-    uint32_t         rule_count, merge_count;
+    uint32_t         rule_count, rules_done, merge_count;
     size_t           rule_room;
     uint32_t         any;     /* a value `true` */
     hd_error        *error;
 } hdl_schema_work;
 
 /* All of these give false or HDL_NO_VALUE after a failure, which `error` tells. */
+/* Prepares the work: json is read, allocator and error are set. */
+bool hdl_schema_begin(hdl_schema_work *w);
+/* Writes the rules of a schema, the value whose places its $refs name: *out_rule, of the rule r<*out_rule>. */
+bool hdl_schema_add(hdl_schema_work *w, uint32_t schema, uint32_t *out_rule);
+/* Writes the rules that all schemas share. */
+bool hdl_schema_end(hdl_schema_work *w);
+/* The same schema for objects alone: what a tool is called with. */
+uint32_t hdl_schema_of_objects(hdl_schema_work *w, uint32_t schema);
 bool hdl_schema_say(hdl_schema_work *w, const char *format, ...) HDL_PRINTF(2, 3);
 /* Bytes in a literal of the grammar, as JSON writes them inside of a string where `json` is set. */
 bool hdl_schema_say_text(hdl_schema_work *w, hdl_span text, bool json);
