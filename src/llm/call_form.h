@@ -18,8 +18,8 @@ typedef struct hdl_call_choice {
 
 /* The choice that a word names: "auto" (NULL), "none", "required" or a tool's name. Statuses: NAME_NOT_FOUND. */
 hd_status hdl_call_choose(const hdl_tools *tools, const char *word, hdl_call_choice *out_choice, hd_error *error);
-/* The rules of calls as GBNF; free with hdl_free(allocator, out->text, out->room). The tools' JSON grows by what is made
- * of schemas. Statuses: those of hdl_schema_rules, and UNSUPPORTED: a name that the form cannot write. */
+/* The rules of calls as GBNF; free with hdl_free(allocator, out->text, out->room). The tools' JSON grows by what is
+ * made of schemas. Statuses: those of hdl_schema_rules, and UNSUPPORTED: a name that the form cannot write. */
 hd_status hdl_call_rules(const hdl_call_form *form, hdl_tools *tools, const hdl_call_choice *choice,
                          hdl_rules_text *out, hd_error *error);
 /* The text around them, of which the grammar has the rules; free out->states with hdl_free, out->room of them.

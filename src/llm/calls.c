@@ -7,6 +7,14 @@
     "\"{\" ws \"\\\"" name "\\\":\" ws \"\\\"%n\\\",\" ws \"\\\"" arguments "\\\":\" ws %a " more " ws \"}\""
 #define LIST "ws \"[\" ws tool (ws \",\" ws tool)* ws \"]\""
 
+static const hdl_call_tags qwen3_coder = { .name = "<function=", .name_end = ">",
+                                           .key = "<parameter=", .key_end = ">",
+                                           .value = "", .value_end = "</parameter>",
+                                           .end = "</function>", .lines = true };
+static const hdl_call_tags glm = { .name = "", .name_end = "",
+                                   .key = "<arg_key>", .key_end = "</arg_key>",
+                                   .value = "<arg_value>", .value_end = "</arg_value>", .end = "" };
+
 static const hdl_call_form forms[] = {
     { .name = "gpt-oss",
       .signs = { "<|channel|>", "functions." },
@@ -50,6 +58,20 @@ static const hdl_call_form forms[] = {
       .ends = { "</tool_call>" },
       .rules = "calls ::= ws tool ws\n",
       .tool = OBJECT("name", "arguments", "") },
+    { .name = "qwen3-coder",
+      .signs = { "<tool_call>", "<function=" },
+      .begins = { "<tool_call>" },
+      .ends = { "</tool_call>" },
+      .tags = &qwen3_coder,
+      .rules = "calls ::= ws tool ws\n",
+      .tool = "%t" },
+    { .name = "glm",
+      .signs = { "<tool_call>", "<arg_key>" },
+      .begins = { "<tool_call>" },
+      .ends = { "</tool_call>" },
+      .tags = &glm,
+      .rules = "calls ::= \"\\n\"? tool\n",
+      .tool = "%t" },
     { .name = "command-r",
       .signs = { "Action:", "```json" },
       .begins = { "Action: ```json", "Action:```json" },
@@ -70,8 +92,8 @@ static const hdl_call_form forms[] = {
 
 const char *const hdl_call_marks[] = {
     "<|python_tag|>", "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "<tool_call>", "</tool_call>", "<|tool_call|>",
-    "<|/tool_call|>", "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>",
-    "<｜tool▁calls▁end｜>", NULL,
+    "<|/tool_call|>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "<｜tool▁calls▁begin｜>",
+    "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>", NULL,
 };
 
 const hdl_call_form *hdl_call_form_of(hdl_span source) {
@@ -118,6 +140,7 @@ void hdl_calls_free(hdl_call_list *list) {
 typedef struct call_reader {
     hdl_call_list *list;
     const hdl_call_form *form;
+    const hdl_tools *tools;
     hdl_span       rest;
     bool           memory; /* there was enough */
 } call_reader;
@@ -236,12 +259,33 @@ static bool read_named(call_reader *r) {
     return r->rest.count && name.count && read_json(r, name);
 }
 
-bool hdl_calls_read(hdl_call_list *list, const hdl_call_form *form, hdl_span text, bool *out_memory) {
-    call_reader r = { .list = list, .form = form, .rest = text, .memory = true };
+/* A call between tags. */
+static bool read_tagged(call_reader *r) {
+    hdl_tagged_call call = { 0 };
+    hdl_json json = { 0 };
+    uint32_t value = HDL_NO_VALUE;
+    const hd_allocator *allocator = &r->list->allocator;
+    bool read = hdl_tags_take(allocator, r->form->tags, r->tools, &r->rest, &call);
+    r->memory &= !call.no_memory;
+    if (read) {
+        const hd_status status = hdl_json_read(allocator, (hdl_span){ call.text, call.count }, &json, &value, NULL);
+        r->memory &= status != HD_STATUS_OUT_OF_HOST_MEMORY;
+        read = !status && add(r, call.name, hdl_text(""), &json, value);
+    }
+    hdl_json_free(&json);
+    hdl_free(allocator, call.text, call.room);
+    return read;
+}
+
+bool hdl_calls_read(hdl_call_list *list, const hdl_call_form *form, const hdl_tools *tools, hdl_span text,
+                    bool *out_memory) {
+    call_reader r = { .list = list, .form = form, .tools = tools, .rest = text, .memory = true };
     const size_t before = list->count;
     bool read = true;
     for (skip(&r); read && r.rest.count; skip(&r))
-        read = *r.rest.bytes == '{' || *r.rest.bytes == '[' ? read_json(&r, hdl_text("")) : read_named(&r);
+        read = form->tags                                           ? read_tagged(&r)
+               : *r.rest.bytes == '{' || *r.rest.bytes == '[' ? read_json(&r, hdl_text(""))
+                                                              : read_named(&r);
     *out_memory = r.memory;
     if (read && list->count > before) return true;
     hdl_calls_cut(list, before);

@@ -5,6 +5,7 @@
 struct hd_chat_reader {
     hd_model  *model;
     void      *handle;
+    hdl_tools  tools;
     hdl_reader reader;
     hd_message message;
 };
@@ -30,12 +31,17 @@ hd_status hd_chat_reader_create(hd_model *model, const hd_chat_form *form, hd_pa
     const hdl_call_form *calls = NULL;
     if ((status = hdl_need_tokenizer(model))) return status;
     if (form && form->tools) status = hdl_find_calls(model, form, &tools, &calls, &error);
-    hdl_tools_free(&tools);
-    if (status) return hd_context_put_error(model->context, &error);
-    hd_chat_reader *reader = hdl_alloc(&model->allocator, sizeof *reader);
-    if (!reader) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a reader");
+    if (!status && calls && calls->tags) status = hdl_tools_find_types(&tools, &error);
+    hd_chat_reader *reader = status ? NULL : hdl_alloc(&model->allocator, sizeof *reader);
+    if (!reader) {
+        hdl_tools_free(&tools);
+        return status ? hd_context_put_error(model->context, &error)
+                      : hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a reader");
+    }
     reader->model = hdl_model_hold(model);
+    reader->tools = tools;
     hdl_reader_init(&reader->reader, &model->allocator, calls);
+    reader->reader.tools = &reader->tools;
     reader->reader.on_part = on_part;
     reader->reader.user = user;
     status = hd_handle_new(model->context, kind, reader, &reader->handle);
@@ -49,6 +55,7 @@ void hd_chat_reader_destroy(hd_chat_reader *reader) {
     if (!reader || (reader->handle && !hd_handle_end(reader->handle))) return;
     const hd_allocator allocator = reader->model->allocator;
     hdl_reader_free(&reader->reader);
+    hdl_tools_free(&reader->tools);
     hdl_model_release(reader->model);
     hdl_free(&allocator, reader, sizeof *reader);
 }

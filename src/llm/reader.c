@@ -84,7 +84,7 @@ static void finish_call(hdl_reader *r, const char *end) {
     const hdl_span text = { r->call + r->mark_count, r->call_count - r->mark_count };
     const size_t before = r->calls.count;
     bool memory = !r->no_memory;
-    if (memory && hdl_calls_read(&r->calls, r->form, text, &memory)) {
+    if (memory && hdl_calls_read(&r->calls, r->form, r->tools, text, &memory)) {
         r->at.said = true;
         for (size_t i = before; i < r->calls.count; i++)
             tell(r, &(hd_part){ .kind = HD_PART_CALL, .text = "", .call = &r->calls.calls[i] });
@@ -95,13 +95,22 @@ static void finish_call(hdl_reader *r, const char *end) {
     give(r, HD_PART_TEXT, hdl_text(end));
 }
 
+static bool call_ends_with(const hdl_reader *r, const char *text) {
+    const size_t count = strlen(text);
+    return r->call_count >= count && memcmp(r->call + r->call_count - count, text, count) == 0;
+}
+
 static void put_call(hdl_reader *r, uint8_t byte) {
+    const hdl_call_tags *tags = r->form->tags;
     const bool escaped = r->escaped;
-    r->escaped = r->in_string && !escaped && byte == '\\';
-    if (byte == '"' && !escaped) r->in_string = !r->in_string;
-    if (!append(r, &r->call, &r->call_count, &r->call_room, (hdl_span){ &byte, 1 }) ||
-        r->call_count <= HDL_MAX_CALL_BYTES)
-        return;
+    if (!tags) {
+        r->escaped = r->in_string && !escaped && byte == '\\';
+        if (byte == '"' && !escaped) r->in_string = !r->in_string;
+    }
+    if (!append(r, &r->call, &r->call_count, &r->call_room, (hdl_span){ &byte, 1 })) return;
+    if (tags && r->in_string) r->in_string = !call_ends_with(r, tags->value_end);
+    else if (tags) r->in_string = call_ends_with(r, tags->value[0] ? tags->value : tags->key);
+    if (r->call_count <= HDL_MAX_CALL_BYTES) return;
     give(r, HD_PART_TEXT, (hdl_span){ r->call, r->call_count });
     r->at.state = r->at.before;
 }

@@ -32,7 +32,8 @@ typedef struct hdl_reader {
     hd_part_fn    on_part;       /* NULL: nobody is told */
     void         *user;
     hdl_marked    at;
-    bool          in_string, escaped; /* of a call, where no mark ends it */
+    const hdl_tools *tools;      /* whose types were found; NULL: nobody tells what stands between tags */
+    bool          in_string, escaped; /* of a call, or in a value between tags, where no mark ends it */
     bool          no_memory;
     uint8_t      *call;          /* a call with the mark that began it */
     size_t        call_count, call_room, mark_count;

@@ -9,7 +9,7 @@ import sys
 
 import schemas
 
-FORMS = ["hermes", "mistral", "llama 3", "granite", "gpt-oss", "deepseek", "command-r"]
+FORMS = ["hermes", "mistral", "llama 3", "granite", "gpt-oss", "deepseek", "command-r", "qwen3-coder", "glm"]
 NAMES = ["f", "get_weather", "a-b", "x.y", "function", "functions.z", "\u00e9"]
 
 

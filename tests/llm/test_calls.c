@@ -14,6 +14,7 @@ static const struct { const char *name, *sign; } forms[] = {
     { "hermes", "<tool_call>" },          { "mistral", "[TOOL_CALLS]" }, { "llama 3", "ipython \"parameters\": " },
     { "granite", "<|tool_call|>" },       { "gpt-oss", "<|channel|> functions." },
     { "deepseek", "<｜tool▁calls▁begin｜>" }, { "command-r", "Action: ```json" },
+    { "qwen3-coder", "<tool_call> <function=" }, { "glm", "<tool_call> <arg_key>" },
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 static const hdl_call_form *form_named(const char *name) {
@@ -25,7 +26,7 @@ static const hdl_call_form *form_named(const char *name) {
 
 static const char *const words[] = {
     "{\"",  "\": ", "\": \"", "\", \"", "\"}", "\"]", "}}", ", ", "true", "false", "null", "12", "0.5", "ab", "\xC3\xA9", "\xE2\x82", "\n  ", "name", "\"name\": ",
-    "<tool_call>", "</tool_call>", "{\"name\": \"", "<|", "|>", "</", ">{\"", "}\n", "\"}}</tool_call>\nSo ", "<think>", "call",
+    "<tool_call>", "</tool_call>", "{\"name\": \"", "</parameter", "\n</parameter>", "</arg_value", "></", "<|", "|>", "</", ">{\"", "}\n", "\"}}</tool_call>\nSo ", "<think>", "call",
 };
 static twin_vocabulary vocabulary;
 static int make_vocabulary(void **state) {
@@ -139,6 +140,18 @@ static void known_answers(void **state) {
         { "deepseek", NULL, "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>", "s▁end｜>" },
         { "command-r", NULL, "Plan.\nAction: ```json\n[\n    {\n        \"tool_name\": \"f\",\n        \"parameters\": {\"a\": 3}\n    }\n]```\nso", NULL },
         { "command-r", NULL, "Action:```json\n[{\"tool_name\": \"x", "x" },
+        { "qwen3-coder", NULL, "So.\n<tool_call>\n<function=f>\n<parameter=a>\n12\n</parameter>\n</function>\n</tool_call>\n"
+                               "<tool_call>\n<function=g>\n</function>\n</tool_call> done", NULL },
+        { "qwen3-coder", NULL, "<tool_call>\n<function=f>\n</function>", "/function>" },
+        { "qwen3-coder", NULL, "<tool_call>\n<function=f>\n<parameter=a>\nx", "x" },
+        { "qwen3-coder", NULL, "<tool_call>\n<function=f>\n<parameter=b>", "b>" },
+        { "qwen3-coder", NULL, "<tool_call>\n<function=h>", "h>" },
+        { "qwen3-coder", "none", "<tool_call>", ">" },
+        { "glm", NULL, "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>12</arg_value>\n</tool_call>", NULL },
+        { "glm", NULL, "<tool_call>f<arg_key>a</arg_key><arg_value>12</arg_value></tool_call><tool_call>g\n</tool_call>", NULL },
+        { "glm", NULL, "<tool_call>f\n</tool_call>", "/tool_call>" },
+        { "glm", NULL, "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>\"12\"", "\"12\"" },
+        { "glm", "required", "<tool_call>g</tool_call>", NULL },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         held h;
@@ -150,6 +163,48 @@ static void known_answers(void **state) {
             fail_msg("%s, %s: %s: left is %s", cases[i].form, cases[i].choice ? cases[i].choice : "auto", cases[i].text, left ? left : "nothing");
         let_go(&h, &hdl_default_allocator);
     }
+}
+
+/* Strings between tags stand as they are, but for the text that closes them; where another type may stand, too, all is JSON. */
+static void values_between_tags(void **state) {
+    (void)state;
+    static const char before[] = "<tool_call>f<arg_key>", middle[] = "</arg_key><arg_value>", behind[] = "</arg_value></tool_call>";
+    static const struct { const char *key, *value, *read; } cases[] = { /* read: NULL: it is not taken */
+        { "s", "a <b> </c> \"d\"\n\\ </arg_valu>", "\"a <b> </c> \\\"d\\\"\\n\\\\ </arg_valu>\"" }, { "s", "", "\"\"" },
+        { "s", "12", "\"12\"" }, { "s", "null", "\"null\"" }, { "s", "</tool_call><<", "\"</tool_call><<\"" },
+        { "n", "null", "null" }, { "n", "nul", "\"nul\"" },
+        { "m", "12", "12" }, { "m", "\"12\"", "\"12\"" }, { "m", "twelve", NULL }, { "m", "\"a</b\"", "\"a</b\"" },
+        { "e", "one", "\"one\"" }, { "e", "x</arg_value>", NULL }, { "e", "three", NULL },
+        { "p", "ab7", "\"ab7\"" }, { "p", "7", NULL }, { "l", "abc", "\"abc\"" }, { "l", "abcd", NULL }, { "l", "a<c", NULL },
+        { "j", "{\"<\": []}", NULL }, { "j", "{\"k\": [\"<i></i>\"]}", "{\"k\": [\"<i></i>\"]}" }, { "j", "[\"</arg_value\", \"\\u003c/arg_value>\"]", NULL },
+        { "a", "[\"</arg_value\", \"\\u003c/arg_value>\"]", "[\"</arg_value\", \"</arg_value>\"]" }, { "b", "true", "true" }, { "b", "True", NULL },
+    };
+    const char *const tools =
+        "[" FUNCTION("f", ", \"parameters\": {\"type\": \"object\", \"properties\": {\"s\": {\"type\": \"string\"}, \"n\": {\"anyOf\": "
+        "[{\"type\": \"string\"}, {\"type\": \"null\"}]}, \"m\": {\"type\": [\"string\", \"integer\"]}, \"e\": {\"enum\": [\"one\", \"x</arg_value>\"]},"
+        "\"p\": {\"type\": \"string\", \"pattern\": \"^[a-z]+\\\\d$\"}, \"l\": {\"type\": \"string\", \"maxLength\": 3}, \"j\": {\"type\": \"object\"},"
+        "\"a\": {\"type\": \"array\"}, \"b\": {\"type\": \"boolean\"}}}") "]";
+    held h;
+    hd_error error = { 0 };
+    if (hold(&h, &hdl_default_allocator, "glm", tools, NULL, &error)) fail_msg("%s", error.text);
+    assert_int_equal(hdl_tools_find_types(&h.tools, NULL), HD_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512], wanted[256];
+        hdl_reader r;
+        snprintf(text, sizeof text, "%s%s%s%s%s", before, cases[i].key, middle, cases[i].value, behind);
+        snprintf(wanted, sizeof wanted, "{\"%s\": %s}", cases[i].key, cases[i].read ? cases[i].read : "");
+        if ((taken(&h, text) < 0) != (cases[i].read != NULL)) fail_msg("%s: %d", text, taken(&h, text));
+        if (!cases[i].read) continue;
+        hdl_reader_init(&r, &hdl_default_allocator, form_named("glm"));
+        r.tools = &h.tools;
+        hdl_reader_begin(&r, false);
+        assert_int_equal(hdl_reader_push(&r, hdl_text(text)), HD_OK);
+        assert_int_equal(hdl_reader_end(&r), HD_OK);
+        if (r.calls.count != 1 || strcmp(r.calls.calls[0].arguments, wanted) != 0)
+            fail_msg("%s is read as %s", text, r.calls.count ? r.calls.calls[0].arguments : "no call");
+        hdl_reader_free(&r);
+    }
+    let_go(&h, &hdl_default_allocator);
 }
 
 /* ---- what is free ---- */
@@ -275,6 +330,12 @@ static void refusals(void **state) {
         { "hermes", "[" FUNCTION("f", ", \"parameters\": 3") "]", NULL, HD_STATUS_UNSUPPORTED, "tool 'f': schema:" },
         { "hermes", "[" FUNCTION("f", ", \"parameters\": {\"$ref\": \"#/x\"}") "]", NULL, HD_STATUS_NAME_NOT_FOUND, "#/x" },
         { "gpt-oss", "[" FUNCTION("a b", "") "]", NULL, HD_STATUS_UNSUPPORTED, "'a b' cannot stand" },
+        { "glm", "[" FUNCTION("a b", "") "]", NULL, HD_STATUS_UNSUPPORTED, "'a b' cannot stand" },
+        { "glm", "[" FUNCTION("f", ", \"parameters\": {\"properties\": {\"a>\": {}}}") "]", NULL, HD_STATUS_UNSUPPORTED, "no property is called 'a>'" },
+        { "qwen3-coder", "[" FUNCTION("f", ", \"parameters\": {\"type\": \"object\", \"anyOf\": [{}]}") "]", NULL, HD_STATUS_UNSUPPORTED,
+          "tool 'f': schema: this model's calls have a list of properties, and not anyOf" },
+        { "qwen3-coder", "[" FUNCTION("f", ", \"parameters\": {\"properties\": {\"a\": {\"type\": \"string\", \"not\": {}}}}") "]", NULL,
+          HD_STATUS_UNSUPPORTED, "'not'" },
         { "mistral", "[" FUNCTION("a[b", "") "]", NULL, HD_STATUS_UNSUPPORTED, "'a[b' cannot stand" },
         { "hermes", "[" FUNCTION("f", ", \"parameters\": {\"properties\": {\"n\": {\"$ref\": \"#\"}}, \"required\": [\"n\"]}") "]", "required",
           HD_STATUS_UNSUPPORTED, "ever ends" },
@@ -288,7 +349,7 @@ static void refusals(void **state) {
     }
     /* a call that could never be ended is not begun, and all else may be said */
     held h;
-    assert_int_equal(hold(&h, &hdl_default_allocator, "hermes", cases[9].tools, NULL, NULL), HD_OK);
+    assert_int_equal(hold(&h, &hdl_default_allocator, "hermes", cases[13].tools, NULL, NULL), HD_OK);
     assert_int_equal(taken(&h, "a <tool_call>"), strlen("a <tool_call"));
     assert_int_equal(taken(&h, "a <tool_call "), -1);
     let_go(&h, &hdl_default_allocator);
@@ -319,7 +380,7 @@ static void no_memory(void **state) {
         held h;
         hd_error error = { 0 };
         allocations_left = count;
-        status = hold(&h, &allocator, "hermes", two, NULL, &error);
+        status = hold(&h, &allocator, "qwen3-coder", two, NULL, &error);
         if (status && (status != HD_STATUS_OUT_OF_HOST_MEMORY || !error.text[0])) fail_msg("%zu: %d %s", count, status, error.text);
         let_go(&h, &allocator);
     }
@@ -376,11 +437,13 @@ static int print_answers(void) {
         snprintf(choice, sizeof choice, "%.*s", (int)word.count, (const char *)word.bytes);
         const hd_status status = hold(&h, &hdl_default_allocator, name, tools, choice, &error);
         if (status) printf("%d refused %s\n", number, error.text);
+        else if (hdl_tools_find_types(&h.tools, NULL)) return 1;
         for (int i = 0; i < 5 && !status; i++) {
             hdl_reader r;
             size_t count = 0;
             const bool ended = answer(&h, form_named(name), said, sizeof said, &count);
             hdl_reader_init(&r, &hdl_default_allocator, form_named(name));
+            r.tools = &h.tools;
             hdl_reader_begin(&r, false);
             if (hdl_reader_push(&r, (hdl_span){ (const uint8_t *)said, count }) || hdl_reader_end(&r)) return 1;
             if (!ended) printf("%d endless\n", number);
@@ -397,7 +460,7 @@ static int print_answers(void) {
 
 int main(int count, char **arguments) {
     if (count > 1 && strcmp(arguments[1], "--answers") == 0) return print_answers();
-    const struct CMUnitTest tests[] = { cmocka_unit_test(known_answers), cmocka_unit_test(text_is_free_up_to_the_readers_mark),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(known_answers), cmocka_unit_test(values_between_tags), cmocka_unit_test(text_is_free_up_to_the_readers_mark),
                                         cmocka_unit_test(tokens_across_marks), cmocka_unit_test(control_tokens), cmocka_unit_test(refusals),
                                         cmocka_unit_test(no_memory) };
     return cmocka_run_group_tests(tests, make_vocabulary, end_vocabulary);

@@ -224,7 +224,8 @@ uint32_t hdl_schema_of_objects(hdl_schema_work *w, uint32_t schema) {
                    type = hdl_json_new(&w->json, HDL_JSON_STRING, hdl_text("object"));
     if (!objects || !type || !hdl_json_put(&w->json, objects, hdl_text("type"), type)) return no_memory(w);
     const uint32_t both = hdl_schema_merge(w, schema, objects);
-    if (!both || hdl_schema_types(w, both) & HDL_TYPE_OBJECT) return both;
+    if (!both || (w->json.values[both].kind == HDL_JSON_OBJECT && hdl_schema_types(w, both) & HDL_TYPE_OBJECT))
+        return both;
     return hdl_schema_refuse(w, "what a tool is called with is an object, and not ", "another value"), HDL_NO_VALUE;
 }
 
