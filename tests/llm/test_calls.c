@@ -172,6 +172,7 @@ static void values_between_tags(void **state) {
     static const struct { const char *key, *value, *read; } cases[] = { /* read: NULL: it is not taken */
         { "s", "a <b> </c> \"d\"\n\\ </arg_valu>", "\"a <b> </c> \\\"d\\\"\\n\\\\ </arg_valu>\"" }, { "s", "", "\"\"" },
         { "s", "12", "\"12\"" }, { "s", "null", "\"null\"" }, { "s", "</tool_call><<", "\"</tool_call><<\"" },
+        { "s", "a</arg_value>b", NULL }, { "s", "<</arg_value>b", NULL }, { "a", "[\"</arg_value>\"]", NULL },
         { "n", "null", "null" }, { "n", "nul", "\"nul\"" },
         { "m", "12", "12" }, { "m", "\"12\"", "\"12\"" }, { "m", "twelve", NULL }, { "m", "\"a</b\"", "\"a</b\"" },
         { "e", "one", "\"one\"" }, { "e", "x</arg_value>", NULL }, { "e", "three", NULL },
