@@ -94,7 +94,7 @@ int main(int count, char **words) {
     hdl_matcher *matcher = NULL;
     hd_error error = { 0 };
     double at = now_us();
-    if (!tokenizer || hdl_trie_create(&hdl_default_allocator, tokenizer, tokens, &trie, &error)) return 1;
+    if (!tokenizer || hdl_trie_create(&hdl_default_allocator, tokenizer, tokens, NULL, 0, &trie, &error)) return 1;
     printf("trie     %9.1f us, %u nodes of %u tokens\n", now_us() - at, trie->count, tokens);
     at = now_us();
     if (hdl_gbnf_read(NULL, hdl_text(json), &rules, &error) || hdl_automaton_make(&rules, trie, &automaton, &error) ||

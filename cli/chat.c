@@ -14,6 +14,7 @@ typedef struct chat {
     size_t       held;
     hd_chat_form form;
     char        *tools;          /* of a file, or NULL */
+    hd_grammar  *asked, *after;  /* calls: of answers to the user, and to results; NULL: not held to anything */
     talk         talk;           /* message 0 is the system's, and counts only where it has a text */
     bool         over;           /* no line comes any more */
     size_t       forgotten;      /* with `shift`: the first ones behind [0], which the model is told no more */
@@ -136,8 +137,11 @@ static int answer_calls(chat *c, size_t before) {
     bool said = true;
     size_t calls = 1;
     int code = CLI_OK;
+    hd_grammar *calling = c->asked; /* what must be called is called once */
     while (!code && said && calls > 0 && !c->over) {
+        if (calling) c->answer.desc.grammar = calling;
         code = answer(c);
+        calling = c->after ? c->after : calling;
         said = !code && (c->answer.text_bytes || c->answer.made.stop != HD_STOP_CALLER);
         if (said && !talk_add(&c->talk, hd_chat_reader_message(c->answer.reader))) code = no_memory(c);
         const size_t asked = c->talk.count - 1;
@@ -297,6 +301,40 @@ static int converse(chat *c) {
     return code;
 }
 
+/* With --free-calls the calls of a template whose form of them is not known are text. */
+static hd_chat_form form_of_answers(chat *c) {
+    hd_chat_form form = c->form;
+    hd_chat_reader *probe = NULL;
+    if (!form.tools || hd_chat_reader_create(c->llm.model, &form, NULL, NULL, &probe) != HD_STATUS_UNSUPPORTED) {
+        hd_chat_reader_destroy(probe);
+        return form;
+    }
+    cli_session_forget(&c->llm.cli);
+    form.tools = NULL;
+    return form;
+}
+
+/* What calls are held to, unless the whole answer has a form of its own. */
+static int make_forms(const cli_args *args, chat *c, const char *file) {
+    const char *choice = cli_get(args, "--tool-choice");
+    const bool is_free = cli_get(args, "--free-calls") != NULL, any = !choice || strcmp(choice, "auto") == 0;
+    if (choice && (is_free || c->answer.form || !c->form.tools))
+        return cli_usage(args->command, "--tool-choice %s",
+                         !c->form.tools ? "needs --tools"
+                         : is_free      ? "and --free-calls exclude each other"
+                                        : "goes with neither --grammar nor --json-schema");
+    if (!c->form.tools || is_free || c->answer.form) return CLI_OK;
+    hd_status status = hd_grammar_create_for_tools(c->llm.model, &c->form, choice, &c->asked);
+    if (!status && !any && strcmp(choice, "none") != 0)
+        status = hd_grammar_create_for_tools(c->llm.model, &c->form, NULL, &c->after);
+    if (status != HD_STATUS_UNSUPPORTED && status != HD_STATUS_LIMIT)
+        return status ? cli_session_fail(&c->llm.cli, file) : CLI_OK;
+    char what[1024]; /* a schema that is too much; calls that are not held to it need none of it */
+    snprintf(what, sizeof what, "%s%s%s", file ? file : "", file ? ": " : "", hd_context_error(c->llm.cli.context));
+    cli_session_forget(&c->llm.cli);
+    return cli_fail(args->command, "%s; or give --free-calls", what);
+}
+
 /* A list stands for itself, other words name a file. */
 static int read_tools(const cli_args *args, chat *c) {
     enum { LIMIT = 1 << 20 };
@@ -308,7 +346,10 @@ static int read_tools(const cli_args *args, chat *c) {
         if (strlen(c->tools) != bytes) return cli_fail(args->command, "%s is no text", word);
     }
     c->form.tools = c->tools ? c->tools : word;
-    return cli_answer_take_apart(&c->llm, &c->answer, &c->form, c->tools ? word : NULL);
+    const char *file = c->tools ? word : NULL;
+    const hd_chat_form form = cli_get(args, "--free-calls") ? form_of_answers(c) : c->form;
+    const int code = cli_answer_take_apart(&c->llm, &c->answer, &form, file);
+    return code ? code : make_forms(args, c, file);
 }
 
 static int begin(const cli_args *args, chat *c) {
@@ -353,6 +394,9 @@ static int run(const cli_args *args) {
     if (!code) code = begin(args, &c);
     if (!code) code = converse(&c);
     line_edit_close(c.editor);
+    if (c.asked) c.answer.desc.grammar = NULL;
+    hd_grammar_destroy(c.asked);
+    hd_grammar_destroy(c.after);
     cli_answer_free(&c.answer);
     cli_llm_close(&c.llm);
     talk_free(&c.talk);
@@ -365,6 +409,8 @@ static const cli_option options[] = {
     { "--template", "NAME", "chatml, llama2, llama3, mistral, gemma, qwen, phi3 or bitnet; default: the model's own" },
     { "--thinking", "WHEN", "on or off, for models that can be asked to think first; default: as the template has it" },
     { "--tools", "FILE", "what the model may call: a JSON list of functions as OpenAI's API has it, or a file of one" },
+    { "--tool-choice", "WHICH", "auto, none, required, or the name of the tool that is called first; default: auto" },
+    { "--free-calls", NULL, "calls are not held to the tools' schemas, and may have a form that heddle does not know" },
     { "-n", "N", "most tokens of an answer; 0, the default: as many as the context holds" },
     { "--shift", NULL, "in a full context forget the oldest messages" },
     CLI_SAMPLING_OPTIONS,

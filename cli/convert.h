@@ -29,6 +29,7 @@ typedef enum cli_form {
     CLI_ONE_ROW     = 1 << 9,   /* a matrix of one row, which is a vector */
     CLI_BLOCKS      = 1 << 10,  /* of MXFP4, of each expert; a tensor beside it has the scales */
     CLI_AS_F32      = 1 << 11,  /* f32 in GGUF, as norms and biases are, since llama.cpp reads nothing else there */
+    CLI_TERNARY     = 1 << 12,  /* in folders of bitnet -1, 0 and 1, packed, or what becomes such; a factor is beside */
 } cli_form;
 
 /* A part of a layer: its name behind the layer's number, and GGUF's behind "blk.N.", both without ".weight" and
@@ -58,6 +59,7 @@ typedef enum cli_trait {
     CLI_STILL         = 1 << 3, /* nothing turns */
     CLI_ENCODES       = 1 << 4, /* it answers with vectors */
     CLI_YARN_BETWEEN  = 1 << 5, /* the bounds of its YaRN are no whole pairs */
+    CLI_BITNET        = 1 << 6, /* folders of quant_method bitnet are taken, and none of mxfp4 */
 } cli_trait;
 
 /* A family of models. */
@@ -102,6 +104,8 @@ typedef struct cli_converted {
     uint64_t       groups, queries; /* BY_GROUPS: how many, and heads of queries in each */
     bool           transposed;
     float          plus;        /* added to each element */
+    bool           packed;      /* four ternary rows in each of bytes: rows 0, 1, ... first, in the lowest bits */
+    float          mean;        /* of ternary ones that are floats: what they are rounded in units of; 0: no such */
 } cli_converted;
 
 struct cli_conversion {
@@ -113,7 +117,7 @@ struct cli_conversion {
     json_t            *tokenizer, *tokenizer_config; /* the last one may be NULL */
     const cli_family  *family;
     uint32_t           layers, heads, kv_heads, head_size, turning, hidden, vocabulary, context, experts;
-    bool               tied;
+    bool               tied, rounds; /* rounds: to ternary weights, as a model of bitnet does when it computes */
     hd_safetensors    *shards[CLI_CONVERT_SHARDS];
     size_t             shard_count;
     hd_model_writer   *writer;

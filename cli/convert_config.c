@@ -33,6 +33,7 @@ static const struct { const char *other, *name; } names[] = {
     { "norm_epsilon", "layer_norm_eps" },     { "hidden_activation", "hidden_act" },
     { "activation_function", "hidden_act" },  { "activation", "hidden_act" },
     { "rotary_pct", "partial_rotary_factor" }, { "rotary_emb_base", "rope_theta" },
+    { "rotary_emb_fraction", "partial_rotary_factor" },
     { "num_experts", "num_local_experts" },   { "experts_per_token", "num_experts_per_tok" },
     { "shared_intermediate_size", "shared_expert_intermediate_size" },
 };
@@ -90,11 +91,20 @@ static int check_wanted(cli_conversion *c) {
     return code;
 }
 
-/* Of quantised weights only MXFP4 are taken, by families that are trained with them. */
+/* Of quantised weights only MXFP4 and bitnet's are taken, by families that are trained with them. */
 static int check_quantised(cli_conversion *c) {
+    const bool ternary = c->family->traits & CLI_BITNET;
     const json_t *config = json_object_get(c->config.root, "quantization_config");
-    const char *method = json_string_value(json_object_get(config, "quant_method"));
-    if (is_null(config) || (method && strcmp(method, "mxfp4") == 0)) return CLI_OK;
+    if (is_null(config) || (!ternary && cli_convert_is(config, "quant_method", "mxfp4"))) return CLI_OK;
+    const bool online = cli_convert_is(config, "quantization_mode", "online");
+    if (ternary && cli_convert_is(config, "quant_method", "bitnet")) {
+        if (!cli_convert_is(config, "linear_class", "autobitlinear") ||
+            json_is_true(json_object_get(config, "use_rms_norm")))
+            return cli_config_bad(&c->config, "quantization_config",
+                                  "is not of autobitlinear, or has norms of its own");
+        c->rounds = online;
+        return CLI_OK;
+    }
     return cli_config_bad(&c->config, "quantization_config", "is not known here: take the folder of the plain weights");
 }
 

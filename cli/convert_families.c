@@ -102,6 +102,20 @@ static const cli_part bert[] = {
     { "output.LayerNorm", "layer_output_norm", 0 }, END,
 };
 
+static const cli_part nomic_bert[] = {
+    { "attn.Wqkv", "attn_qkv", 0 }, { "attn.out_proj", "attn_output", 0 }, { "norm1", "attn_output_norm", 0 },
+    { "mlp.fc11", "ffn_up", 0 }, { "mlp.fc12", "ffn_gate", 0 }, { "mlp.fc2", "ffn_down", 0 },
+    { "norm2", "layer_output_norm", 0 }, END,
+};
+#define TERNARY(from, to) { from, to, CLI_TERNARY }, { from ".weight_scale", to ".scale", CLI_AS_F32 }
+static const cli_part bitnet[] = {
+    NORMS, TERNARY("self_attn.q_proj", "attn_q"), TERNARY("self_attn.k_proj", "attn_k"),
+    TERNARY("self_attn.v_proj", "attn_v"), TERNARY("self_attn.o_proj", "attn_output"),
+    { "self_attn.attn_sub_norm", "attn_sub_norm", 0 }, TERNARY("mlp.gate_proj", "ffn_gate"),
+    TERNARY("mlp.up_proj", "ffn_up"), TERNARY("mlp.down_proj", "ffn_down"), { "mlp.ffn_sub_norm", "ffn_sub_norm", 0 },
+    END,
+};
+
 /* ---- keys ---- */
 
 #define NO_MORE { NULL, NULL, CLI_WHOLE }
@@ -176,6 +190,15 @@ static int adapt_falcon(cli_conversion *c) {
     if (json_is_true(json_object_get(root, "new_decoder_architecture"))) return CLI_OK;
     c->kv_heads = json_is_false(json_object_get(root, "multi_query")) ? c->heads : 1;
     return CLI_OK;
+}
+
+/* Beyond what it was trained on angles would change with the length of a text. */
+static int adapt_nomic(cli_conversion *c) {
+    double factor;
+    const json_t *scaling = json_object_get(c->config.root, "rotary_scaling_factor");
+    if (!scaling || json_is_null(scaling)) return CLI_OK;
+    const int code = cli_config_real(&c->config, c->config.root, "rotary_scaling_factor", 1, &factor);
+    return code ? code : cli_config_whole(&c->config, "max_trained_positions", 1u << 28, 2048, &c->context);
 }
 
 /* ---- families ---- */
@@ -285,6 +308,17 @@ static const cli_family families[] = {
       JSON({"hidden_act": [null, "gelu"], "is_decoder": [null, false],                                                 \
             "position_embedding_type": [null, "absolute"]}), NULL, { "pooler.", "cls.", "embeddings.position_ids" } }
     BERT("BertModel"), BERT("BertForMaskedLM"),
+    { "NomicBertModel", "nomic-bert", "encoder.layers.", nomic_bert, NULL, CLI_LAYER_NORM | CLI_ENCODES, 0,
+      JSON({"max_position_embeddings": 2048, "layer_norm_eps": 1e-12, "rope_theta": 1000, "type_vocab_size": 2}),
+      JSON({"hidden_act": [null, "silu", "swiglu"], "prenorm": [null, false], "causal": [null, false],
+            "use_rms_norm": [null, false], "parallel_block": [null, false], "qkv_proj_bias": [null, false],
+            "mlp_fc1_bias": [null, false], "mlp_fc2_bias": [null, false], "rotary_emb_interleaved": [null, false],
+            "rotary_emb_scale_base": null, "moe_every_n_layers": [null, 0]}),
+      adapt_nomic, { "pooler.", "cls.", "embeddings.position_ids" } },
+    { "BitNetForCausalLM", "bitnet-b1.58", "model.layers.", bitnet, NULL, CLI_BITNET, 0,
+      JSON({"hidden_act": "relu2", "rms_norm_eps": 1e-5, "rope_theta": 500000, "num_key_value_heads": 5,
+            "attention_bias": false}),
+      JSON({"hidden_act": "relu2", "quantization_config": []}), NULL, { 0 } },
 };
 
 const cli_family *cli_convert_family(const char *class_name) {

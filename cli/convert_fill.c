@@ -66,7 +66,27 @@ static bool fill_blocks(const cli_converted *t, uint64_t from, uint64_t bytes, u
     return true;
 }
 
+/* Ternary weights as f16. False: there is a number that none has. */
+static bool fill_ternary(const cli_converted *t, uint64_t from, uint64_t bytes, uint8_t *to) {
+    static const uint16_t numbers[] = { 0xBC00, 0, 0x3C00 };
+    const uint64_t end = (from + bytes) / 2, old_size = hd_dtype_bytes(t->from, 1);
+    for (uint64_t at = from / 2; at < end; at++, to += 2) {
+        const uint64_t row = at / t->columns, column = at % t->columns;
+        int number;
+        float value;
+        if (t->packed) {
+            const uint8_t byte = ((const uint8_t *)t->data)[row % t->old_rows * t->columns + column];
+            number = (byte >> row / t->old_rows * 2 & 3) - 1;
+        } else if (hd_dequantize(t->from, (const uint8_t *)t->data + at * old_size, 1, &value)) return false;
+        else number = value > t->mean / 2 ? 1 : value < -t->mean / 2 ? -1 : 0;
+        if (number > 1) return false;
+        memcpy(to, &numbers[number + 1], 2);
+    }
+    return true;
+}
+
 bool cli_convert_fill(void *user, uint64_t from, uint64_t bytes, void *out) {
     const cli_converted *t = user;
+    if (t->packed || t->mean > 0) return fill_ternary(t, from, bytes, out);
     return t->to == HD_MXFP4 ? fill_blocks(t, from, bytes, out) : fill_floats(t, from, bytes, out);
 }

@@ -1,6 +1,7 @@
 /* convert_tensors.c: a model's tensors by the names that GGUF has for them. A tensor that no row knows is refused by
  * name, so that nothing is lost without a word; shapes are checked where the written file is opened. */
 #include "cli/convert.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ static const cli_part outside[] = {
     { "embeddings.word_embeddings", "token_embd", 0 },
     { "embeddings.position_embeddings", "position_embd", CLI_AS_F32 },
     { "embeddings.token_type_embeddings", "token_types", CLI_AS_F32 },
-    { "embeddings.LayerNorm", "token_embd_norm", 0 },
+    { "embeddings.LayerNorm", "token_embd_norm", 0 }, { "emb_ln", "token_embd_norm", 0 },
 };
 
 /* One tensor of a shard on its way. */
@@ -147,6 +148,25 @@ static int blocks(const cli_conversion *c, const source *s, cli_converted *t) {
     return CLI_OK;
 }
 
+/* Bytes [rows / 4, columns], and a factor beside them. */
+static int packed(const cli_conversion *c, const source *s, cli_converted *t) {
+    const hd_shape *old = &s->tensor->shape;
+    const hd_safetensor *scale = NULL;
+    char name[256];
+    snprintf(name, sizeof name, "%s_scale", s->tensor->name);
+    for (size_t i = 0; i < c->shard_count && !scale; i++) scale = hd_safetensors_find(c->shards[i], name);
+    if (!scale) return bad(c, s, "has no weight_scale beside it");
+    if (s->tensor->dtype != HD_U8 || old->rank != 2) return bad(c, s, "is no ternary matrix in bytes");
+    t->axes = 2;
+    t->data = s->tensor->data;
+    t->from = HD_U8;
+    t->to = HD_F16;
+    t->packed = true;
+    t->old_rows = (uint64_t)old->dims[0];
+    t->columns = (uint64_t)old->dims[1];
+    return CLI_OK;
+}
+
 /* Which rows of the old tensor the new one has, and in which order. */
 static int order(const cli_conversion *c, const source *s, unsigned form, cli_converted *t) {
     const bool halves = form & (CLI_FIRST_HALF | CLI_SECOND_HALF), others = form & (CLI_EVEN | CLI_ODD);
@@ -174,6 +194,19 @@ static int order(const cli_conversion *c, const source *s, unsigned form, cli_co
             return bad(c, s, "has not the rows of all queries, keys and values");
     }
     return CLI_OK;
+}
+
+/* What a model of bitnet rounds its weights in units of: the mean of their sizes. */
+static float mean_of(const cli_converted *t) {
+    const uint64_t count = t->old_rows * t->columns, size = hd_dtype_bytes(t->from, 1);
+    float values[256];
+    double sum = 0;
+    for (uint64_t i = 0; i < count; i += CLI_COUNT(values)) {
+        const uint64_t some = count - i < CLI_COUNT(values) ? count - i : CLI_COUNT(values);
+        if (hd_dequantize(t->from, (const uint8_t *)t->data + i * size, some, values)) return 0;
+        for (uint64_t k = 0; k < some; k++) sum += fabs((double)values[k]);
+    }
+    return (float)fmax(sum / (double)count, 1e-5);
 }
 
 /* ---- tensors ---- */
@@ -206,14 +239,34 @@ static int stack(cli_conversion *c, const source *s, const cli_converted *made) 
     return CLI_OK;
 }
 
+/* A matrix of floats that become ternary, and their factor. */
+static int put_rounded(cli_conversion *c, const source *s, const cli_converted *made) {
+    cli_converted *t = next(c), *factor = next(c);
+    if (!t || !factor) return bad(c, s, "is one too many");
+    *t = *made;
+    t->to = HD_F16;
+    t->mean = mean_of(t);
+    if (!isfinite(t->mean) || t->mean <= 0) return bad(c, s, "has what is no number");
+    *factor = (cli_converted){ .data = &t->mean, .from = HD_F32, .to = HD_F32, .axes = 1, .rows = 1, .columns = 1,
+                               .old_rows = 1, .step = 1 };
+    const size_t stem = strlen(made->name) - strlen(s->kind);
+    snprintf(factor->name, sizeof factor->name, "%.*s.scale", (int)stem, made->name);
+    return CLI_OK;
+}
+
 static int put(cli_conversion *c, const source *s, const cli_part *part) {
     cli_converted made = { 0 }, *t;
     const bool whole = strchr(part->to, '.');
     if (*s->rest) snprintf(made.name, sizeof made.name, "blk.%u.%s%s", s->layer, part->to, whole ? "" : s->kind);
     else snprintf(made.name, sizeof made.name, "%s%s", part->to, s->kind);
-    int code = part->form & CLI_BLOCKS ? blocks(c, s, &made) : shape(c, s, part->form, &made);
+    const bool in_bytes = (part->form & CLI_TERNARY) && s->tensor->dtype == HD_U8;
+    int code = part->form & CLI_BLOCKS ? blocks(c, s, &made)
+               : in_bytes              ? packed(c, s, &made)
+                                       : shape(c, s, part->form, &made);
     if (!code) code = order(c, s, part->form, &made);
     if (code) return code;
+    if (in_bytes) made.rows *= 4;
+    if ((part->form & CLI_TERNARY) && made.axes == 2 && c->rounds && !in_bytes) return put_rounded(c, s, &made);
     if ((c->family->traits & CLI_NORMS_PLUS_1) && made.axes == 1 && strcmp(s->kind, ".weight") == 0) made.plus = 1;
     if (strchr(part->from, '*')) return stack(c, s, &made);
     if (!(t = next(c))) return bad(c, s, "is one too many");

@@ -382,8 +382,19 @@ typedef enum hd_grammar_kind {
 HD_API hd_status hd_grammar_create(hd_model *model, hd_grammar_kind kind, const char *text, size_t bytes, hd_grammar **out_grammar);
 /** Ends the grammar. NULL is fine. */
 HD_API void hd_grammar_destroy(hd_grammar *grammar);
+/** Makes a form of answers that may call tools: what is thought and said is free, and from where a call begins to where it ends nothing
+ *  can come but a call of one of the form's tools, written as the template's family writes calls (docs/tools.md), with arguments that the
+ *  tool's schema takes (docs/forms.md). @param form with tools; not needed after the call. @param choice NULL or "auto": calls may come;
+ *  "none": none comes; "required": at least one comes, and nothing but thoughts before it; a tool's name: the same, of this tool only.
+ *  @param out_grammar as of hd_grammar_create. Statuses: those of hd_chat_reader_create; NAME_NOT_FOUND (the choice is no tool); those of
+ *  hd_grammar_create for the schemas, with the tool's name in front; UNSUPPORTED: a name that this form of calls cannot write. */
+HD_API hd_status hd_grammar_create_for_tools(hd_model *model, const hd_chat_form *form, const char *choice, hd_grammar **out_grammar);
 /** Begins a new answer. Statuses: NULL_POINTER. */
 HD_API hd_status hd_grammar_restart(hd_grammar *grammar);
+/** Begins a new answer to a prompt, of which the last tokens tell whether it begins as a thought: what calls in there is none (but with
+ *  gpt-oss). hd_generate does so itself. @param prompt may be NULL with a count of 0. Statuses: NULL_POINTER, those of
+ *  hd_grammar_accept. */
+HD_API hd_status hd_grammar_begin(hd_grammar *grammar, const int32_t *prompt, size_t count);
 /** Which tokens may come next: bit i % 32 of word i / 32 for token i; the model's ends only where the answer is complete. @param
  *  out_bits room for (vocabulary + 31) / 32 words. @param words that room. Statuses: NULL_POINTER, LIMIT (less room; or a grammar in
  *  which too much is possible at once), OUT_OF_HOST_MEMORY. */

@@ -2,40 +2,98 @@
 #include "llm/calls.h"
 #include "llm/form/json.h"
 
+/* {"name": ..., "arguments": ...}, and one or several of such */
+#define OBJECT(name, arguments, more) \
+    "\"{\" ws \"\\\"" name "\\\":\" ws \"\\\"%n\\\",\" ws \"\\\"" arguments "\\\":\" ws %a " more " ws \"}\""
+#define LIST "ws \"[\" ws tool (ws \",\" ws tool)* ws \"]\""
+
+static const hdl_call_tags qwen3_coder = { .name = "<function=", .name_end = ">",
+                                           .key = "<parameter=", .key_end = ">",
+                                           .value = "", .value_end = "</parameter>",
+                                           .end = "</function>", .lines = true };
+static const hdl_call_tags glm = { .name = "", .name_end = "",
+                                   .key = "<arg_key>", .key_end = "</arg_key>",
+                                   .value = "<arg_value>", .value_end = "</arg_value>", .end = "" };
+
 static const hdl_call_form forms[] = {
     { .name = "gpt-oss",
       .signs = { "<|channel|>", "functions." },
       .begins = { "<|channel|>commentary to=", "<|channel|>analysis to=", "<|start|>assistant to=" },
       .ends = { "<|call|>", "<|end|>" },
       .first = " to=",
-      .in_thoughts = true },
+      .prefix = "functions.",
+      .in_thoughts = true,
+      .rules = "calls ::= \"functions.\" tool\n"
+               "head ::= \"<|channel|>commentary\"? kind? \"<|message|>\"\n"
+               "kind ::= (\" \" \"<|constrain|>\"? | \"<|constrain|>\") \"json\"\n",
+      .tool = "\"%r\" head %a",
+      .open = true },
     { .name = "deepseek",
       .signs = { "<｜tool▁calls▁begin｜>" },
       .begins = { "<｜tool▁calls▁begin｜>" },
       .ends = { "<｜tool▁calls▁end｜>" },
+      .prefix = "function<｜tool▁sep｜>",
       .text_arguments = true,
-      .no_content = true },
-    { .name = "mistral", .signs = { "[TOOL_CALLS]" }, .begins = { "[TOOL_CALLS]" } },
+      .no_content = true,
+      .rules = "calls ::= (\"\\n\"? \"<｜tool▁call▁begin｜>\" tool \"<｜tool▁call▁end｜>\")+ \"\\n\"?\n",
+      .tool = "\"function<｜tool▁sep｜>%r\\n```json\\n\" %a \"\\n```\" | \"%r<｜tool▁sep｜>\" %a" },
+    { .name = "mistral",
+      .signs = { "[TOOL_CALLS]" },
+      .begins = { "[TOOL_CALLS]" },
+      .rules = "calls ::= " LIST " | other\n",
+      .tool = OBJECT("name", "arguments", "(\",\" ws \"\\\"id\\\":\" ws \"\\\"\" [a-zA-Z0-9]{9} \"\\\"\")?"),
+      .other = "\"%r\" (\"[CALL_ID]\" [a-zA-Z0-9]{9})? \"[ARGS]\" %a",
+      .open = true },
     { .name = "granite", /* and phi-4-mini */
       .signs = { "<|tool_call|>" },
       .begins = { "<|tool_call|>" },
-      .ends = { "<|/tool_call|>" } },
+      .ends = { "<|/tool_call|>" },
+      .rules = "calls ::= " LIST "\n",
+      .tool = OBJECT("name", "arguments", ""),
+      .open = true },
     { .name = "hermes", /* qwen, smollm3, granite 4 and others */
       .signs = { "<tool_call>" },
       .but = { "<function=", "<arg_key>" },
       .begins = { "<tool_call>" },
-      .ends = { "</tool_call>" } },
+      .ends = { "</tool_call>" },
+      .rules = "calls ::= ws tool ws\n",
+      .tool = OBJECT("name", "arguments", "") },
+    { .name = "qwen3-coder",
+      .signs = { "<tool_call>", "<function=" },
+      .begins = { "<tool_call>" },
+      .ends = { "</tool_call>" },
+      .tags = &qwen3_coder,
+      .rules = "calls ::= ws tool ws\n",
+      .tool = "%t" },
+    { .name = "glm",
+      .signs = { "<tool_call>", "<arg_key>" },
+      .begins = { "<tool_call>" },
+      .ends = { "</tool_call>" },
+      .tags = &glm,
+      .rules = "calls ::= \"\\n\"? tool\n",
+      .tool = "%t" },
     { .name = "command-r",
       .signs = { "Action:", "```json" },
       .begins = { "Action: ```json", "Action:```json" },
-      .ends = { "```" } },
-    { .name = "llama 3", .signs = { "ipython", "\"parameters\": " }, .begins = { "<|python_tag|>" }, .first = "{" },
+      .ends = { "```" },
+      .rules = "calls ::= " LIST " ws\n",
+      .tool = OBJECT("tool_name", "parameters", "") },
+    { .name = "llama 3",
+      .signs = { "ipython", "\"parameters\": " },
+      .begins = { "<|python_tag|>" },
+      .first = "{",
+      .opens = "{\"name\": \"",
+      .rules = "calls ::= ws named (\";\" ws named)*\n"
+               "named ::= \"{\" ws \"\\\"name\\\":\" ws \"\\\"\" tool\n"
+               "first ::= tool (\";\" ws named)*\n",
+      .tool = "\"%n\\\",\" ws \"\\\"parameters\\\":\" ws %a ws \"}\"",
+      .open = true },
 };
 
 const char *const hdl_call_marks[] = {
     "<|python_tag|>", "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "<tool_call>", "</tool_call>", "<|tool_call|>",
-    "<|/tool_call|>", "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>",
-    "<｜tool▁calls▁end｜>", NULL,
+    "<|/tool_call|>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "<｜tool▁calls▁begin｜>",
+    "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>", NULL,
 };
 
 const hdl_call_form *hdl_call_form_of(hdl_span source) {
@@ -81,6 +139,8 @@ void hdl_calls_free(hdl_call_list *list) {
 
 typedef struct call_reader {
     hdl_call_list *list;
+    const hdl_call_form *form;
+    const hdl_tools *tools;
     hdl_span       rest;
     bool           memory; /* there was enough */
 } call_reader;
@@ -98,8 +158,8 @@ static hdl_span take(call_reader *r, uint64_t count) {
 
 /* What stands between calls and around them and says nothing. */
 static void skip(call_reader *r) {
-    static const char *const nothing[] = { " ",  "\n", "\r", "\t", ",", ";", "```json", "```", "<｜tool▁call▁begin｜>",
-                                           "<｜tool▁call▁end｜>", "function<｜tool▁sep｜>", "functions." };
+    static const char *const nothing[] = { " ", "\n", "\r", "\t", ",", ";", "```json", "```",
+                                           "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>" };
     for (size_t i = 0; i < sizeof nothing / sizeof nothing[0]; i++) {
         if (!begins(r, nothing[i])) continue;
         take(r, strlen(nothing[i]));
@@ -189,19 +249,43 @@ static bool read_json(call_reader *r, hdl_span name) {
 
 /* A name, then whatever the form puts in between, then an object. */
 static bool read_named(call_reader *r) {
+    const char *prefix = r->form->prefix;
+    const uint64_t before = prefix && begins(r, prefix) ? strlen(prefix) : 0;
     uint64_t count = 0;
+    if (before < r->rest.count && r->rest.bytes[before] != '{') take(r, before); /* else it is a name itself */
     while (count < r->rest.count && !strchr("<[{ \n", r->rest.bytes[count])) count++;
     const hdl_span name = take(r, count);
     while (r->rest.count && *r->rest.bytes != '{') take(r, 1);
     return r->rest.count && name.count && read_json(r, name);
 }
 
-bool hdl_calls_read(hdl_call_list *list, hdl_span text, bool *out_memory) {
-    call_reader r = { .list = list, .rest = text, .memory = true };
+/* A call between tags. */
+static bool read_tagged(call_reader *r) {
+    hdl_tagged_call call = { 0 };
+    hdl_json json = { 0 };
+    uint32_t value = HDL_NO_VALUE;
+    const hd_allocator *allocator = &r->list->allocator;
+    bool read = hdl_tags_take(allocator, r->form->tags, r->tools, &r->rest, &call);
+    r->memory &= !call.no_memory;
+    if (read) {
+        const hd_status status = hdl_json_read(allocator, (hdl_span){ call.text, call.count }, &json, &value, NULL);
+        r->memory &= status != HD_STATUS_OUT_OF_HOST_MEMORY;
+        read = !status && add(r, call.name, hdl_text(""), &json, value);
+    }
+    hdl_json_free(&json);
+    hdl_free(allocator, call.text, call.room);
+    return read;
+}
+
+bool hdl_calls_read(hdl_call_list *list, const hdl_call_form *form, const hdl_tools *tools, hdl_span text,
+                    bool *out_memory) {
+    call_reader r = { .list = list, .form = form, .tools = tools, .rest = text, .memory = true };
     const size_t before = list->count;
     bool read = true;
     for (skip(&r); read && r.rest.count; skip(&r))
-        read = *r.rest.bytes == '{' || *r.rest.bytes == '[' ? read_json(&r, hdl_text("")) : read_named(&r);
+        read = form->tags                                           ? read_tagged(&r)
+               : *r.rest.bytes == '{' || *r.rest.bytes == '[' ? read_json(&r, hdl_text(""))
+                                                              : read_named(&r);
     *out_memory = r.memory;
     if (read && list->count > before) return true;
     hdl_calls_cut(list, before);

@@ -5,6 +5,7 @@
 struct hd_chat_reader {
     hd_model  *model;
     void      *handle;
+    hdl_tools  tools;
     hdl_reader reader;
     hd_message message;
 };
@@ -20,37 +21,27 @@ static hd_status find_reader(void *reader_at) {
     return hdl_context_lives(reader->model->context);
 }
 
-/* Finds how the model writes calls, if it is told of tools, which are looked at too. */
-static hd_status find_form(const hd_model *model, const hd_chat_form *form, const hdl_call_form **out_calls,
-                           hd_error *error) {
-    hdl_span source;
-    hdl_messages tools = { .model = model };
-    *out_calls = NULL;
-    if (!form || !form->tools) return HD_OK;
-    hd_status status = hdl_find_template(model, form, &source, error);
-    if (!status) status = hdl_messages_take(&tools, source, form->tools, NULL, false, error);
-    hdl_messages_free(&tools);
-    if (status) return status;
-    *out_calls = hdl_call_form_of(source);
-    if (*out_calls) return HD_OK;
-    return hdl_fail(error, HD_STATUS_UNSUPPORTED,
-                    "the chat template has tools, but how its models write calls is not known; "
-                    "docs/tools.md lists the forms");
-}
-
 hd_status hd_chat_reader_create(hd_model *model, const hd_chat_form *form, hd_part_fn on_part, void *user,
                                 hd_chat_reader **out_reader) {
     hd_status status = hdl_model_find(&model);
     if (status || !out_reader) return status ? status : HD_STATUS_NULL_POINTER;
     *out_reader = NULL;
     hd_error error = { 0 };
-    const hdl_call_form *calls;
+    hdl_tools tools = { 0 };
+    const hdl_call_form *calls = NULL;
     if ((status = hdl_need_tokenizer(model))) return status;
-    if ((status = find_form(model, form, &calls, &error))) return hd_context_put_error(model->context, &error);
-    hd_chat_reader *reader = hdl_alloc(&model->allocator, sizeof *reader);
-    if (!reader) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a reader");
+    if (form && form->tools) status = hdl_find_calls(model, form, &tools, &calls, &error);
+    if (!status && calls && calls->tags) status = hdl_tools_find_types(&tools, &error);
+    hd_chat_reader *reader = status ? NULL : hdl_alloc(&model->allocator, sizeof *reader);
+    if (!reader) {
+        hdl_tools_free(&tools);
+        return status ? hd_context_put_error(model->context, &error)
+                      : hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a reader");
+    }
     reader->model = hdl_model_hold(model);
+    reader->tools = tools;
     hdl_reader_init(&reader->reader, &model->allocator, calls);
+    reader->reader.tools = &reader->tools;
     reader->reader.on_part = on_part;
     reader->reader.user = user;
     status = hd_handle_new(model->context, kind, reader, &reader->handle);
@@ -64,12 +55,13 @@ void hd_chat_reader_destroy(hd_chat_reader *reader) {
     if (!reader || (reader->handle && !hd_handle_end(reader->handle))) return;
     const hd_allocator allocator = reader->model->allocator;
     hdl_reader_free(&reader->reader);
+    hdl_tools_free(&reader->tools);
     hdl_model_release(reader->model);
     hdl_free(&allocator, reader, sizeof *reader);
 }
 
 /* The text of the last tokens, as much as a mark and space around it may take. */
-static bool prompt_begins_thought(const hd_model *model, const int32_t *prompt, size_t count) {
+bool hdl_prompt_begins_thought(const hd_model *model, const int32_t *prompt, size_t count) {
     uint8_t text[64];
     size_t from = count, at = sizeof text;
     while (from > 0 && prompt[from - 1] >= 0 && (uint32_t)prompt[from - 1] < model->figures.vocabulary) {
@@ -77,7 +69,7 @@ static bool prompt_begins_thought(const hd_model *model, const int32_t *prompt, 
         if (token.count > at) break;
         at -= (size_t)token.count;
         if (token.count) memcpy(text + at, token.bytes, (size_t)token.count);
-        if (count - --from == 8) break;
+        if (count - --from == HDL_THOUGHT_TOKENS) break;
     }
     return hdl_begins_thought((hdl_span){ text + at, sizeof text - at });
 }
@@ -85,7 +77,7 @@ static bool prompt_begins_thought(const hd_model *model, const int32_t *prompt, 
 hd_status hd_chat_reader_begin(hd_chat_reader *reader, const int32_t *prompt, size_t count) {
     const hd_status status = find_reader(&reader);
     if (status || (!prompt && count)) return status ? status : HD_STATUS_NULL_POINTER;
-    hdl_reader_begin(&reader->reader, prompt_begins_thought(reader->model, prompt, count));
+    hdl_reader_begin(&reader->reader, hdl_prompt_begins_thought(reader->model, prompt, count));
     return HD_OK;
 }
 

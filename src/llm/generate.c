@@ -34,6 +34,16 @@ static void recall(answer *a) {
         hdl_sampler_accept(a->sampler, hdl_pages_token(&a->session->pages, sequence, i));
 }
 
+/* Whether the answer begins within a thought is told by what stands before it. */
+static hd_status begin_form(answer *a) {
+    const uint32_t sequence = a->desc->sequence, position = hd_session_position(a->session, sequence);
+    const uint32_t count = position < HDL_THOUGHT_TOKENS ? position : HDL_THOUGHT_TOKENS;
+    int32_t tokens[HDL_THOUGHT_TOKENS];
+    for (uint32_t i = 0; i < count; i++)
+        tokens[i] = hdl_pages_token(&a->session->pages, sequence, position - count + i);
+    return hd_grammar_begin(a->grammar, tokens, count);
+}
+
 static hd_status make_stream(answer *a) {
     const hd_generate_desc *desc = a->desc;
     const hd_allocator *allocator = &a->session->model->allocator;
@@ -80,7 +90,7 @@ static hd_status begin(answer *a) {
         (((desc->bias_count || desc->on_scores) && !a->scores) || (desc->on_token && desc->likeliest && !a->likeliest)))
         status = hdl_fail(&a->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for an answer");
     if (!status && a->sampler) recall(a);
-    if (!status && a->grammar) status = hd_grammar_restart(a->grammar);
+    if (!status && a->grammar) status = begin_form(a);
     return keep(a, status);
 }
 

@@ -1,7 +1,8 @@
 /* grammar.c: the public face of form/: a grammar for a model's vocabulary, with the ends that the model has. */
 #include "llm/form/matcher.h"
-#include "llm/form/schema.h"
-#include "llm/model.h"
+#include "llm/call_form.h"
+#include "llm/messages.h"
+#include "llm/reader.h"
 
 struct hd_grammar {
     hd_model     *model;
@@ -10,6 +11,7 @@ struct hd_grammar {
     hdl_matcher  *matcher;
     uint32_t     *bits;    /* a mask with the ends among them */
     uint32_t      words;
+    bool          thinks;  /* an answer may be thoughts first */
 };
 
 static const char kind[] = "grammar";
@@ -25,36 +27,100 @@ hd_status hdl_grammar_find(void *grammar_at) {
 
 const hd_model *hdl_grammar_model(const hd_grammar *grammar) { return grammar->model; }
 
-/* The trie of a model is made with its first grammar; where two threads make it, the first one's is taken. */
-static hd_status find_trie(hd_model *model, hd_error *error) {
+/* A trie of a model is made with its first grammar, that of tools with the marks of calls and messages in it; where two
+ * threads make it, the first one's is taken. */
+static hd_status find_trie(hd_model *model, bool with_marks, hd_error *error) {
     hdl_trie *none = NULL, *made;
-    if (atomic_load(&model->trie)) return HD_OK;
-    const hd_status status =
-        hdl_trie_create(&model->allocator, model->tokenizer, model->figures.vocabulary, &made, error);
-    if (!status && !atomic_compare_exchange_strong(&model->trie, &none, made)) hdl_trie_destroy(made);
+    int32_t marks[sizeof model->marks / sizeof *model->marks];
+    uint32_t count = 0;
+    if (atomic_load(&model->tries[with_marks])) return HD_OK;
+    for (uint32_t i = 0; i < model->mark_count && with_marks; i++)
+        if (!hdl_model_ends(model, model->marks[i])) marks[count++] = model->marks[i];
+    const hd_status status = hdl_trie_create(&model->allocator, model->tokenizer, model->figures.vocabulary, marks,
+                                             count, &made, error);
+    if (!status && !atomic_compare_exchange_strong(&model->tries[with_marks], &none, made)) hdl_trie_destroy(made);
     return status;
 }
 
-static hd_status make(hd_grammar *grammar, hd_grammar_kind form, hdl_span text, hd_error *error) {
+static hd_status make(hd_grammar *grammar, const hdl_grammar *rules, hd_error *error) {
     hd_model *model = grammar->model;
-    hdl_grammar rules = { 0 };
-    hdl_rules_text written = { 0 };
-    hd_status status = find_trie(model, error);
-    const hdl_trie *trie = atomic_load(&model->trie);
-    if (!status && form == HD_GRAMMAR_JSON_SCHEMA) {
-        status = hdl_schema_rules(&model->allocator, text, &written, error);
-        text = (hdl_span){ (const uint8_t *)written.text, written.count };
-    }
-    if (!status) status = hdl_gbnf_read(&model->allocator, text, &rules, error);
-    if (!status) status = hdl_automaton_make(&rules, trie, &grammar->automaton, error);
+    const bool with_marks = rules->frame != NULL;
+    hd_status status = find_trie(model, with_marks, error);
+    const hdl_trie *trie = atomic_load(&model->tries[with_marks]);
+    if (!status) status = hdl_automaton_make(rules, trie, &grammar->automaton, error);
     if (!status)
         status = hdl_matcher_create(&model->allocator, &grammar->automaton, trie, model->tokenizer, &grammar->matcher,
                                     error);
-    hdl_grammar_free(&rules);
-    hdl_free(&model->allocator, written.text, written.room);
     grammar->words = (model->figures.vocabulary + 31) / 32;
     if (!status && !(grammar->bits = hdl_alloc(&model->allocator, grammar->words * sizeof *grammar->bits)))
         status = hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "grammar: no memory");
+    return status;
+}
+
+static hd_status make_of_text(hd_grammar *grammar, hd_grammar_kind form, hdl_span text, hd_error *error) {
+    const hd_allocator *allocator = &grammar->model->allocator;
+    hdl_grammar rules = { 0 };
+    hdl_rules_text written = { 0 };
+    hd_status status = HD_OK;
+    if (form == HD_GRAMMAR_JSON_SCHEMA) {
+        status = hdl_schema_rules(allocator, text, &written, error);
+        text = (hdl_span){ (const uint8_t *)written.text, written.count };
+    }
+    if (!status) status = hdl_gbnf_read(allocator, text, &rules, error);
+    if (!status) status = make(grammar, &rules, error);
+    hdl_grammar_free(&rules);
+    hdl_free(allocator, written.text, written.room);
+    return status;
+}
+
+/* Whether models of the template think before they call. */
+static bool thinks(const hd_model *model, const hd_chat_form *form) {
+    hdl_span source;
+    if (hdl_find_template(model, form, &source, NULL)) return false;
+    const bool off = form->thinking == HD_THINKING_OFF && hdl_has(source, "enable_thinking");
+    return !off && (hdl_has(source, HDL_BEGINS_THOUGHT) || hdl_has(source, "<|channel|>"));
+}
+
+static hd_status make_for_tools(hd_grammar *grammar, const hd_chat_form *form, const char *word, hd_error *error) {
+    const hd_allocator *allocator = &grammar->model->allocator;
+    hdl_tools tools = { 0 };
+    hdl_call_choice choice = { 0 };
+    const hdl_call_form *calls = NULL;
+    hdl_rules_text written = { 0 };
+    hdl_grammar rules = { 0 };
+    hdl_frame frame = { 0 };
+    hd_status status = hdl_find_calls(grammar->model, form, &tools, &calls, error);
+    if (!status) status = hdl_call_choose(&tools, word, &choice, error);
+    if (!status) choice.silent = !thinks(grammar->model, form);
+    if (!status) status = hdl_call_rules(calls, &tools, &choice, &written, error);
+    const hdl_span text = { (const uint8_t *)written.text, written.count };
+    if (!status) status = hdl_gbnf_read(allocator, text, &rules, error);
+    if (!status) status = hdl_call_frame(allocator, calls, &rules, &choice, &frame, error);
+    if (!status) status = hdl_grammar_put_frame(&rules, &frame, error);
+    if (!status) status = make(grammar, &rules, error);
+    grammar->thinks = true;
+    hdl_free(allocator, frame.states, frame.room * sizeof *frame.states);
+    hdl_grammar_free(&rules);
+    hdl_free(allocator, written.text, written.room);
+    hdl_tools_free(&tools);
+    return status;
+}
+
+/* A grammar of which nothing is there yet; NULL: that is told. */
+static hd_grammar *allocate(hd_model *model) {
+    hd_grammar *grammar = hdl_alloc(&model->allocator, sizeof *grammar);
+    if (!grammar) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "grammar: no memory"), NULL;
+    grammar->model = hdl_model_hold(model);
+    return grammar;
+}
+
+/* Gives a grammar that was made to its owner, or tells why it was not. */
+static hd_status hand_out(hd_grammar *grammar, hd_status status, hd_error *error, hd_grammar **out_grammar) {
+    hd_context *context = grammar->model->context;
+    if (status) hd_context_put_error(context, error);
+    else status = hd_handle_new(context, kind, grammar, &grammar->handle);
+    if (!status) *out_grammar = grammar->handle;
+    else hd_grammar_destroy(grammar);
     return status;
 }
 
@@ -67,15 +133,23 @@ hd_status hd_grammar_create(hd_model *model, hd_grammar_kind form, const char *t
     if ((status = hdl_need_tokenizer(model))) return status;
     if (form != HD_GRAMMAR_GBNF && form != HD_GRAMMAR_JSON_SCHEMA)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "no kind of grammar has the number %d", (int)form);
-    hd_grammar *grammar = hdl_alloc(&model->allocator, sizeof *grammar);
-    if (!grammar) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "grammar: no memory");
-    grammar->model = hdl_model_hold(model);
-    status = make(grammar, form, (hdl_span){ (const uint8_t *)text, bytes }, &error);
-    if (status) hd_context_put_error(model->context, &error);
-    else status = hd_handle_new(model->context, kind, grammar, &grammar->handle);
-    if (!status) *out_grammar = grammar->handle;
-    else hd_grammar_destroy(grammar);
-    return status;
+    hd_grammar *grammar = allocate(model);
+    if (!grammar) return HD_STATUS_OUT_OF_HOST_MEMORY;
+    status = make_of_text(grammar, form, (hdl_span){ (const uint8_t *)text, bytes }, &error);
+    return hand_out(grammar, status, &error, out_grammar);
+}
+
+hd_status hd_grammar_create_for_tools(hd_model *model, const hd_chat_form *form, const char *choice,
+                                      hd_grammar **out_grammar) {
+    hd_status status = hdl_model_find(&model);
+    if (status || !form || !form->tools || !out_grammar) return status ? status : HD_STATUS_NULL_POINTER;
+    *out_grammar = NULL;
+    hd_error error = { 0 };
+    if ((status = hdl_need_tokenizer(model))) return status;
+    hd_grammar *grammar = allocate(model);
+    if (!grammar) return HD_STATUS_OUT_OF_HOST_MEMORY;
+    status = make_for_tools(grammar, form, choice, &error);
+    return hand_out(grammar, status, &error, out_grammar);
 }
 
 void hd_grammar_destroy(hd_grammar *grammar) {
@@ -99,6 +173,15 @@ hd_status hd_grammar_restart(hd_grammar *grammar) {
     const hd_status status = hdl_grammar_find(&grammar);
     if (!status) hdl_matcher_restart(grammar->matcher);
     return status;
+}
+
+hd_status hd_grammar_begin(hd_grammar *grammar, const int32_t *prompt, size_t count) {
+    const hd_status status = hdl_grammar_find(&grammar);
+    hd_error error = { 0 };
+    if (status || (!prompt && count)) return status ? status : HD_STATUS_NULL_POINTER;
+    hdl_matcher_restart(grammar->matcher);
+    if (!grammar->thinks || !hdl_prompt_begins_thought(grammar->model, prompt, count)) return HD_OK;
+    return keep(grammar, hdl_matcher_read(grammar->matcher, hdl_text(HDL_BEGINS_THOUGHT), &error), &error);
 }
 
 hd_status hdl_grammar_allows(hd_grammar *grammar, int32_t token, bool *out_allows) {
@@ -149,7 +232,11 @@ hd_status hd_grammar_accept(hd_grammar *grammar, int32_t token) {
     const hd_status status = hdl_grammar_find(&grammar);
     hd_error error = { 0 };
     if (status) return status;
-    if (hdl_model_ends(grammar->model, token) && hdl_matcher_complete(grammar->matcher)) return HD_OK;
+    if (hdl_model_ends(grammar->model, token))
+        return hdl_matcher_complete(grammar->matcher)
+                   ? HD_OK
+                   : hdl_model_fail(grammar->model, HD_STATUS_INVALID_ARGUMENT,
+                                    "grammar: token %d may not come next: the answer cannot end here", token);
     return keep(grammar, hdl_matcher_accept(grammar->matcher, token, &error), &error);
 }
 

@@ -18,6 +18,19 @@ hd_status hdl_find_template(const hd_model *model, const hd_chat_form *form, hdl
     return HD_OK;
 }
 
+hd_status hdl_find_calls(const hd_model *model, const hd_chat_form *form, hdl_tools *tools,
+                         const hdl_call_form **out_calls, hd_error *error) {
+    hdl_span source;
+    hd_status status = hdl_find_template(model, form, &source, error);
+    if (!status) status = hdl_tools_read(&model->allocator, form->tools, tools, error);
+    if (status) return status;
+    *out_calls = hdl_call_form_of(source);
+    if (*out_calls) return HD_OK;
+    return hdl_fail(error, HD_STATUS_UNSUPPORTED,
+                    "the chat template has tools, but how its models write calls is not known; "
+                    "docs/tools.md lists the forms");
+}
+
 static hd_status no_memory(hd_error *error) {
     return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for messages");
 }
@@ -66,26 +79,11 @@ static hd_status read(hdl_messages *m, const char *what, const char *text, hdl_j
 
 /* ---- tools ---- */
 
-static bool is_function(const hdl_json *json, uint32_t tool) {
-    const uint32_t name = hdl_json_get(json, hdl_json_get(json, tool, "function"), "name");
-    return name && json->values[name].kind == HDL_JSON_STRING && json->values[name].text.count > 0 &&
-           hdl_is_name(json->values[name].text);
-}
-
 static hd_status take_tools(hdl_messages *m, const char *text, bool guard, hd_error *error) {
     hdl_json *json = &m->documents[0];
-    const hd_status status = read(m, "the tools", text, json, &m->tools, error);
-    size_t number = 1;
-    if (status) return status;
-    uint32_t tool = json->values[m->tools].kind == HDL_JSON_ARRAY ? json->values[m->tools].first : HDL_NO_VALUE;
-    if (!tool)
-        return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "the tools are no list of functions, or an empty one");
-    for (; tool; tool = json->values[tool].next, number++)
-        if (!is_function(json, tool))
-            return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT,
-                            "tool %zu is no {\"type\": \"function\", \"function\": {\"name\": ...}} with a name",
-                            number);
-    return guard ? guard_json(m, json, error) : HD_OK;
+    hd_status status = read(m, "the tools", text, json, &m->tools, error);
+    if (!status) status = hdl_tools_check(json, m->tools, error);
+    return !status && guard ? guard_json(m, json, error) : status;
 }
 
 /* ---- calls and what came of them ---- */

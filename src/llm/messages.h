@@ -7,6 +7,7 @@
 #include "llm/calls.h"
 #include "llm/chat.h"
 #include "llm/model.h"
+#include "llm/tools.h"
 
 #define HDL_TEMPLATE_NAMES "chatml, llama3, qwen, gemma, mistral, llama2, phi3 or bitnet"
 
@@ -23,6 +24,10 @@ typedef struct hdl_messages {
 /* The template that a form names, or the file's. Statuses: NAME_NOT_FOUND; UNSUPPORTED (there is none, or it knows no
  * tools and the form has some). */
 hd_status hdl_find_template(const hd_model *model, const hd_chat_form *form, hdl_span *out_source, hd_error *error);
+/* The tools of a form, and how its template's models write calls of them. hdl_tools_free in any case. Statuses: those
+ * of hdl_find_template and hdl_tools_read; UNSUPPORTED: nobody knows how they are written. */
+hd_status hdl_find_calls(const hd_model *model, const hd_chat_form *form, hdl_tools *out_tools,
+                         const hdl_call_form **out_calls, hd_error *error);
 /* Takes `count` messages, and tools where there are any (NULL: none), for a template; with `guard` they are guarded.
  * hdl_messages_free in any case. Statuses: NULL_POINTER, PARSE, INVALID_ARGUMENT, UNSUPPORTED (calls, and a template
  * that knows none), LIMIT, OUT_OF_HOST_MEMORY. */

@@ -113,7 +113,7 @@ hd_model *hdl_model_hold(hd_model *model) {
 void hdl_model_release(hd_model *model) {
     if (atomic_fetch_sub(&model->holders, 1) > 1) return;
     const hd_allocator allocator = model->allocator;
-    hdl_trie_destroy(atomic_load(&model->trie));
+    for (int i = 0; i < 2; i++) hdl_trie_destroy(atomic_load(&model->tries[i]));
     hdl_tokenizer_destroy(model->tokenizer);
     hdl_weights_free(model);
     const hdl_figures *f = &model->figures;

@@ -80,7 +80,7 @@ struct hd_model {
     int32_t        marks[24];     /* control tokens that are shown: around calls and the messages of one answer */
     uint32_t       mark_count;
     bool           channels;      /* an answer may be several messages */
-    _Atomic(hdl_trie *) trie;     /* of the tokens, since the first grammar; NULL before */
+    _Atomic(hdl_trie *) tries[2]; /* of the tokens, and with the marks; NULL before the first grammar of that kind */
 };
 
 /* Keeps a closed model's memory until its last session has ended. */
@@ -124,6 +124,10 @@ const hd_model *hdl_grammar_model(const hd_grammar *grammar);
 hd_status hdl_grammar_allows(hd_grammar *grammar, int32_t token, bool *out_allows);
 /* *out_more tells whether any token but an end may come. With `goes_on` an end is allowed only where none may. */
 hd_status hdl_grammar_mask(hd_grammar *grammar, bool goes_on, const uint32_t **out_bits, bool *out_more);
+/* ---- chat_reader.c ---- */
+/* Whether an answer to a prompt that ends with these tokens goes on a thought that it began. */
+enum { HDL_THOUGHT_TOKENS = 8 }; /* so many count */
+bool hdl_prompt_begins_thought(const hd_model *model, const int32_t *prompt, size_t count);
 /* ---- model.c ---- */
 /* Keeps a failure of the model's room on its context; returns `status`. */
 hd_status hdl_model_fail(const hd_model *model, hd_status status, const char *format, ...) HDL_PRINTF(3, 4);

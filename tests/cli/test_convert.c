@@ -306,7 +306,42 @@ static void families_answer_as_transformers(void **state) {
     }
     hd_device_close(device);
     json_decref(all);
-    assert_true(count >= 28);
+    assert_true(count >= 33);
+}
+
+/* ---- what config.json says and is not computed ---- */
+
+static void other_words_are_refused(void **state) {
+    (void)state;
+    static const struct { const char *name, *tokenizer, *from, *to; } cases[] = {
+        { "bitnet_packed", "dbrx", "autobitlinear", "bitlinear" },
+        { "bitnet_packed", "dbrx", "\"bitnet\",\"linear", "\"gptq\",\"linear" },
+        { "bitnet", "dbrx", "relu2", "silu" },
+        { "gpt_oss", "gpt4o", "\"mxfp4\"", "\"bitnet\"" },
+        { "nomic_bert", "wordpiece", "\"causal\":false", "\"causal\":true" },
+        { "nomic_bert", "wordpiece", "swiglu", "gelu" },
+    };
+    size_t refused = 0;
+    for (size_t i = 0; i < CLI_COUNT(cases); i++) {
+        char model[64];
+        snprintf(model, sizeof model, "families/%s", cases[i].name);
+        copies files = put_together(model, cases[i].tokenizer);
+        const copy *config = &files.each[0];
+        char *text = calloc(1, config->count + 100), *other = calloc(1, config->count + 100);
+        assert_true(text && other);
+        memcpy(text, config->bytes, config->count);
+        const char *at = strstr(text, cases[i].from);
+        if (at) {
+            sprintf(other, "%.*s%s%s", (int)(at - text), text, cases[i].to, at + strlen(cases[i].from));
+            save(config, other, strlen(other));
+            if (!cli_convert_folder(&session, place, out_path, NULL)) fail_msg("%s: %s", cases[i].name, cases[i].to);
+            refused++;
+        }
+        free(text);
+        free(other);
+        take_apart(&files);
+    }
+    assert_int_equal(refused, CLI_COUNT(cases));
 }
 
 /* ---- damaged folders ---- */
@@ -399,7 +434,7 @@ static void damaged_folders_do_no_harm(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(equals_llama_cpp), cmocka_unit_test(families_answer_as_transformers),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(equals_llama_cpp), cmocka_unit_test(families_answer_as_transformers), cmocka_unit_test(other_words_are_refused),
                                         cmocka_unit_test(damaged_folders_do_no_harm) };
     return cmocka_run_group_tests_name("convert", tests, set_up, tear_down);
 }

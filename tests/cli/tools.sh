@@ -79,6 +79,50 @@ talk 0 "" '2 messages are in same.json'
 c, r = json.load(open("same.json"))["messages"]
 assert c["tool_calls"][0]["id"] == "x" and json.loads(c["tool_calls"][0]["function"]["arguments"]) == {"a": 1} and r["tool_call_id"] == "x"' || fail "ids of calls are lost"
 
+# Calls are held to their tools, unless the answer has a form of its own or --free-calls says otherwise: what must be called is called
+# in the answer to the user only, with arguments that its schema takes.
+cat >held.json <<'END'
+[{"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "required": ["city", "days"], "additionalProperties":
+    false, "properties": {"city": {"enum": ["Paris", "Rome"]}, "days": {"type": "integer", "minimum": 1, "maximum": 7}}}}},
+ {"type": "function", "function": {"name": "now"}}]
+END
+cat >judge.py <<'END'
+import json, sys
+name = sys.argv[1]
+call = json.loads(open("call").readline())
+assert call["name"] == name or name == "any" and call["name"] in ("weather", "now"), call
+city, days = call["arguments"].get("city"), call["arguments"].get("days")
+assert call["arguments"] == ({} if call["name"] == "now" else {"city": city, "days": days}), call
+assert call["name"] == "now" or city in ("Paris", "Rome") and 1 <= days <= 7, call
+END
+drawn="$heddle chat $demo --template qwen --thinking off --tools held.json --temp 2 --math exact -n 120"
+line_end='
+'
+for case in required:any:1 required:any:2 weather:weather:4 now:now:6; do
+    choice=${case%%:*} seed=${case##*:}
+    name=${case#*:}
+    say Hi
+    expect 0 - 'the input ended' sh -c 'exec "$@" <in' - $drawn --seed "$seed" --tool-choice "$choice" --bias "$line_end=-30"
+    grep '^{' out >call # space may stand before it
+    "$python3" judge.py "${name%:*}" || fail "what must be called: $case"
+done
+say Hi
+expect 0 - - sh -c 'exec "$@" <in' - $drawn --bias '<=4' --seed 1 --tool-choice none
+grep -q '<tool_call>' out && fail "a call where there must be none"
+expect 0 - - sh -c 'exec "$@" <in' - $drawn --temp 0
+cp out held
+expect 0 - - sh -c 'exec "$@" <in' - $drawn --temp 0 --free-calls
+cmp -s out held || fail "an answer that calls nothing is another one where calls are held"
+
+refuse 1 "there is no tool 'rain' to choose" "$heddle" chat "$demo" --template qwen --tools held.json --tool-choice rain
+refuse 2 '--tool-choice needs --tools' "$heddle" chat "$demo" --template qwen --tool-choice none
+refuse 2 '--tool-choice goes with neither' "$heddle" chat "$demo" --template qwen --tools held.json --tool-choice none --grammar 'root ::= "a"'
+refuse 2 '--tool-choice and --free-calls exclude' "$heddle" chat "$demo" --template qwen --tools held.json --tool-choice none --free-calls
+refuse 1 "tools 1 and 2 are both called 'f'" "$heddle" chat "$demo" --template qwen --tools "${tools%]}, ${tools#?}"
+echo '[{"type": "function", "function": {"name": "f", "parameters": {"not": {}}}}]' >bad.json
+refuse 1 "bad.json.*tool 'f': schema: .* 'not'.*--free-calls" "$heddle" chat "$demo" --template qwen --tools bad.json
+expect 0 - - sh -c 'exec "$@" <in' - $drawn --tools bad.json --free-calls
+
 # Tools from a file, and bad ones: one line each.
 echo "$tools" >tools.json
 say Hi one two

@@ -39,17 +39,19 @@ static void listen(void *user, const hd_part *part) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const char *const signs[] = { "<tool_call>", "[TOOL_CALLS]", "<|tool_call|>", "<|channel|>functions.", "<｜tool▁calls▁begin｜>",
-                                         "Action:```json", "ipython\"parameters\": ", "nothing" };
+                                         "Action:```json", "ipython\"parameters\": ", "<tool_call><function=", "<tool_call><arg_key>",
+                                         "nothing" };
+    enum { FORMS = sizeof signs / sizeof *signs };
     const uint8_t first = size ? data[0] : 0;
     const hdl_span text = { data + (size ? 1 : 0), size ? size - 1 : 0 };
     heard heard[2] = { { .hash = 1 }, { .hash = 1 } };
     hdl_reader r;
-    hdl_reader_init(&r, &hdl_default_allocator, hdl_call_form_of(hdl_text(signs[first % 8])));
+    hdl_reader_init(&r, &hdl_default_allocator, hdl_call_form_of(hdl_text(signs[first % FORMS])));
     r.on_part = listen;
     for (int pieces = 0; pieces < 2; pieces++) {
         heard[pieces].bytes = malloc(size + 1);
         r.user = &heard[pieces];
-        hdl_reader_begin(&r, first & 8);
+        hdl_reader_begin(&r, first / FORMS % 2);
         for (uint64_t at = 0, count; at < text.count; at += count) {
             count = pieces ? 1 + text.bytes[at] % 7 : text.count;
             if (count > text.count - at) count = text.count - at;

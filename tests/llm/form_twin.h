@@ -33,7 +33,7 @@ static inline twin_vocabulary twin_finish(twin_vocabulary v, const hdl_vocab_des
     hd_error error = { 0 };
     v.count = (uint32_t)desc->token_count;
     if (hdl_tokenizer_create(NULL, desc, &v.tokenizer, &error) ||
-        hdl_trie_create(&hdl_default_allocator, v.tokenizer, v.count, &v.trie, &error)) {
+        hdl_trie_create(&hdl_default_allocator, v.tokenizer, v.count, NULL, 0, &v.trie, &error)) {
         fprintf(stderr, "%s\n", error.text);
         abort();
     }
@@ -113,6 +113,7 @@ static inline uint64_t twin_ends(const hdl_grammar *g, uint32_t number, const ch
         for (uint32_t i = node->first; i; i = g->nodes[i].next) out |= twin_ends(g, i, text, count, from);
         return out;
     case HDL_NODE_RULE: return twin_ends(g, g->rules[node->first].node, text, count, from);
+    case HDL_NODE_FRAME: return 0; /* no text has one */
     case HDL_NODE_REPEAT: break;
     }
     for (uint32_t i = 0; i < node->count; i++) next = twin_ends(g, node->first, text, count, next);

@@ -10,7 +10,7 @@ import sys
 try:
     from jsonschema import Draft202012Validator
 except ImportError:
-    print("schemas: skipped: the Python package jsonschema is needed (python3-jsonschema)")
+    print("skipped: the Python package jsonschema is needed (python3-jsonschema)")
     sys.exit(77)
 
 PATTERNS = [
@@ -195,4 +195,5 @@ def main():
     sys.exit(1 if wrong or said < 4 * count or refused > count // 10 or endless > said // 20 else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -128,6 +128,8 @@ static void what_is_wrong_is_told(void **state) {
         { all, "[{\"function\": {\"name\": \"f\"}}, {\"name\": \"g\"}]", { 0 }, HD_STATUS_INVALID_ARGUMENT, "tool 2 is no" },
         { all, "[{\"function\": {\"name\": \"\"}}]", { 0 }, HD_STATUS_INVALID_ARGUMENT, "tool 1 is no" },
         { all, "[{\"function\": {\"name\": \"a\\n\"}}]", { 0 }, HD_STATUS_INVALID_ARGUMENT, "tool 1 is no" },
+        { all, "[{\"function\": {\"name\": \"a\"}}, {\"function\": {\"name\": \"a\"}}]", { 0 }, HD_STATUS_INVALID_ARGUMENT,
+          "tools 1 and 2 are both called 'a'" },
         { all, NULL, { .name = "f" }, HD_STATUS_NULL_POINTER, "no arguments" },
         { all, NULL, { .name = "", .arguments = "{}" }, HD_STATUS_INVALID_ARGUMENT, "a call has no name" },
         { all, NULL, { .name = "f", .arguments = "{" }, HD_STATUS_PARSE, "the arguments of call 1: JSON" },
@@ -210,6 +212,67 @@ static void answers_are_read(void **state) {
     fixture_free(&file);
 }
 
+static hd_status read_text(hd_model *model, hd_grammar *grammar, const char *text) {
+    int32_t tokens[64];
+    size_t count = 64;
+    hd_status status = HD_OK;
+    CHECK(hd_model_tokenize(model, text, strlen(text), HD_TOKENIZE_PLAIN, tokens, &count));
+    for (size_t i = 0; i < count && !status; i++) status = hd_grammar_accept(grammar, tokens[i]);
+    (void)hd_context_error(context);
+    return status;
+}
+
+static void calls_are_held_to_their_tools(void **state) {
+    (void)state;
+    hd_grammar *grammar = NULL;
+    hd_model *model = model_with("llama_f32", all, NULL);
+    const hd_chat_form form = { .tools = tools };
+    const int32_t end = 0; /* <|endoftext|> */
+    uint32_t bits[256];
+    int32_t prompt[16];
+    size_t count = 16;
+    CHECK(hd_grammar_create_for_tools(model, &form, NULL, &grammar));
+    CHECK(hd_grammar_allowed(grammar, bits, 256));
+    assert_true(bits[0] & 1 && hd_grammar_complete(grammar));
+    CHECK(read_text(model, grammar, "Now <tool_call>{\"name\": \"f\""));
+    CHECK(hd_grammar_allowed(grammar, bits, 256));
+    assert_true(!(bits[0] & 1) && !hd_grammar_complete(grammar));
+    assert_int_equal(hd_grammar_accept(grammar, end), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(read_text(model, grammar, "x"), HD_STATUS_INVALID_ARGUMENT);
+    CHECK(read_text(model, grammar, ", \"arguments\": {}}</tool_call>"));
+    assert_true(hd_grammar_complete(grammar));
+    CHECK(hd_grammar_accept(grammar, end));
+    /* in a thought that the prompt began nothing is a call */
+    CHECK(hd_model_tokenize(model, "x<think>\n", 9, HD_TOKENIZE_PLAIN, prompt, &count));
+    CHECK(hd_grammar_begin(grammar, prompt, count));
+    CHECK(read_text(model, grammar, "<tool_call>no"));
+    CHECK(hd_grammar_restart(grammar));
+    assert_int_equal(read_text(model, grammar, "<tool_call>no"), HD_STATUS_INVALID_ARGUMENT);
+    hd_grammar_destroy(grammar);
+    /* one that must come is not thought about where the template knows no thoughts */
+    CHECK(hd_grammar_create_for_tools(model, &form, "required", &grammar));
+    assert_false(hd_grammar_complete(grammar));
+    assert_int_equal(hd_grammar_accept(grammar, end), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(read_text(model, grammar, "<think>"), HD_STATUS_INVALID_ARGUMENT);
+    hd_grammar_destroy(grammar);
+    const hd_chat_form qwen = { .template_name = "qwen", .tools = tools }, quiet = { .template_name = "qwen", .tools = tools, .thinking = HD_THINKING_OFF };
+    CHECK(hd_grammar_create_for_tools(model, &qwen, "f", &grammar));
+    CHECK(read_text(model, grammar, "<think>"));
+    hd_grammar_destroy(grammar);
+    CHECK(hd_grammar_create_for_tools(model, &quiet, "f", &grammar));
+    assert_int_equal(read_text(model, grammar, "<think>"), HD_STATUS_INVALID_ARGUMENT);
+    hd_grammar_destroy(grammar);
+    assert_int_equal(hd_grammar_create_for_tools(model, NULL, NULL, &grammar), HD_STATUS_NULL_POINTER);
+    assert_int_equal(hd_grammar_create_for_tools(model, &(hd_chat_form){ 0 }, NULL, &grammar), HD_STATUS_NULL_POINTER);
+    assert_int_equal(hd_grammar_create_for_tools(model, &form, "g", &grammar), HD_STATUS_NAME_NOT_FOUND);
+    assert_null(grammar);
+    assert_int_equal(hd_grammar_create_for_tools(model, &(hd_chat_form){ .template_name = "chatml", .tools = tools }, NULL, &grammar),
+                     HD_STATUS_UNSUPPORTED);
+    (void)hd_context_error(context);
+    hd_model_close(model);
+    fixture_free(&file);
+}
+
 /* A control token that begins a call is part of the answer: here it has the place of another one of as many letters. */
 static void marks_of_calls_are_shown(void **state) {
     (void)state;
@@ -229,7 +292,8 @@ static void marks_of_calls_are_shown(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_template_is_told_of_calls), cmocka_unit_test(nothing_of_tools_becomes_a_control_token),
-        cmocka_unit_test(what_is_wrong_is_told), cmocka_unit_test(answers_are_read), cmocka_unit_test(marks_of_calls_are_shown),
+        cmocka_unit_test(what_is_wrong_is_told), cmocka_unit_test(answers_are_read), cmocka_unit_test(calls_are_held_to_their_tools),
+        cmocka_unit_test(marks_of_calls_are_shown),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

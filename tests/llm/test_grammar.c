@@ -370,7 +370,7 @@ static void no_memory(void **state) {
         allocations_left = count;
         status = hdl_gbnf_read(&allocator, hdl_text("root ::= a (\",\" a)*\na ::= [0-9]+ | \"(\" root \")\" | \"\\u00e9\""),
                                &rules, &error);
-        if (!status) status = hdl_trie_create(&allocator, v.tokenizer, v.count, &trie, &error);
+        if (!status) status = hdl_trie_create(&allocator, v.tokenizer, v.count, NULL, 0, &trie, &error);
         if (!status) status = hdl_automaton_make(&rules, trie, &automaton, &error);
         if (!status) status = hdl_matcher_create(&allocator, &automaton, trie, v.tokenizer, &matcher, &error);
         if (!status) status = hdl_matcher_mask(matcher, &bits, &error);

@@ -85,13 +85,14 @@ static void templates(void **state) {
     (void)state;
     size_t same;
     assert_int_equal(compare(read_fixture("tools.chat"), &same), 0);
-    assert_true(same >= 170);
+    assert_true(same >= 240);
 }
 
 /* ---- answers ---- */
 
 static const char hermes[] = "<tool_call>", mistral[] = "[TOOL_CALLS]", llama[] = "ipython \"parameters\": ", granite[] = "<|tool_call|>",
-                  harmony[] = "<|channel|> functions.", deepseek[] = "<｜tool▁calls▁begin｜>", command[] = "Action: ```json";
+                  harmony[] = "<|channel|> functions.", deepseek[] = "<｜tool▁calls▁begin｜>", command[] = "Action: ```json",
+                  coder[] = "<tool_call> <function=", glm[] = "<tool_call> <arg_key>";
 
 /* What an answer is: a text, [thought], <mark>, and name(arguments) of calls. */
 static const struct { const char *source, *text, *parts; } answers[] = {
@@ -139,6 +140,19 @@ static const struct { const char *source, *text, *parts; } answers[] = {
       "<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
       "<<think>>[a]<</think>>Sof({\"a\": \"｜\"})g({})" },
     { deepseek, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", "f({\"a\": 1})" },
+    { coder, "Look.\n<tool_call>\n<function=f>\n<parameter=a>\n12\n</parameter>\n<parameter=b>\n a \"</tool_call>\"\n\n</parameter>\n</function>\n</tool_call> so",
+      "Look.\nf({\"a\": 12, \"b\": \" a \\\"</tool_call>\\\"\\n\"}) so" },
+    { coder, "<tool_call><function=f><parameter=a>None</parameter></function>\n<function=g></function></tool_call>", "f({\"a\": null})g({})" },
+    { coder, "<tool_call>\n<function=f>\n<parameter=a>\n12\n</function>\n</tool_call>", "<tool_call>\n<function=f>\n<parameter=a>\n12\n</function>\n</tool_call>" },
+    { coder, "<tool_call>\n<function=f>\n</tool_call>\n", "<tool_call>\n<function=f>\n</tool_call>\n" },
+    { coder, "<tool_call>\n<function=f></function> and</tool_call>", "<tool_call>\n<function=f></function> and</tool_call>" },
+    { coder, "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>" },
+    { glm, "<think></think>\n<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>[1, \"x\"]</arg_value>\n<arg_key>b</arg_key>\n<arg_value></tool_call>\n</arg_value>\n</tool_call>",
+      "<<think>><</think>>\nf({\"a\": [1, \"x\"], \"b\": \"</tool_call>\\n\"})" },
+    { glm, "<tool_call>f</tool_call><tool_call>g\n<arg_key>a</arg_key><arg_value>true</arg_value></tool_call>", "f({})g({\"a\": true})" },
+    { glm, "<tool_call>f <arg_key>a</arg_key></tool_call>", "<tool_call>f <arg_key>a</arg_key></tool_call>" },
+    { glm, "<tool_call>f g</tool_call>", "<tool_call>f g</tool_call>" },
+    { glm, "<tool_call></tool_call>", "<tool_call></tool_call>" },
     { deepseek, "<｜tool <｜ \xE2\x96\x81\xC3\xA9", "<｜tool <｜ \xE2\x96\x81\xC3\xA9" },
 };
 

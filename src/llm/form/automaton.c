@@ -116,8 +116,10 @@ static bool add_state(maker *m, uint32_t begin) {
         !hdl_grow(&out->allocator, &out->table, &out->table_room, (size_t)cells, sizeof *out->table))
         return fail_memory(m);
     for (uint64_t i = cells - out->classes; i < cells; i++) out->table[i] = HDL_NO_STATE;
-    out->states[out->state_count] = (hdl_state){ .inside = m->net->inside[m->members[begin]] };
-    out->state_count++;
+    uint32_t flags = m->net->flags[m->members[begin]] & HDL_PLACE_INSIDE;
+    for (uint32_t i = begin; i < m->member_count; i++) flags |= m->net->flags[m->members[i]] & HDL_PLACE_FREE;
+    out->states[out->state_count++] =
+        (hdl_state){ .inside = flags & HDL_PLACE_INSIDE, .free = (flags & HDL_PLACE_FREE) != 0 };
     return true;
 }
 

@@ -26,6 +26,7 @@ typedef struct hdl_state {
     bool     ends;    /* the rule may end here */
     bool     leaves;  /* and nothing else can be done */
     bool     inside;  /* of a character */
+    bool     free;    /* of a frame: a token that no reader sees may come, and changes nothing */
 } hdl_state;
 
 typedef struct hdl_automaton {
@@ -56,14 +57,15 @@ typedef struct hdl_edge {
     hdl_edge_kind kind;
     uint8_t       low, high;  /* bytes */
 } hdl_edge;
+enum { HDL_PLACE_INSIDE = 1, HDL_PLACE_FREE = 2 }; /* of a character; of a frame, where hidden tokens may come */
 typedef struct hdl_net {
     hd_allocator allocator;
     hdl_edge    *edges;       /* [0] is none */
     uint32_t    *first_edges; /* of each place */
-    bool        *inside;      /* whether a place is inside of a character */
+    uint8_t     *flags;       /* of each place */
     uint32_t    *begins, *ends; /* the places of each rule; HDL_NO_PLACE for rules that nothing calls */
     uint32_t     edge_count, place_count, rule_count;
-    size_t       edge_room, place_room, inside_room;
+    size_t       edge_room, place_room, flag_room;
 } hdl_net;
 #define HDL_NO_PLACE UINT32_MAX
 /* Of the root and the rules that it calls. hdl_net_free in any case. Statuses: LIMIT, OUT_OF_HOST_MEMORY. */

@@ -323,10 +323,14 @@ static bool read_rule(reader *r) {
     return true;
 }
 
+int64_t hdl_grammar_rule(const hdl_grammar *grammar, const char *name) {
+    return hdl_index_find(&grammar->names, hdl_text(name), name_of, grammar);
+}
+
 static hd_status read_rules(reader *r) {
     for (skip(r, true); peek(r) >= 0; skip(r, true))
         if (!read_rule(r)) return r->error->status;
-    const int64_t root = hdl_index_find(&r->grammar->names, hdl_text("root"), name_of, r->grammar);
+    const int64_t root = hdl_grammar_rule(r->grammar, "root");
     if (root < 0)
         return hdl_fail(r->error, HD_STATUS_NAME_NOT_FOUND,
                         "grammar: no rule is called root, which answers begin with");
@@ -349,6 +353,17 @@ hd_status hdl_gbnf_read(const hd_allocator *allocator, hdl_span text, hdl_gramma
                         (unsigned long long)text.count, HDL_MAX_GRAMMAR_BYTES);
     add_node(&r, (hdl_node){ .kind = HDL_NODE_SEQUENCE }); /* number 0 is none */
     return r.grammar->node_count ? read_rules(&r) : r.error->status;
+}
+
+hd_status hdl_grammar_put_frame(hdl_grammar *g, const hdl_frame *frame, hd_error *error) {
+    if (!hdl_grow(&g->allocator, &g->nodes, &g->node_room, g->node_count + 1, sizeof *g->nodes) ||
+        !hdl_grow(&g->allocator, &g->rules, &g->rule_room, g->rule_count + 1, sizeof *g->rules))
+        return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "grammar: no memory");
+    g->nodes[g->node_count] = (hdl_node){ .kind = HDL_NODE_FRAME };
+    g->rules[g->rule_count] = (hdl_rule){ hdl_text("answer"), g->node_count++ };
+    g->root = g->rule_count++;
+    g->frame = frame;
+    return HD_OK;
 }
 
 void hdl_grammar_free(hdl_grammar *g) {

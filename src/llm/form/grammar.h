@@ -18,7 +18,8 @@ typedef enum hdl_node_kind {
     HDL_NODE_SEQUENCE,   /* its nodes one after the other; of none: the empty text */
     HDL_NODE_CHOICE,     /* one of its nodes */
     HDL_NODE_REPEAT,     /* node `first`, `count` to `most` times */
-    HDL_NODE_RULE        /* rule number `first` */
+    HDL_NODE_RULE,       /* rule number `first` */
+    HDL_NODE_FRAME       /* the grammar's frame */
 } hdl_node_kind;
 
 enum { HDL_NO_NODE = 0 };
@@ -38,6 +39,20 @@ typedef struct hdl_rule {
     uint32_t node;         /* HDL_NO_NODE: it was only named so far */
 } hdl_rule;
 
+/* Text of any bytes in which rules begin and end: a machine that reads it byte by byte, beginning in state 0. */
+enum { HDL_FRAME_NONE = 0xFFFF };
+typedef struct hdl_frame_state {
+    uint16_t next[256];    /* HDL_FRAME_NONE: the byte may not come */
+    uint16_t rule, back;   /* what is read here, and the state behind it; HDL_FRAME_NONE: only bytes are */
+    bool     ends;         /* the text may end here */
+    bool     free;         /* a token that no reader sees may come, and changes nothing */
+} hdl_frame_state;
+typedef struct hdl_frame {
+    hdl_frame_state *states;
+    uint32_t         count;
+    size_t           room;
+} hdl_frame;
+
 typedef struct hdl_grammar {
     hd_allocator allocator;
     hdl_node    *nodes;    /* [0] is none */
@@ -47,12 +62,17 @@ typedef struct hdl_grammar {
     size_t       node_room, range_room, rule_room;
     hdl_index    names;
     uint32_t     root;     /* the rule to begin with */
+    const hdl_frame *frame; /* NULL: there is none */
 } hdl_grammar;
 
 /* Reads llama.cpp's GBNF, whose first rule is "root". Names stay in `text`. hdl_grammar_free in any case. Statuses:
  * PARSE (with line and column), NAME_NOT_FOUND (a rule that is not there, or no "root"), UNSUPPORTED (tokens in the
  * text), LIMIT, OUT_OF_HOST_MEMORY. */
 hd_status hdl_gbnf_read(const hd_allocator *allocator, hdl_span text, hdl_grammar *out_grammar, hd_error *error);
+/* The number of a rule, or -1. */
+int64_t hdl_grammar_rule(const hdl_grammar *grammar, const char *name);
+/* Answers are the frame's text from here on, which is borrowed. Statuses: OUT_OF_HOST_MEMORY. */
+hd_status hdl_grammar_put_frame(hdl_grammar *grammar, const hdl_frame *frame, hd_error *error);
 void hdl_grammar_free(hdl_grammar *grammar);
 
 #endif

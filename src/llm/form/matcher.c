@@ -187,9 +187,16 @@ void hdl_matcher_restart(hdl_matcher *m) {
     m->failed = HD_OK; /* what is too much here is too much for the first token too, and told there */
 }
 
-/* Reads a token's bytes; its places are from *out_from up to the result. */
-static uint32_t read_token(hdl_matcher *m, int32_t token, uint32_t *out_from) {
-    const hdl_span text = hdl_token_text(m->tokenizer, token);
+/* Whether the answer is in the text of a frame, where tokens that no reader sees may come. */
+static bool is_free(const hdl_matcher *m) {
+    return m->place_count == 1 && m->automaton->states[m->places[0].state].free;
+}
+static bool is_hidden(const hdl_matcher *m, int32_t token) {
+    return token >= 0 && (uint32_t)token < m->trie->tokens && m->trie->same[token] == HDL_TOKEN_HIDDEN;
+}
+
+/* Reads a text's bytes; its places are from *out_from up to the result. */
+static uint32_t read_text(hdl_matcher *m, hdl_span text, uint32_t *out_from) {
     uint32_t from = 0, to = m->place_count;
     for (uint64_t i = 0; i < text.count && to > from && !m->failed; i++) {
         const uint32_t next = read_byte(m, from, to, text.bytes[i]);
@@ -203,9 +210,9 @@ static uint32_t read_token(hdl_matcher *m, int32_t token, uint32_t *out_from) {
 hd_status hdl_matcher_allows(hdl_matcher *m, int32_t token, bool *out_allows, hd_error *error) {
     const uint32_t stacks = m->stack_count;
     uint32_t from;
-    *out_allows = false;
-    if (!hdl_trie_has(m->tokenizer, token)) return HD_OK;
-    const uint32_t to = read_token(m, token, &from);
+    *out_allows = is_hidden(m, token) && is_free(m);
+    if (!hdl_trie_has(m->trie, token)) return HD_OK;
+    const uint32_t to = read_text(m, hdl_token_text(m->tokenizer, token), &from);
     *out_allows = !m->failed && may_end(m, from, to);
     forget(m, stacks);
     return tell(m, error);
@@ -237,21 +244,29 @@ static void tidy(hdl_matcher *m) {
     for (uint32_t i = 0; i < MASKS; i++) m->masks[i].count = 0;
 }
 
-hd_status hdl_matcher_accept(hdl_matcher *m, int32_t token, hd_error *error) {
+hd_status hdl_matcher_read(hdl_matcher *m, hdl_span text, hd_error *error) {
     const uint32_t stacks = m->stack_count;
-    uint32_t from = 0, to = 0;
-    if (hdl_trie_has(m->tokenizer, token)) to = read_token(m, token, &from);
+    uint32_t from, to = read_text(m, text, &from);
     if (m->failed || !may_end(m, from, to)) {
         forget(m, stacks);
         const hd_status status = tell(m, error);
-        return status ? status
-                      : hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "grammar: token %d may not come next", token);
+        return status ? status : hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "grammar: this may not come next");
     }
     memmove(m->places, m->places + from, (to - from) * sizeof *m->places);
     m->place_count = to - from;
     tidy(m);
     if (!m->failed) find_complete(m);
     return tell(m, error);
+}
+
+hd_status hdl_matcher_accept(hdl_matcher *m, int32_t token, hd_error *error) {
+    hd_error own = { 0 };
+    hd_status status = HD_STATUS_INVALID_ARGUMENT;
+    if (hdl_trie_has(m->trie, token)) status = hdl_matcher_read(m, hdl_token_text(m->tokenizer, token), &own);
+    else if (is_hidden(m, token) && is_free(m)) return HD_OK;
+    if (status == HD_STATUS_INVALID_ARGUMENT)
+        return hdl_fail(error, status, "grammar: token %d may not come next", token);
+    return status ? hdl_fail(error, status, "%s", own.text) : HD_OK;
 }
 
 bool hdl_matcher_complete(const hdl_matcher *m) { return m->complete; }
@@ -304,6 +319,8 @@ hd_status hdl_matcher_mask(hdl_matcher *m, const uint32_t **out_bits, hd_error *
     if (!mask->count && !m->failed) {
         memset(mask->bits, 0, m->mask_words * sizeof *mask->bits);
         walk(m, mask->bits);
+        for (uint32_t i = 0; i < m->trie->tokens && is_free(m); i++)
+            if (m->trie->same[i] == HDL_TOKEN_HIDDEN) mask->bits[i / 32] |= UINT32_C(1) << i % 32;
         if (!m->failed && m->place_count <= MASK_PLACES) {
             mask->count = m->place_count;
             memcpy(mask->places, m->places, m->place_count * sizeof *m->places);

@@ -25,6 +25,8 @@ hd_status hdl_matcher_allows(hdl_matcher *matcher, int32_t token, bool *out_allo
 /* Goes on by a token. Statuses as hdl_matcher_mask, and INVALID_ARGUMENT: it may not come next, and nothing has
  * changed. */
 hd_status hdl_matcher_accept(hdl_matcher *matcher, int32_t token, hd_error *error);
+/* Goes on by a text. Statuses as hdl_matcher_accept. */
+hd_status hdl_matcher_read(hdl_matcher *matcher, hdl_span text, hd_error *error);
 /* Whether the answer may end here. */
 bool hdl_matcher_complete(const hdl_matcher *matcher);
 

@@ -25,14 +25,14 @@ static bool fail_memory(maker *m) {
     return hdl_fail(m->error, HD_STATUS_OUT_OF_HOST_MEMORY, "grammar: no memory"), false;
 }
 
-static bool add_place(maker *m, bool inside, uint32_t *out) {
+static bool add_place(maker *m, uint32_t flags, uint32_t *out) {
     hdl_net *net = m->net;
     const uint32_t count = net->place_count + 1;
     if (count > HDL_MAX_EDGES) return fail_long(m);
     if (!hdl_grow(&net->allocator, &net->first_edges, &net->place_room, count, sizeof *net->first_edges) ||
-        !hdl_grow(&net->allocator, &net->inside, &net->inside_room, count, sizeof *net->inside)) return fail_memory(m);
+        !hdl_grow(&net->allocator, &net->flags, &net->flag_room, count, sizeof *net->flags)) return fail_memory(m);
     net->first_edges[net->place_count] = HDL_NO_EDGE;
-    net->inside[net->place_count] = inside;
+    net->flags[net->place_count] = (uint8_t)flags;
     *out = net->place_count++;
     return true;
 }
@@ -68,7 +68,7 @@ static bool any_bytes(maker *m, ending *e, uint32_t count, uint32_t *out) {
     if (count == 0) return *out = e->to, true;
     if (e->any[count] == HDL_NO_PLACE) {
         uint32_t behind, place;
-        if (!any_bytes(m, e, count - 1, &behind) || !add_place(m, true, &place) ||
+        if (!any_bytes(m, e, count - 1, &behind) || !add_place(m, HDL_PLACE_INSIDE, &place) ||
             !add_bytes(m, place, behind, 0x80, 0xBF))
             return false;
         e->any[count] = place;
@@ -94,7 +94,7 @@ static bool put_byte(maker *m, uint32_t from, ending *e, uint32_t mark, uint32_t
             continue;
         }
         const uint32_t end = first == last ? high : (first << bits | rest);
-        if (!add_place(m, true, &place) || !add_bytes(m, from, place, mark | first, mark | first) ||
+        if (!add_place(m, HDL_PLACE_INSIDE, &place) || !add_bytes(m, from, place, mark | first, mark | first) ||
             !put_continuation(m, place, e, more - 1, low & rest, end & rest)) return false;
         low = end + 1;
     }
@@ -126,7 +126,7 @@ static bool put_range(maker *m, uint32_t from, ending *e, uint32_t low, uint32_t
 static bool put_characters(maker *m, const hdl_node *node, uint32_t from, uint32_t *out) {
     const hdl_range *ranges = node->count ? &m->grammar->ranges[node->first] : NULL;
     ending e = { .any = { HDL_NO_PLACE, HDL_NO_PLACE, HDL_NO_PLACE, HDL_NO_PLACE } };
-    if (!add_place(m, false, &e.to)) return false;
+    if (!add_place(m, 0, &e.to)) return false;
     *out = e.to;
     for (uint32_t i = 0, k = 0; i < node->count; i++) {
         if (m->trie->spells_all) {
@@ -151,9 +151,9 @@ static bool put(maker *m, uint32_t node, uint32_t from, uint32_t *out);
 /* A loop that may end after `node` any number of times. */
 static bool put_loop(maker *m, uint32_t node, uint32_t from, uint32_t *out) {
     uint32_t loop, end;
-    if (!add_place(m, false, &loop) || !add_free(m, from, loop) || !put(m, node, loop, &end) || !add_free(m, end, loop))
+    if (!add_place(m, 0, &loop) || !add_free(m, from, loop) || !put(m, node, loop, &end) || !add_free(m, end, loop))
         return false;
-    return add_place(m, false, out) && add_free(m, loop, *out);
+    return add_place(m, 0, out) && add_free(m, loop, *out);
 }
 
 static bool put_repeat(maker *m, const hdl_node *node, uint32_t from, uint32_t *out) {
@@ -164,7 +164,7 @@ static bool put_repeat(maker *m, const hdl_node *node, uint32_t from, uint32_t *
     bool ok = true;
     for (uint32_t i = 0; i < least && ok; i++) ok = put(m, inside, from, &from);
     if (ok && node->most == HDL_ENDLESS) ok = put_loop(m, inside, from, out);
-    else if (ok) ok = add_place(m, false, out) && add_free(m, from, *out);
+    else if (ok) ok = add_place(m, 0, out) && add_free(m, from, *out);
     for (uint32_t i = 0; i < optional && ok; i++) ok = put(m, inside, from, &from) && add_free(m, from, *out);
     m->copies = around;
     return ok;
@@ -173,18 +173,42 @@ static bool put_repeat(maker *m, const hdl_node *node, uint32_t from, uint32_t *
 static bool put_call(maker *m, uint32_t rule, uint32_t from, uint32_t *out) {
     if (m->lengths[rule] && m->copies <= MOST_COPIES) return put(m, m->grammar->rules[rule].node, from, out);
     if (m->net->begins[rule] == HDL_NO_PLACE) {
-        if (!add_place(m, false, &m->net->begins[rule])) return false;
+        if (!add_place(m, 0, &m->net->begins[rule])) return false;
         m->waiting[m->waiting_count++] = rule;
     }
-    return add_place(m, false, out) && add_edge(m, from, (hdl_edge){ .to = *out, .rule = rule, .kind = HDL_EDGE_CALL });
+    return add_place(m, 0, out) && add_edge(m, from, (hdl_edge){ .to = *out, .rule = rule, .kind = HDL_EDGE_CALL });
 }
 
 static bool put_choice(maker *m, const hdl_node *node, uint32_t from, uint32_t *out) {
-    if (!add_place(m, false, out)) return false;
+    if (!add_place(m, 0, out)) return false;
     for (uint32_t i = node->first; i; i = m->grammar->nodes[i].next) {
         uint32_t end;
         if (!put(m, i, from, &end) || !add_free(m, end, *out)) return false;
     }
+    return true;
+}
+
+/* The bytes that one state of a frame reads, and what begins and ends there. */
+static bool put_frame_state(maker *m, const hdl_frame_state *s, uint32_t states, uint32_t from, uint32_t end) {
+    for (uint32_t low = 0, high; low < 256; low = high) {
+        for (high = low + 1; high < 256 && s->next[high] == s->next[low];) high++;
+        if (s->next[low] != HDL_FRAME_NONE && !add_bytes(m, from, states + s->next[low], low, high - 1)) return false;
+    }
+    uint32_t behind;
+    if (s->rule != HDL_FRAME_NONE && (!put_call(m, s->rule, from, &behind) || !add_free(m, behind, states + s->back)))
+        return false;
+    return !s->ends || add_free(m, from, end);
+}
+
+static bool put_frame(maker *m, uint32_t from, uint32_t *out) {
+    const hdl_frame *frame = m->grammar->frame;
+    const uint32_t states = m->net->place_count;
+    uint32_t place;
+    for (uint32_t i = 0; i < frame->count; i++)
+        if (!add_place(m, frame->states[i].free ? HDL_PLACE_FREE : 0, &place)) return false;
+    if (!add_place(m, 0, out) || !add_free(m, from, states)) return false;
+    for (uint32_t i = 0; i < frame->count; i++)
+        if (!put_frame_state(m, &frame->states[i], states, states + i, *out)) return false;
     return true;
 }
 
@@ -196,6 +220,7 @@ static bool put(maker *m, uint32_t number, uint32_t from, uint32_t *out) {
     case HDL_NODE_CHOICE: return put_choice(m, node, from, out);
     case HDL_NODE_REPEAT: return put_repeat(m, node, from, out);
     case HDL_NODE_RULE: return put_call(m, node->first, from, out);
+    case HDL_NODE_FRAME: return put_frame(m, from, out);
     case HDL_NODE_SEQUENCE: break;
     }
     *out = from;
@@ -211,6 +236,7 @@ static uint32_t length_of(const maker *m, uint32_t number) {
     const hdl_node *node = &m->grammar->nodes[number];
     uint64_t length = 1;
     if (node->kind == HDL_NODE_CHARACTERS) return 1;
+    if (node->kind == HDL_NODE_FRAME) return SHORT_RULE + 1;
     if (node->kind == HDL_NODE_RULE) return m->lengths[node->first] ? m->lengths[node->first] : SHORT_RULE + 1;
     if (node->kind == HDL_NODE_REPEAT) {
         length = (uint64_t)length_of(m, node->first) * node->most;
@@ -241,7 +267,7 @@ static bool put_rules(maker *m) {
     for (uint32_t i = 0; i < net->rule_count; i++) net->begins[i] = net->ends[i] = HDL_NO_PLACE;
     net->edge_count = 1;
     if (!hdl_grow(&net->allocator, &net->edges, &net->edge_room, 1, sizeof *net->edges)) return fail_memory(m);
-    if (!add_place(m, false, &net->begins[root])) return false;
+    if (!add_place(m, 0, &net->begins[root])) return false;
     m->waiting[m->waiting_count++] = root;
     while (m->waiting_count) {
         const uint32_t rule = m->waiting[--m->waiting_count];
@@ -274,7 +300,7 @@ void hdl_net_free(hdl_net *net) {
     if (!net->allocator.resize) return;
     hdl_free(&net->allocator, net->edges, net->edge_room * sizeof *net->edges);
     hdl_free(&net->allocator, net->first_edges, net->place_room * sizeof *net->first_edges);
-    hdl_free(&net->allocator, net->inside, net->inside_room * sizeof *net->inside);
+    hdl_free(&net->allocator, net->flags, net->flag_room * sizeof *net->flags);
     hdl_free(&net->allocator, net->begins, net->rule_count * sizeof *net->begins);
     hdl_free(&net->allocator, net->ends, net->rule_count * sizeof *net->ends);
     *net = (hdl_net){ 0 };

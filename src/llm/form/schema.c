@@ -38,7 +38,8 @@ bool hdl_schema_say_text(hdl_schema_work *w, hdl_span text, bool json) {
     for (uint64_t i = 0; i < text.count; i++) {
         const uint8_t c = text.bytes[i];
         bool ok;
-        if (json && c == '"') ok = hdl_schema_say(w, "\\\\\\\"");
+        if (json && w->closing && c == '<') ok = hdl_schema_say(w, "\\\\u003c");
+        else if (json && c == '"') ok = hdl_schema_say(w, "\\\\\\\"");
         else if (json && c == '\\') ok = hdl_schema_say(w, "\\\\\\\\");
         else if (json && c < 0x20) ok = hdl_schema_say(w, "\\\\u%04x", (unsigned)c);
         else if (c == '"' || c == '\\') ok = hdl_schema_say(w, "\\%c", c);
@@ -139,6 +140,7 @@ static bool say_value(hdl_schema_work *w, uint32_t value) {
     case HDL_JSON_TRUE: return hdl_schema_say(w, "true");
     case HDL_JSON_NUMBER: return hdl_schema_say_text(w, v.text, false);
     case HDL_JSON_STRING:
+        if (w->raw) return hdl_schema_say_text(w, v.text, false);
         return hdl_schema_say(w, "\\\"") && hdl_schema_say_text(w, v.text, true) && hdl_schema_say(w, "\\\"");
     case HDL_JSON_ARRAY:
     case HDL_JSON_OBJECT: break;
@@ -154,8 +156,8 @@ static bool say_value(hdl_schema_work *w, uint32_t value) {
     return hdl_schema_say(w, is_object ? "}" : "]");
 }
 
-/* Those of const and enum that have the type; other keywords beside them are refused. */
-static bool say_values(hdl_schema_work *w, uint32_t schema) {
+/* Other keywords beside them are refused. */
+bool hdl_schema_values(hdl_schema_work *w, uint32_t schema) {
     const uint32_t constant = hdl_schema_get(w, schema, "const"), list = hdl_schema_get(w, schema, "enum");
     const uint32_t type = hdl_schema_get(w, schema, "type");
     for (uint32_t i = w->json.values[schema].first; i; i = w->json.values[i].next) {
@@ -179,6 +181,8 @@ static bool say_values(hdl_schema_work *w, uint32_t schema) {
         const bool fits =
             has == (HDL_TYPE_INTEGER | HDL_TYPE_FRACTION) ? (types & HDL_TYPE_FRACTION) != 0 : (types & has) != 0;
         if (!fits || (list && constant && !hdl_json_same(&w->json, i, constant))) continue;
+        const hdl_span text = w->json.values[i].text;
+        if (w->raw && hdl_has(text, w->closing)) continue; /* it cannot stand there */
         if (!hdl_schema_say(w, any ? " | \"" : "\"") || !say_value(w, i) || !hdl_schema_say(w, "\"")) return false;
         any = true;
     }
@@ -229,22 +233,13 @@ static bool say_array(hdl_schema_work *w, uint32_t rule, uint32_t schema) {
 
 /* ---- objects ---- */
 
-/* What an object may hold under a name. */
-typedef struct property {
-    hdl_span name;
-    uint32_t schema;
-    bool     needed;
-} property;
-
-static int64_t find_property(const property *list, uint32_t count, hdl_span name) {
+static int64_t find_property(const hdl_property *list, uint32_t count, hdl_span name) {
     for (uint32_t i = 0; i < count; i++)
         if (hdl_same(list[i].name, name)) return i;
     return -1;
 }
 
-/* The properties of a schema in their order, and behind them those that are only required. `list` has room for the
- * most. */
-static bool list_properties(hdl_schema_work *w, uint32_t schema, property *list, uint32_t *count) {
+bool hdl_schema_properties(hdl_schema_work *w, uint32_t schema, hdl_property *list, uint32_t *count) {
     const uint32_t properties = hdl_schema_get(w, schema, "properties"),
                    required = hdl_schema_get(w, schema, "required");
     const uint32_t others = hdl_schema_get(w, schema, "additionalProperties");
@@ -269,12 +264,12 @@ static bool list_properties(hdl_schema_work *w, uint32_t schema, property *list,
                 return hdl_fail(w->error, HD_STATUS_LIMIT, "schema: an object of more than %u properties",
                                 HDL_MAX_PROPERTIES),
                        false;
-            list[(*count)++] = (property){ name, pass ? (others ? others : w->any) : i, pass };
+            list[(*count)++] = (hdl_property){ name, pass ? (others ? others : w->any) : i, pass };
         }
     return true;
 }
 
-static bool say_property(hdl_schema_work *w, const property *p) {
+static bool say_property(hdl_schema_work *w, const hdl_property *p) {
     return hdl_schema_say(w, "\"\\\"") && hdl_schema_say_text(w, p->name, true) && hdl_schema_say(w, "\\\":\" ws ") &&
            say_rule(w, p->schema);
 }
@@ -295,13 +290,15 @@ static uint64_t length_at(hdl_span name, uint64_t at) {
 
 /* Names in order, those with characters that JSON would have to escape left out: other names are written without
  * escapes. */
-static uint32_t sort_names(const property *list, uint32_t count, hdl_span *names) {
+static uint32_t sort_names(const hdl_schema_work *w, const hdl_property *list, uint32_t count,
+                           hdl_span *names) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
         const hdl_span name = list[i].name;
         bool plain = true;
         for (uint64_t k = 0; k < name.count && plain; k++)
-            plain = name.bytes[k] >= 0x20 && name.bytes[k] != '"' && name.bytes[k] != '\\';
+            plain = name.bytes[k] >= 0x20 && name.bytes[k] != '"' && name.bytes[k] != '\\' &&
+                    !(w->closing && name.bytes[k] == '<');
         if (!plain) continue;
         uint32_t at = kept++;
         for (; at > 0; at--) {
@@ -333,14 +330,15 @@ static bool say_other_names(hdl_schema_work *w, uint32_t rule, const hdl_span *n
         if (!say_other_names(w, rule, names, i, end, at + length)) return false;
         i = end;
     }
-    if (!hdl_schema_say(w, "r%u-x%u-%u-%u ::= ([^\"\\\\\\x00-\\x1f", rule, from, to, (unsigned)at)) return false;
+    const char *const others = w->closing ? "[^\"\\\\\\x00-\\x1f<" : "[^\"\\\\\\x00-\\x1f"; /* nothing of what closes */
+    if (!hdl_schema_say(w, "r%u-x%u-%u-%u ::= (%s", rule, from, to, (unsigned)at, others)) return false;
     for (uint32_t i = first; i < to; i++) {
         const uint64_t length = length_at(names[i], at);
         const bool again = i > first && names[i - 1].count >= at + length &&
                            memcmp(names[i - 1].bytes + at, names[i].bytes + at, (size_t)length) == 0;
         if (!again && !say_in_class(w, names[i], at, length)) return false;
     }
-    if (!hdl_schema_say(w, "] [^\"\\\\\\x00-\\x1f]*")) return false;
+    if (!hdl_schema_say(w, "] %s]*", others)) return false;
     for (uint32_t i = first; i < to;) {
         const uint64_t length = length_at(names[i], at);
         uint32_t end = i + 1;
@@ -355,10 +353,10 @@ static bool say_other_names(hdl_schema_work *w, uint32_t rule, const hdl_span *n
 }
 
 /* The rule rN-p: a pair with a name that is no property's. */
-static bool say_others(hdl_schema_work *w, uint32_t rule, const property *list, uint32_t count, uint32_t others) {
+static bool say_others(hdl_schema_work *w, uint32_t rule, const hdl_property *list, uint32_t count, uint32_t others) {
     hdl_span *names = hdl_alloc(&w->allocator, count * sizeof *names);
     if (!names) return hdl_schema_no_memory(w);
-    const uint32_t named = sort_names(list, count, names);
+    const uint32_t named = sort_names(w, list, count, names);
     const bool ok = say_other_names(w, rule, names, 0, named, 0) &&
                     hdl_schema_say(w, "r%u-p ::= \"\\\"\" r%u-x0-%u-0 \"\\\":\" ws ", rule, rule, named) &&
                     say_rule(w, others) && hdl_schema_say(w, "\n");
@@ -368,7 +366,7 @@ static bool say_others(hdl_schema_work *w, uint32_t rule, const property *list, 
 
 /* The rules rN-i: what may follow when a pair was written and properties from i on are left. Then the object: it begins
  * with one of those properties before which none is needed. */
-static bool say_pairs(hdl_schema_work *w, uint32_t rule, const property *list, uint32_t count, bool has_others) {
+static bool say_pairs(hdl_schema_work *w, uint32_t rule, const hdl_property *list, uint32_t count, bool has_others) {
     uint32_t first_needed = 0;
     while (first_needed < count && !list[first_needed].needed) first_needed++;
     for (uint32_t i = 0; i < count; i++)
@@ -389,9 +387,9 @@ static bool say_pairs(hdl_schema_work *w, uint32_t rule, const property *list, u
 
 static bool say_object(hdl_schema_work *w, uint32_t rule, uint32_t schema) {
     uint32_t others = hdl_schema_get(w, schema, "additionalProperties"), count = 0;
-    property *list = hdl_alloc(&w->allocator, HDL_MAX_PROPERTIES * sizeof *list);
+    hdl_property *list = hdl_alloc(&w->allocator, HDL_MAX_PROPERTIES * sizeof *list);
     if (!list) return hdl_schema_no_memory(w);
-    bool ok = list_properties(w, schema, list, &count);
+    bool ok = hdl_schema_properties(w, schema, list, &count);
     if (!others && !hdl_schema_get(w, schema, "properties")) others = w->any; /* an object of which nothing is said */
     const bool has_others = others && w->json.values[others].kind != HDL_JSON_FALSE;
     ok = ok && (!has_others || say_others(w, rule, list, count, others)) && say_pairs(w, rule, list, count, has_others);
@@ -401,8 +399,7 @@ static bool say_object(hdl_schema_work *w, uint32_t rule, uint32_t schema) {
 
 /* ---- a schema ---- */
 
-/* The types that its keywords are about, where it names none. */
-static uint32_t types_meant(const hdl_schema_work *w, uint32_t schema) {
+uint32_t hdl_schema_meant(const hdl_schema_work *w, uint32_t schema) {
     static const struct { const char *name; uint32_t type;
     } keywords[] = {
         { "properties", HDL_TYPE_OBJECT },
@@ -471,7 +468,7 @@ static uint32_t without_choices(hdl_schema_work *w, uint32_t schema) {
     return rest;
 }
 
-static bool say_choice(hdl_schema_work *w, uint32_t rule, uint32_t schema) {
+bool hdl_schema_choices(hdl_schema_work *w, uint32_t schema, uint32_t *out_list, uint32_t *out_rest) {
     const uint32_t any_of = hdl_schema_get(w, schema, "anyOf"), one_of = hdl_schema_get(w, schema, "oneOf"),
                    list = any_of ? any_of : one_of;
     if (any_of && one_of) return hdl_schema_refuse(w, "there is anyOf beside ", "oneOf");
@@ -483,8 +480,14 @@ static bool say_choice(hdl_schema_work *w, uint32_t rule, uint32_t schema) {
                 return w->error->status ? false
                                         : hdl_schema_refuse(w, "two may fit at once, so write anyOf in place of ",
                                                             "oneOf");
-    const uint32_t rest = without_choices(w, schema);
-    if (!rest) return false;
+    *out_list = list;
+    *out_rest = without_choices(w, schema);
+    return *out_rest != HDL_NO_VALUE;
+}
+
+static bool say_choice(hdl_schema_work *w, uint32_t rule, uint32_t schema) {
+    uint32_t list, rest;
+    if (!hdl_schema_choices(w, schema, &list, &rest)) return false;
     const bool alone = !w->json.values[rest].first;
     if (!hdl_schema_say(w, "r%u ::=", rule)) return false;
     for (uint32_t i = w->json.values[list].first; i; i = w->json.values[i].next) {
@@ -532,8 +535,8 @@ static bool say_schema(hdl_schema_work *w, uint32_t rule) {
                hdl_schema_say(w, "\n");
     if (hdl_schema_get(w, schema, "anyOf") || hdl_schema_get(w, schema, "oneOf")) return say_choice(w, rule, schema);
     if (hdl_schema_get(w, schema, "const") || hdl_schema_get(w, schema, "enum"))
-        return hdl_schema_say(w, "r%u ::= ", rule) && say_values(w, schema) && hdl_schema_say(w, "\n");
-    const uint32_t meant = types_meant(w, schema), types = hdl_schema_types(w, schema);
+        return hdl_schema_say(w, "r%u ::= ", rule) && hdl_schema_values(w, schema) && hdl_schema_say(w, "\n");
+    const uint32_t meant = hdl_schema_meant(w, schema), types = hdl_schema_types(w, schema);
     if (hdl_schema_get(w, schema, "type")) return say_types(w, rule, schema, types);
     return meant ? say_types(w, rule, schema, meant) : hdl_schema_say(w, "r%u ::= any\n", rule);
 }
@@ -544,36 +547,46 @@ static const char common[] =
     "any ::= any-object | any-array | string | number | \"true\" | \"false\" | \"null\"\n"
     "any-object ::= \"{\" ws (string \":\" ws any (\",\" ws string \":\" ws any)* ws)? \"}\"\n"
     "any-array ::= \"[\" ws (any (\",\" ws any)* ws)? \"]\"\n"
-    "string ::= \"\\\"\" char* \"\\\"\"\n"
-    "char ::= [^\"\\\\\\x00-\\x1f] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" ([0-9a-cefA-CEF] hex hex hex | [dD] [0-7] hex "
-    "hex))\n"
+    "escape ::= \"\\\\\" ([\"\\\\/bfnrt] | \"u\" ([0-9a-cefA-CEF] hex hex hex | [dD] [0-7] hex hex))\n"
     "hex ::= [0-9a-fA-F]\n"
     "integer ::= \"-\"? (\"0\" | [1-9] [0-9]{0,15})\n"
     "number ::= \"-\"? (\"0\" | [1-9] [0-9]{0,15}) (\".\" [0-9]{1,16})? ([eE] [-+]? [0-9]{1,2})?\n"
     "ws ::= | \" \" | \"\\n\" [ \\t]{0,20}\n";
+static const char strings[] = "string ::= \"\\\"\" char* \"\\\"\"\n"
+                              "char ::= [^\"\\\\\\x00-\\x1f] | escape\n";
 
-static bool say_all(hdl_schema_work *w) {
-    uint32_t rule;
+/* A part of a rule did not fit into the room that it has. */
+static bool tell(hdl_schema_work *w, bool ok) {
+    if (!ok) hdl_fail(w->error, HD_STATUS_LIMIT, "schema: a name in it is too long");
+    return ok;
+}
+
+bool hdl_schema_begin(hdl_schema_work *w) {
     w->any = hdl_json_new(&w->json, HDL_JSON_TRUE, hdl_text(""));
-    if (!w->any) return hdl_schema_no_memory(w);
-    if (!hdl_schema_say(w, "root ::= ") || !say_rule(w, w->root) || !hdl_schema_say(w, "\n") ||
-        !rule_of(w, w->root, &rule))
-        return false;
-    for (uint32_t i = 0; i < w->rule_count; i++)
-        if (!say_schema(w, i)) return false;
+    return w->any || hdl_schema_no_memory(w);
+}
+
+bool hdl_schema_add(hdl_schema_work *w, uint32_t schema, uint32_t *out_rule) {
+    bool ok = rule_of(w, schema, out_rule);
+    while (ok && w->rules_done < w->rule_count) ok = say_schema(w, w->rules_done++);
+    return tell(w, ok);
+}
+
+bool hdl_schema_end(hdl_schema_work *w) {
     if (!make_room(w, sizeof common)) return false;
     memcpy(w->out.text + w->out.count, common, sizeof common - 1);
     w->out.count += sizeof common - 1;
-    return true;
+    return w->closing ? hdl_schema_raw_rules(w) : hdl_schema_say(w, "%s", strings);
 }
 
 hd_status hdl_schema_rules(const hd_allocator *allocator, hdl_span schema, hdl_rules_text *out, hd_error *error) {
     hd_error own = { 0 };
     hdl_schema_work w = { .allocator = *allocator, .error = error ? error : &own };
+    uint32_t rule;
     hd_status status = hdl_json_read(allocator, schema, &w.json, &w.root, w.error);
-    if (!status && !say_all(&w))
-        status =
-            w.error->status ? w.error->status : hdl_fail(w.error, HD_STATUS_LIMIT, "schema: a name in it is too long");
+    if (!status && !(hdl_schema_begin(&w) && hdl_schema_say(&w, "root ::= r0\n") && hdl_schema_add(&w, w.root, &rule) &&
+                     hdl_schema_end(&w)))
+        status = w.error->status;
     *out = w.out;
     hdl_json_free(&w.json);
     hdl_free(allocator, w.rules, w.rule_room * sizeof *w.rules);

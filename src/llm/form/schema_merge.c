@@ -219,6 +219,16 @@ uint32_t hdl_schema_merge(hdl_schema_work *w, uint32_t a, uint32_t b) {
     return put_keywords(w, out, a, b) && put_keywords(w, out, b, a) ? out : HDL_NO_VALUE;
 }
 
+uint32_t hdl_schema_of_objects(hdl_schema_work *w, uint32_t schema) {
+    const uint32_t objects = hdl_json_new(&w->json, HDL_JSON_OBJECT, hdl_text("")),
+                   type = hdl_json_new(&w->json, HDL_JSON_STRING, hdl_text("object"));
+    if (!objects || !type || !hdl_json_put(&w->json, objects, hdl_text("type"), type)) return no_memory(w);
+    const uint32_t both = hdl_schema_merge(w, schema, objects);
+    if (!both || (w->json.values[both].kind == HDL_JSON_OBJECT && hdl_schema_types(w, both) & HDL_TYPE_OBJECT))
+        return both;
+    return hdl_schema_refuse(w, "what a tool is called with is an object, and not ", "another value"), HDL_NO_VALUE;
+}
+
 uint32_t hdl_schema_flat(hdl_schema_work *w, uint32_t schema) {
     if (w->json.values[schema].kind != HDL_JSON_OBJECT) return schema;
     const uint32_t ref = hdl_schema_get(w, schema, "$ref"), all = hdl_schema_get(w, schema, "allOf");

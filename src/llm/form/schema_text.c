@@ -149,6 +149,25 @@ static bool say_code(hdl_schema_work *w, uint32_t code) {
                             : hdl_schema_say(w, "\\U%08x", (unsigned)code);
 }
 
+/* What a range has of these characters. */
+static bool say_common(hdl_schema_work *w, uint32_t low, uint32_t high, uint32_t least, uint32_t most) {
+    low = low > least ? low : least;
+    high = high < most ? high : most;
+    return low > high || (say_code(w, low) && hdl_schema_say(w, "-") && say_code(w, high));
+}
+
+/* The set as it stands in a raw text, without what begins its end. */
+static bool say_raw_set(hdl_schema_work *w, const set *s) {
+    if (!hdl_schema_say(w, "[")) return false;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const uint32_t low = s->ranges[i].low, high = s->ranges[i].high;
+        if (!say_common(w, low, high, 0, '<' - 1) || !say_common(w, low, high, '<' + 1, 0xD7FF) ||
+            !say_common(w, low, high, 0xE000, 0x10FFFF))
+            return false;
+    }
+    return hdl_schema_say(w, "] ");
+}
+
 /* The set as it stands in a JSON string: what must be escaped there is written so; control characters without a short
  * escape are left out. */
 static bool say_set(hdl_schema_work *w, const set *s) {
@@ -157,18 +176,17 @@ static bool say_set(hdl_schema_work *w, const set *s) {
         { '"', "\\\\\\\"" }, { '\\', "\\\\\\\\" }, { '\n', "\\\\n" }, { '\r', "\\\\r" },
         { '\t', "\\\\t" },   { '\f', "\\\\f" },    { '\b', "\\\\b" },
     };
+    const uint32_t least = w->closing ? '<' : 0x5C; /* what begins a value's end is escaped, too */
+    if (w->raw) return say_raw_set(w, s);
     if (!hdl_schema_say(w, "([")) return false;
     for (uint32_t i = 0; i < s->count; i++) {
-        static const struct {
-            uint32_t low, high;
-        } plain[] = { { 0x20, 0x21 }, { 0x23, 0x5B }, { 0x5D, 0xD7FF }, { 0xE000, 0x10FFFF } };
-        for (size_t k = 0; k < sizeof plain / sizeof plain[0]; k++) {
-            const uint32_t low = s->ranges[i].low > plain[k].low ? s->ranges[i].low : plain[k].low;
-            const uint32_t high = s->ranges[i].high < plain[k].high ? s->ranges[i].high : plain[k].high;
-            if (low <= high && (!say_code(w, low) || !hdl_schema_say(w, "-") || !say_code(w, high))) return false;
-        }
+        const uint32_t plain[][2] = { { 0x20, 0x21 }, { 0x23, least - 1 }, { least + 1, 0x5B },
+                                      { 0x5D, 0xD7FF }, { 0xE000, 0x10FFFF } };
+        for (size_t k = 0; k < sizeof plain / sizeof plain[0]; k++)
+            if (!say_common(w, s->ranges[i].low, s->ranges[i].high, plain[k][0], plain[k][1])) return false;
     }
     if (!hdl_schema_say(w, "]")) return false;
+    if (w->closing && has(s, '<') && !hdl_schema_say(w, " | \"\\\\u003c\"")) return false;
     for (size_t i = 0; i < sizeof escaped / sizeof escaped[0]; i++)
         if (has(s, escaped[i].code) && !hdl_schema_say(w, " | \"%s\"", escaped[i].text)) return false;
     return hdl_schema_say(w, ") ");
@@ -240,9 +258,10 @@ static bool say_choice(pattern *p) {
 
 /* Each choice of a pattern may be anywhere in the text, where it does not say that it begins or ends it. */
 static bool say_pattern(pattern *p) {
-    bool ok = hdl_schema_say(p->w, "\"\\\"\" (");
+    const char *quote = p->w->raw ? "" : "\\\"", *any = p->w->raw ? "plain* " : "char* ";
+    bool ok = hdl_schema_say(p->w, "\"%s\" (", quote);
     for (;;) {
-        if (!ok || !hdl_schema_say(p->w, "%s", take(p, '^') ? "\"\" " : "char* ")) return false;
+        if (!ok || !hdl_schema_say(p->w, "%s", take(p, '^') ? "\"\" " : any)) return false;
         bool ended = false;
         while (peek(p) >= 0 && peek(p) != '|') {
             if (peek(p) == ')') return refuse(p, "a group is closed that was not opened");
@@ -250,11 +269,11 @@ static bool say_pattern(pattern *p) {
             if (ended) p->at++;
             else if (!say_item(p)) return false;
         }
-        if (!hdl_schema_say(p->w, "%s", ended ? "\"\" " : "char* ")) return false;
+        if (!hdl_schema_say(p->w, "%s", ended ? "\"\" " : any)) return false;
         if (!take(p, '|')) break;
         ok = hdl_schema_say(p->w, "| ");
     }
-    return hdl_schema_say(p->w, ") \"\\\"\"");
+    return hdl_schema_say(p->w, ") \"%s\"", quote);
 }
 
 /* Formats that have a pattern. Days above 28 are left out, since not every month has them. */
@@ -291,7 +310,9 @@ bool hdl_schema_string(hdl_schema_work *w, uint32_t schema) {
     pattern p = { .w = w, .text = known ? hdl_text(known) : w->json.values[given].text };
     if (given || known) return say_pattern(&p);
     if (most < least) return hdl_schema_say(w, "[]");
+    const char *quote = w->raw ? "" : "\\\"", *any = w->raw ? "plain" : "char";
     if (most == UINT32_MAX)
-        return least ? hdl_schema_say(w, "\"\\\"\" char{%u,} \"\\\"\"", least) : hdl_schema_say(w, "string");
-    return hdl_schema_say(w, "\"\\\"\" char{%u,%u} \"\\\"\"", least, most);
+        return least ? hdl_schema_say(w, "\"%s\" %s{%u,} \"%s\"", quote, any, least, quote)
+                     : hdl_schema_say(w, w->raw ? "text" : "string");
+    return hdl_schema_say(w, "\"%s\" %s{%u,%u} \"%s\"", quote, any, least, most, quote);
 }

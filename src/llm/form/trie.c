@@ -9,11 +9,14 @@ typedef struct entry {
     int32_t  token;
 } entry;
 
-bool hdl_trie_has(const hdl_tokenizer *tokenizer, int32_t token) {
+/* HDL_NO_TOKEN, or why the token is not there. */
+static int32_t place_of(const hdl_tokenizer *tokenizer, int32_t token, const int32_t *marks, uint32_t mark_count) {
     const hdl_token_type type = hdl_token_type_of(tokenizer, token);
     const uint64_t bytes = hdl_token_text(tokenizer, token).count;
-    return (type == HDL_TOKEN_NORMAL || type == HDL_TOKEN_USER || type == HDL_TOKEN_BYTE) && bytes > 0 &&
-           bytes <= HDL_TRIE_DEPTH;
+    bool stands = type == HDL_TOKEN_NORMAL || type == HDL_TOKEN_USER || type == HDL_TOKEN_BYTE;
+    for (uint32_t i = 0; i < mark_count; i++) stands = stands || marks[i] == token;
+    if (!stands && (type == HDL_TOKEN_CONTROL || type == HDL_TOKEN_UNKNOWN)) return HDL_TOKEN_HIDDEN;
+    return stands && bytes > 0 && bytes <= HDL_TRIE_DEPTH ? HDL_NO_TOKEN : HDL_TOKEN_LEFT_OUT;
 }
 
 static int compare(const void *left, const void *right) {
@@ -110,8 +113,7 @@ static bool make(hdl_trie *trie, const hdl_tokenizer *tokenizer, entry *entries)
     uint64_t bytes = 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < trie->tokens; i++) {
-        trie->same[i] = HDL_NO_TOKEN;
-        if (!hdl_trie_has(tokenizer, (int32_t)i)) continue;
+        if (!hdl_trie_has(trie, (int32_t)i)) continue;
         entries[count] = (entry){ hdl_token_text(tokenizer, (int32_t)i), (int32_t)i };
         bytes += entries[count++].text.count;
     }
@@ -125,7 +127,7 @@ static bool make(hdl_trie *trie, const hdl_tokenizer *tokenizer, entry *entries)
 }
 
 hd_status hdl_trie_create(const hd_allocator *allocator, const hdl_tokenizer *tokenizer, uint32_t tokens,
-                          hdl_trie **out, hd_error *error) {
+                          const int32_t *marks, uint32_t mark_count, hdl_trie **out, hd_error *error) {
     *out = NULL;
     hdl_trie *trie = hdl_alloc(allocator, sizeof *trie);
     entry *entries = hdl_alloc(allocator, tokens * sizeof *entries);
@@ -133,6 +135,8 @@ hd_status hdl_trie_create(const hd_allocator *allocator, const hdl_tokenizer *to
         *trie = (hdl_trie){ .allocator = *allocator, .tokens = tokens };
         trie->same = hdl_alloc(allocator, tokens * sizeof *trie->same);
     }
+    for (uint32_t i = 0; trie && trie->same && i < tokens; i++)
+        trie->same[i] = place_of(tokenizer, (int32_t)i, marks, mark_count);
     const bool made = trie && entries && trie->same && make(trie, tokenizer, entries);
     hdl_free(allocator, entries, tokens * sizeof *entries);
     if (made) {
