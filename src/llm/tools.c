@@ -21,7 +21,8 @@ hd_status hdl_tools_check(const hdl_json *json, uint32_t list, hd_error *error) 
     char quoted[HDL_QUOTE];
     uint32_t tool = json->values[list].kind == HDL_JSON_ARRAY ? json->values[list].first : HDL_NO_VALUE;
     if (!tool)
-        return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "the tools are no list of functions, or an empty one");
+        return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT,
+                        "the tools are no list of functions, or an empty one; docs/tools.md shows one");
     for (; tool; tool = json->values[tool].next, count++) {
         if (count == HDL_MAX_TOOLS)
             return hdl_fail(error, HD_STATUS_LIMIT, "more than %u tools; offer fewer at once", HDL_MAX_TOOLS);
