@@ -208,6 +208,44 @@ static void values_between_tags(void **state) {
     let_go(&h, &hdl_default_allocator);
 }
 
+/* Answers that Python's jsonschema judged (tools/fixtures/calls_fixture.py): what is right is taken, and read as calls, and what is wrong
+ * is not. */
+static void judged_answers(void **state) {
+    (void)state;
+    size_t bytes, right = 0, wrong = 0;
+    hdl_json json;
+    uint32_t root;
+    FILE *file = fopen(HEDDLE_TESTS_DIR "/llm/fixtures/calls.json", "rb");
+    char *text = calloc(1, HDL_MAX_JSON_BYTES + 1);
+    assert_true(file && text);
+    bytes = fread(text, 1, HDL_MAX_JSON_BYTES, file);
+    fclose(file);
+    assert_int_equal(hdl_json_read(&hdl_default_allocator, (hdl_span){ (const uint8_t *)text, bytes }, &json, &root, NULL), HD_OK);
+    for (uint32_t i = json.values[root].first; i; i = json.values[i].next) {
+        char form[32], *tools = hdl_json_write(&json, hdl_json_get(&json, i, "tools"), &hdl_default_allocator);
+        const hdl_span name = json.values[hdl_json_get(&json, i, "form")].text;
+        held h;
+        hd_error error = { 0 };
+        snprintf(form, sizeof form, "%.*s", (int)name.count, (const char *)name.bytes);
+        if (hold(&h, &hdl_default_allocator, form, tools, NULL, &error)) fail_msg("%s: %s", form, error.text);
+        for (uint32_t a = json.values[hdl_json_get(&json, i, "answers")].first; a; a = json.values[a].next) {
+            const uint32_t answer = json.values[a].first;
+            const bool good = json.values[json.values[answer].next].kind == HDL_JSON_TRUE;
+            const hdl_span said = json.values[answer].text;
+            hdl_matcher_restart(h.matcher);
+            const bool takes = !hdl_matcher_read(h.matcher, said, NULL) && hdl_matcher_complete(h.matcher);
+            if (takes != good) fail_msg("%s %s: %.*s", form, good ? "does not take" : "takes", (int)said.count, (const char *)said.bytes);
+            right += good;
+            wrong += !good;
+        }
+        let_go(&h, &hdl_default_allocator);
+        hdl_free(&hdl_default_allocator, tools, strlen(tools) + 1);
+    }
+    hdl_json_free(&json);
+    free(text);
+    assert_true(right > 200 && wrong > 200);
+}
+
 /* ---- what is free ---- */
 
 static uint64_t draws;
@@ -423,6 +461,14 @@ static bool answer(held *h, const hdl_call_form *form, char *out, size_t room, s
     return false;
 }
 
+/* A text as JSON; `json` is any document. */
+static void print_text(int number, hdl_json *json, const char *text, size_t count) {
+    const uint32_t value = hdl_json_new(json, HDL_JSON_STRING, (hdl_span){ (const uint8_t *)text, count });
+    char *written = hdl_json_write(json, value, &hdl_default_allocator);
+    printf("%d answer %s\n", number, written);
+    hdl_free(&hdl_default_allocator, written, strlen(written) + 1);
+}
+
 static int print_answers(void) {
     static char line[1 << 20], said[1 << 16];
     make_vocabulary(NULL);
@@ -449,6 +495,7 @@ static int print_answers(void) {
             if (hdl_reader_push(&r, (hdl_span){ (const uint8_t *)said, count }) || hdl_reader_end(&r)) return 1;
             if (!ended) printf("%d endless\n", number);
             else if (!r.calls.count) printf("%d uncalled %.*s\n", number, (int)strcspn(said, "\n"), said);
+            if (ended) print_text(number, &json, said, count);
             for (size_t k = 0; k < r.calls.count && ended; k++) printf("%d said %s %s\n", number, r.calls.calls[k].name, r.calls.calls[k].arguments);
             hdl_reader_free(&r);
         }
@@ -461,7 +508,8 @@ static int print_answers(void) {
 
 int main(int count, char **arguments) {
     if (count > 1 && strcmp(arguments[1], "--answers") == 0) return print_answers();
-    const struct CMUnitTest tests[] = { cmocka_unit_test(known_answers), cmocka_unit_test(values_between_tags), cmocka_unit_test(text_is_free_up_to_the_readers_mark),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(known_answers), cmocka_unit_test(values_between_tags), cmocka_unit_test(judged_answers),
+                                        cmocka_unit_test(text_is_free_up_to_the_readers_mark),
                                         cmocka_unit_test(tokens_across_marks), cmocka_unit_test(control_tokens), cmocka_unit_test(refusals),
                                         cmocka_unit_test(no_memory) };
     return cmocka_run_group_tests(tests, make_vocabulary, end_vocabulary);
