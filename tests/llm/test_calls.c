@@ -87,80 +87,87 @@ static int taken(const held *h, const char *text) {
     return hdl_matcher_complete(h->matcher) ? -1 : (int)strlen(text);
 }
 
+static const struct { const char *form, *choice, *text, *left; } known[] = { /* left: what is not taken; "": the end; NULL: nothing */
+    { "hermes", NULL, "Just words, <tool_ and \"{}\".", NULL },
+    { "hermes", NULL, "Look.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 12}}\n</tool_call>\nSo", NULL },
+    { "hermes", NULL, "<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call><tool_call>{\"name\":\"f\",\"arguments\":{\"a\":1}}</tool_call>", NULL },
+    { "hermes", NULL, "<tool_call>{\"name\": \"h\", \"arguments\": {}}</tool_call>", "h\", \"arguments\": {}}</tool_call>" },
+    { "hermes", NULL, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"1\"}}</tool_call>", "\"1\"}}</tool_call>" },
+    { "hermes", NULL, "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", "}}</tool_call>" },
+    { "hermes", NULL, "<tool_call>{\"name\": \"g\", \"arguments\": {\"a\": 1}}", "\"a\": 1}}" },
+    { "hermes", NULL, "<tool_call>{\"name\": \"g\", \"arguments\": {}}", "" },
+    { "hermes", NULL, "<tool_call>{\"name\": \"g\", \"arguments\": {}}<tool_call>", "tool_call>" },
+    { "hermes", NULL, "<tool_call>no", "no" },
+    { "hermes", NULL, "<think>a <tool_call>no</think><tool_call>no", "no" },
+    { "hermes", NULL, "\xFF\x80 any bytes", NULL },
+    { "hermes", "none", "a <tool_call> b", "> b" },
+    { "hermes", "none", "<think><tool_call></think>a </tool_call>", NULL },
+    { "hermes", "required", "", "" },
+    { "hermes", "required", "Well", "Well" },
+    { "hermes", "required", "\n\n\n", "\n" },
+    { "hermes", "required", "<think>hm</think>\n\n<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call> done", NULL },
+    { "hermes", "required", "<think>hm</think>\n\nNo", "No" },
+    { "hermes", "g", "<tool_call>{\"name\": \"f\"", "f\"" },
+    { "hermes", "g", "<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>", NULL },
+    { "llama 3", "required", "{\"name\": \"g\", \"parameters\": {}}", NULL },
+    { "llama 3", "required", "{\"answer\"", "answer\"" },
+    { "mistral", "required", "[TOOL_CALLS]g[ARGS]{}", NULL },
+    { "mistral", "f", "[TOOL_CALLS]g", "g" },
+    { "deepseek", "g", "\n\n<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f", "f" },
+    { "gpt-oss", "f", "<|channel|>commentary to=functions.g", "g" },
+    { "mistral", NULL, "[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {\"a\": 1}, \"id\": \"abcdefgh1\"}, {\"name\": \"g\", \"arguments\": {}}]", NULL },
+    { "mistral", NULL, "[TOOL_CALLS]g[ARGS]{}[TOOL_CALLS]f[CALL_ID]abcdefgh1[ARGS]{\"a\": 1}", NULL },
+    { "mistral", NULL, "Hm.[TOOL_CALLS]g[ARGS]{} and", " and" },
+    { "mistral", NULL, "[TOOL_CALLS]f[ARGS]{}", "}" },
+    { "mistral", NULL, "[TOOL_CALLS][]", "]" },
+    { "llama 3", NULL, "{\"name\": \"f\", \"parameters\": {\"a\": 1}}; {\"name\": \"g\", \"parameters\": {}}", NULL },
+    { "llama 3", NULL, "<|python_tag|>{\"name\": \"g\", \"parameters\": {}}", NULL },
+    { "llama 3", NULL, "{\"name\": \"x", "x" },
+    { "llama 3", NULL, "{\"name\": \"f\", \"parameters\": {}}", "}}" },
+    { "llama 3", NULL, "{\"answer\": 42}", NULL },
+    { "llama 3", NULL, "It is {\"name\": \"x\"}", NULL },
+    { "llama 3", "none", "{\"name\": \"f", "\"f" },
+    { "granite", NULL, "<|tool_call|>[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]", NULL },
+    { "granite", NULL, "<|tool_call|>[{\"name\": \"g\", \"arguments\": {}}, {\"name\": \"g\", \"arguments\": {}}]<|/tool_call|> so", NULL },
+    { "granite", NULL, "<|tool_call|>{", "{" },
+    { "gpt-oss", NULL, "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>commentary to=functions.f "
+                       "<|constrain|>json<|message|>{\"a\": 1}", NULL },
+    { "gpt-oss", NULL, " to=functions.g<|channel|>commentary json<|message|>{}<|call|>", NULL },
+    { "gpt-oss", NULL, " to=functions.h", "h" },
+    { "gpt-oss", NULL, " to=browser", "browser" },
+    { "gpt-oss", NULL, "<|channel|>final<|message|>go to=it", NULL },
+    { "gpt-oss", "required", "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final<|message|>", ">" },
+    { "gpt-oss", "required", "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant to=functions.g<|message|>{}", NULL },
+    { "gpt-oss", "none", "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant to=", "=" },
+    { "deepseek", NULL, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\": 1}\n```<｜tool▁call▁end｜>\n"
+                        "<｜tool▁call▁begin｜>g<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", NULL },
+    { "deepseek", NULL, "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>", "s▁end｜>" },
+    { "command-r", NULL, "Plan.\nAction: ```json\n[\n    {\n        \"tool_name\": \"f\",\n        \"parameters\": {\"a\": 3}\n    }\n]```\nso", NULL },
+    { "command-r", NULL, "Action:```json\n[{\"tool_name\": \"x", "x" },
+    { "qwen3-coder", NULL, "So.\n<tool_call>\n<function=f>\n<parameter=a>\n12\n</parameter>\n</function>\n</tool_call>\n"
+                           "<tool_call>\n<function=g>\n</function>\n</tool_call> done", NULL },
+    { "qwen3-coder", NULL, "<tool_call>\n<function=f>\n</function>", "/function>" },
+    { "qwen3-coder", NULL, "<tool_call>\n<function=f>\n<parameter=a>\nx", "x" },
+    { "qwen3-coder", NULL, "<tool_call>\n<function=f>\n<parameter=b>", "b>" },
+    { "qwen3-coder", NULL, "<tool_call>\n<function=h>", "h>" },
+    { "qwen3-coder", "none", "<tool_call>", ">" },
+    { "glm", NULL, "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>12</arg_value>\n</tool_call>", NULL },
+    { "glm", NULL, "<tool_call>f<arg_key>a</arg_key><arg_value>12</arg_value></tool_call><tool_call>g\n</tool_call>", NULL },
+    { "glm", NULL, "<tool_call>f\n</tool_call>", "/tool_call>" },
+    { "glm", NULL, "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>\"12\"", "\"12\"" },
+    { "glm", "required", "<tool_call>g</tool_call>", NULL },
+};
+
 static void known_answers(void **state) {
     (void)state;
-    static const struct { const char *form, *choice, *text, *left; } cases[] = { /* left: what is not taken; "": the end; NULL: nothing */
-        { "hermes", NULL, "Just words, <tool_ and \"{}\".", NULL },
-        { "hermes", NULL, "Look.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 12}}\n</tool_call>\nSo", NULL },
-        { "hermes", NULL, "<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call><tool_call>{\"name\":\"f\",\"arguments\":{\"a\":1}}</tool_call>", NULL },
-        { "hermes", NULL, "<tool_call>{\"name\": \"h\", \"arguments\": {}}</tool_call>", "h\", \"arguments\": {}}</tool_call>" },
-        { "hermes", NULL, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"1\"}}</tool_call>", "\"1\"}}</tool_call>" },
-        { "hermes", NULL, "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", "}}</tool_call>" },
-        { "hermes", NULL, "<tool_call>{\"name\": \"g\", \"arguments\": {\"a\": 1}}", "\"a\": 1}}" },
-        { "hermes", NULL, "<tool_call>{\"name\": \"g\", \"arguments\": {}}", "" },
-        { "hermes", NULL, "<tool_call>{\"name\": \"g\", \"arguments\": {}}<tool_call>", "tool_call>" },
-        { "hermes", NULL, "<tool_call>no", "no" },
-        { "hermes", NULL, "<think>a <tool_call>no</think><tool_call>no", "no" },
-        { "hermes", NULL, "\xFF\x80 any bytes", NULL },
-        { "hermes", "none", "a <tool_call> b", "> b" },
-        { "hermes", "none", "<think><tool_call></think>a </tool_call>", NULL },
-        { "hermes", "required", "", "" },
-        { "hermes", "required", "Well", "Well" },
-        { "hermes", "required", "\n\n\n", "\n" },
-        { "hermes", "required", "<think>hm</think>\n\n<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call> done", NULL },
-        { "hermes", "required", "<think>hm</think>\n\nNo", "No" },
-        { "hermes", "g", "<tool_call>{\"name\": \"f\"", "f\"" },
-        { "hermes", "g", "<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>", NULL },
-        { "mistral", NULL, "[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {\"a\": 1}, \"id\": \"abcdefgh1\"}, {\"name\": \"g\", \"arguments\": {}}]", NULL },
-        { "mistral", NULL, "[TOOL_CALLS]g[ARGS]{}[TOOL_CALLS]f[CALL_ID]abcdefgh1[ARGS]{\"a\": 1}", NULL },
-        { "mistral", NULL, "Hm.[TOOL_CALLS]g[ARGS]{} and", " and" },
-        { "mistral", NULL, "[TOOL_CALLS]f[ARGS]{}", "}" },
-        { "mistral", NULL, "[TOOL_CALLS][]", "]" },
-        { "llama 3", NULL, "{\"name\": \"f\", \"parameters\": {\"a\": 1}}; {\"name\": \"g\", \"parameters\": {}}", NULL },
-        { "llama 3", NULL, "<|python_tag|>{\"name\": \"g\", \"parameters\": {}}", NULL },
-        { "llama 3", NULL, "{\"name\": \"x", "x" },
-        { "llama 3", NULL, "{\"name\": \"f\", \"parameters\": {}}", "}}" },
-        { "llama 3", NULL, "{\"answer\": 42}", NULL },
-        { "llama 3", NULL, "It is {\"name\": \"x\"}", NULL },
-        { "llama 3", "none", "{\"name\": \"f", "\"f" },
-        { "granite", NULL, "<|tool_call|>[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]", NULL },
-        { "granite", NULL, "<|tool_call|>[{\"name\": \"g\", \"arguments\": {}}, {\"name\": \"g\", \"arguments\": {}}]<|/tool_call|> so", NULL },
-        { "granite", NULL, "<|tool_call|>{", "{" },
-        { "gpt-oss", NULL, "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>commentary to=functions.f "
-                           "<|constrain|>json<|message|>{\"a\": 1}", NULL },
-        { "gpt-oss", NULL, " to=functions.g<|channel|>commentary json<|message|>{}<|call|>", NULL },
-        { "gpt-oss", NULL, " to=functions.h", "h" },
-        { "gpt-oss", NULL, " to=browser", "browser" },
-        { "gpt-oss", NULL, "<|channel|>final<|message|>go to=it", NULL },
-        { "gpt-oss", "required", "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final<|message|>", ">" },
-        { "gpt-oss", "required", "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant to=functions.g<|message|>{}", NULL },
-        { "gpt-oss", "none", "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant to=", "=" },
-        { "deepseek", NULL, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\": 1}\n```<｜tool▁call▁end｜>\n"
-                            "<｜tool▁call▁begin｜>g<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", NULL },
-        { "deepseek", NULL, "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>", "s▁end｜>" },
-        { "command-r", NULL, "Plan.\nAction: ```json\n[\n    {\n        \"tool_name\": \"f\",\n        \"parameters\": {\"a\": 3}\n    }\n]```\nso", NULL },
-        { "command-r", NULL, "Action:```json\n[{\"tool_name\": \"x", "x" },
-        { "qwen3-coder", NULL, "So.\n<tool_call>\n<function=f>\n<parameter=a>\n12\n</parameter>\n</function>\n</tool_call>\n"
-                               "<tool_call>\n<function=g>\n</function>\n</tool_call> done", NULL },
-        { "qwen3-coder", NULL, "<tool_call>\n<function=f>\n</function>", "/function>" },
-        { "qwen3-coder", NULL, "<tool_call>\n<function=f>\n<parameter=a>\nx", "x" },
-        { "qwen3-coder", NULL, "<tool_call>\n<function=f>\n<parameter=b>", "b>" },
-        { "qwen3-coder", NULL, "<tool_call>\n<function=h>", "h>" },
-        { "qwen3-coder", "none", "<tool_call>", ">" },
-        { "glm", NULL, "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>12</arg_value>\n</tool_call>", NULL },
-        { "glm", NULL, "<tool_call>f<arg_key>a</arg_key><arg_value>12</arg_value></tool_call><tool_call>g\n</tool_call>", NULL },
-        { "glm", NULL, "<tool_call>f\n</tool_call>", "/tool_call>" },
-        { "glm", NULL, "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>\"12\"", "\"12\"" },
-        { "glm", "required", "<tool_call>g</tool_call>", NULL },
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         held h;
         hd_error error = { 0 };
-        if (hold(&h, &hdl_default_allocator, cases[i].form, two, cases[i].choice, &error)) fail_msg("%s: %s", cases[i].form, error.text);
-        const int at = taken(&h, cases[i].text);
-        const char *left = at < 0 ? NULL : cases[i].text + at;
-        if (!left != !cases[i].left || (left && strcmp(left, cases[i].left) != 0))
-            fail_msg("%s, %s: %s: left is %s", cases[i].form, cases[i].choice ? cases[i].choice : "auto", cases[i].text, left ? left : "nothing");
+        if (hold(&h, &hdl_default_allocator, known[i].form, two, known[i].choice, &error)) fail_msg("%s: %s", known[i].form, error.text);
+        const int at = taken(&h, known[i].text);
+        const char *left = at < 0 ? NULL : known[i].text + at;
+        if (!left != !known[i].left || (left && strcmp(left, known[i].left) != 0))
+            fail_msg("%s, %s: %s: left is %s", known[i].form, known[i].choice ? known[i].choice : "auto", known[i].text, left ? left : "nothing");
         let_go(&h, &hdl_default_allocator);
     }
 }
@@ -399,6 +406,11 @@ static void refusals(void **state) {
     hd_error error = { 0 };
     assert_int_equal(hold(&h, &hdl_default_allocator, "hermes", many, NULL, &error), HD_STATUS_LIMIT);
     assert_non_null(strstr(error.text, "more than 1024 tools"));
+    let_go(&h, &hdl_default_allocator);
+    sprintf(many, "[" FUNCTION("%0*d", "") "]", (int)HDL_MAX_TOOL_NAME + 1, 7);
+    error = (hd_error){ 0 };
+    assert_int_equal(hold(&h, &hdl_default_allocator, "hermes", many, NULL, &error), HD_STATUS_LIMIT);
+    assert_non_null(strstr(error.text, "longer than 256 bytes"));
     let_go(&h, &hdl_default_allocator);
     free(many);
 }
