@@ -105,6 +105,7 @@ static const struct { const char *form, *choice, *text, *left; } known[] = { /* 
     { "hermes", "required", "", "" },
     { "hermes", "required", "Well", "Well" },
     { "hermes", "required", "\n\n\n", "\n" },
+    { "hermes", "required", "<|channel|>final<|message|>", "final<|message|>" },
     { "hermes", "required", "<think>hm</think>\n\n<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call> done", NULL },
     { "hermes", "required", "<think>hm</think>\n\nNo", "No" },
     { "hermes", "g", "<tool_call>{\"name\": \"f\"", "f\"" },
