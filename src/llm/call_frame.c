@@ -61,8 +61,9 @@ static bool begin_call(const maker *m, place *p, const hdl_mark *mark) {
 static bool apply(const maker *m, place *p, const hdl_mark *mark) {
     if (mark->to == HDL_CALLED) return begin_call(m, p, mark);
     if (p->at.state == HDL_CALLED) p->at.state = p->at.before;
-    else if (!p->called && mark->to == HDL_SAID && m->form.in_thoughts) return false; /* a call comes first */
     else if (!p->called && mark->to == HDL_THOUGHT && m->choice.silent) return false;
+    else if (!p->called && mark->to == HDL_SAID && (m->form.in_thoughts || p->at.state == HDL_SAID))
+        return false; /* a call comes before what is said */
     else p->at.state = mark->to;
     return true;
 }

@@ -182,7 +182,7 @@ static hdl_span take_value(call_reader *r) {
     return take(r, 0);
 }
 
-static bool is_name(hdl_span text) { return text.count > 0 && text.count <= HDL_MAX_CALL_NAME && hdl_is_name(text); }
+static bool is_name(hdl_span text) { return text.count > 0 && text.count <= HDL_MAX_TOOL_NAME && hdl_is_name(text); }
 
 /* Adds a call of these arguments: an object, or a text that is one. */
 static bool add(call_reader *r, hdl_span name, hdl_span id, const hdl_json *json, uint32_t arguments) {

@@ -9,7 +9,6 @@
 /* Limits: a text that is above one is no call. */
 #define HDL_MAX_CALL_BYTES (1u << 20)
 #define HDL_MAX_CALLS 1024u
-#define HDL_MAX_CALL_NAME 256u
 
 /* The tags of calls that are no JSON: name NAME name_end, for each argument key KEY key_end value VALUE value_end, and
  * end. Strings stand there as they are. */

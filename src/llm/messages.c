@@ -28,7 +28,7 @@ hd_status hdl_find_calls(const hd_model *model, const hd_chat_form *form, hdl_to
     if (*out_calls) return HD_OK;
     return hdl_fail(error, HD_STATUS_UNSUPPORTED,
                     "the chat template has tools, but how its models write calls is not known; "
-                    "docs/tools.md lists the forms");
+                    "docs/tools.md lists the forms, and says what can be done");
 }
 
 static hd_status no_memory(hd_error *error) {

@@ -21,7 +21,8 @@ hd_status hdl_tools_check(const hdl_json *json, uint32_t list, hd_error *error) 
     char quoted[HDL_QUOTE];
     uint32_t tool = json->values[list].kind == HDL_JSON_ARRAY ? json->values[list].first : HDL_NO_VALUE;
     if (!tool)
-        return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "the tools are no list of functions, or an empty one");
+        return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT,
+                        "the tools are no list of functions, or an empty one; docs/tools.md shows one");
     for (; tool; tool = json->values[tool].next, count++) {
         if (count == HDL_MAX_TOOLS)
             return hdl_fail(error, HD_STATUS_LIMIT, "more than %u tools; offer fewer at once", HDL_MAX_TOOLS);
@@ -30,6 +31,9 @@ hd_status hdl_tools_check(const hdl_json *json, uint32_t list, hd_error *error) 
             return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT,
                             "tool %zu is no {\"type\": \"function\", \"function\": {\"name\": ...}} with a name",
                             count + 1);
+        if (names[count].count > HDL_MAX_TOOL_NAME)
+            return hdl_fail(error, HD_STATUS_LIMIT, "the name of tool %zu is longer than %u bytes; shorten it",
+                            count + 1, HDL_MAX_TOOL_NAME);
         for (size_t i = 0; i < count; i++)
             if (hdl_same(names[i], names[count]))
                 return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT,

@@ -4,8 +4,9 @@
 
 #include "llm/form/json.h"
 
-/* Limit, refused with HD_STATUS_LIMIT. */
+/* Limits, each refused with HD_STATUS_LIMIT. */
 #define HDL_MAX_TOOLS 1024u
+#define HDL_MAX_TOOL_NAME 256u
 
 /* A name that a tool takes something under. */
 typedef struct hdl_tool_key {

@@ -46,6 +46,8 @@ def main():
         case = cases[int(number)]
         if what == "refused":
             refused[int(number)] = rest[0]
+        elif what == "answer":
+            pass
         elif what == "endless":
             endless += 1
         else:

@@ -87,80 +87,88 @@ static int taken(const held *h, const char *text) {
     return hdl_matcher_complete(h->matcher) ? -1 : (int)strlen(text);
 }
 
+static const struct { const char *form, *choice, *text, *left; } known[] = { /* left: what is not taken; "": the end; NULL: nothing */
+    { "hermes", NULL, "Just words, <tool_ and \"{}\".", NULL },
+    { "hermes", NULL, "Look.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 12}}\n</tool_call>\nSo", NULL },
+    { "hermes", NULL, "<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call><tool_call>{\"name\":\"f\",\"arguments\":{\"a\":1}}</tool_call>", NULL },
+    { "hermes", NULL, "<tool_call>{\"name\": \"h\", \"arguments\": {}}</tool_call>", "h\", \"arguments\": {}}</tool_call>" },
+    { "hermes", NULL, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"1\"}}</tool_call>", "\"1\"}}</tool_call>" },
+    { "hermes", NULL, "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", "}}</tool_call>" },
+    { "hermes", NULL, "<tool_call>{\"name\": \"g\", \"arguments\": {\"a\": 1}}", "\"a\": 1}}" },
+    { "hermes", NULL, "<tool_call>{\"name\": \"g\", \"arguments\": {}}", "" },
+    { "hermes", NULL, "<tool_call>{\"name\": \"g\", \"arguments\": {}}<tool_call>", "tool_call>" },
+    { "hermes", NULL, "<tool_call>no", "no" },
+    { "hermes", NULL, "<think>a <tool_call>no</think><tool_call>no", "no" },
+    { "hermes", NULL, "\xFF\x80 any bytes", NULL },
+    { "hermes", "none", "a <tool_call> b", "> b" },
+    { "hermes", "none", "<think><tool_call></think>a </tool_call>", NULL },
+    { "hermes", "required", "", "" },
+    { "hermes", "required", "Well", "Well" },
+    { "hermes", "required", "\n\n\n", "\n" },
+    { "hermes", "required", "<|channel|>final<|message|>", "final<|message|>" },
+    { "hermes", "required", "<think>hm</think>\n\n<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call> done", NULL },
+    { "hermes", "required", "<think>hm</think>\n\nNo", "No" },
+    { "hermes", "g", "<tool_call>{\"name\": \"f\"", "f\"" },
+    { "hermes", "g", "<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>", NULL },
+    { "llama 3", "required", "{\"name\": \"g\", \"parameters\": {}}", NULL },
+    { "llama 3", "required", "{\"answer\"", "answer\"" },
+    { "mistral", "required", "[TOOL_CALLS]g[ARGS]{}", NULL },
+    { "mistral", "f", "[TOOL_CALLS]g", "g" },
+    { "deepseek", "g", "\n\n<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f", "f" },
+    { "gpt-oss", "f", "<|channel|>commentary to=functions.g", "g" },
+    { "mistral", NULL, "[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {\"a\": 1}, \"id\": \"abcdefgh1\"}, {\"name\": \"g\", \"arguments\": {}}]", NULL },
+    { "mistral", NULL, "[TOOL_CALLS]g[ARGS]{}[TOOL_CALLS]f[CALL_ID]abcdefgh1[ARGS]{\"a\": 1}", NULL },
+    { "mistral", NULL, "Hm.[TOOL_CALLS]g[ARGS]{} and", " and" },
+    { "mistral", NULL, "[TOOL_CALLS]f[ARGS]{}", "}" },
+    { "mistral", NULL, "[TOOL_CALLS][]", "]" },
+    { "llama 3", NULL, "{\"name\": \"f\", \"parameters\": {\"a\": 1}}; {\"name\": \"g\", \"parameters\": {}}", NULL },
+    { "llama 3", NULL, "<|python_tag|>{\"name\": \"g\", \"parameters\": {}}", NULL },
+    { "llama 3", NULL, "{\"name\": \"x", "x" },
+    { "llama 3", NULL, "{\"name\": \"f\", \"parameters\": {}}", "}}" },
+    { "llama 3", NULL, "{\"answer\": 42}", NULL },
+    { "llama 3", NULL, "It is {\"name\": \"x\"}", NULL },
+    { "llama 3", "none", "{\"name\": \"f", "\"f" },
+    { "granite", NULL, "<|tool_call|>[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]", NULL },
+    { "granite", NULL, "<|tool_call|>[{\"name\": \"g\", \"arguments\": {}}, {\"name\": \"g\", \"arguments\": {}}]<|/tool_call|> so", NULL },
+    { "granite", NULL, "<|tool_call|>{", "{" },
+    { "gpt-oss", NULL, "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>commentary to=functions.f "
+                       "<|constrain|>json<|message|>{\"a\": 1}", NULL },
+    { "gpt-oss", NULL, " to=functions.g<|channel|>commentary json<|message|>{}<|call|>", NULL },
+    { "gpt-oss", NULL, " to=functions.h", "h" },
+    { "gpt-oss", NULL, " to=browser", "browser" },
+    { "gpt-oss", NULL, "<|channel|>final<|message|>go to=it", NULL },
+    { "gpt-oss", "required", "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final<|message|>", ">" },
+    { "gpt-oss", "required", "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant to=functions.g<|message|>{}", NULL },
+    { "gpt-oss", "none", "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant to=", "=" },
+    { "deepseek", NULL, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\": 1}\n```<｜tool▁call▁end｜>\n"
+                        "<｜tool▁call▁begin｜>g<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", NULL },
+    { "deepseek", NULL, "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>", "s▁end｜>" },
+    { "command-r", NULL, "Plan.\nAction: ```json\n[\n    {\n        \"tool_name\": \"f\",\n        \"parameters\": {\"a\": 3}\n    }\n]```\nso", NULL },
+    { "command-r", NULL, "Action:```json\n[{\"tool_name\": \"x", "x" },
+    { "qwen3-coder", NULL, "So.\n<tool_call>\n<function=f>\n<parameter=a>\n12\n</parameter>\n</function>\n</tool_call>\n"
+                           "<tool_call>\n<function=g>\n</function>\n</tool_call> done", NULL },
+    { "qwen3-coder", NULL, "<tool_call>\n<function=f>\n</function>", "/function>" },
+    { "qwen3-coder", NULL, "<tool_call>\n<function=f>\n<parameter=a>\nx", "x" },
+    { "qwen3-coder", NULL, "<tool_call>\n<function=f>\n<parameter=b>", "b>" },
+    { "qwen3-coder", NULL, "<tool_call>\n<function=h>", "h>" },
+    { "qwen3-coder", "none", "<tool_call>", ">" },
+    { "glm", NULL, "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>12</arg_value>\n</tool_call>", NULL },
+    { "glm", NULL, "<tool_call>f<arg_key>a</arg_key><arg_value>12</arg_value></tool_call><tool_call>g\n</tool_call>", NULL },
+    { "glm", NULL, "<tool_call>f\n</tool_call>", "/tool_call>" },
+    { "glm", NULL, "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>\"12\"", "\"12\"" },
+    { "glm", "required", "<tool_call>g</tool_call>", NULL },
+};
+
 static void known_answers(void **state) {
     (void)state;
-    static const struct { const char *form, *choice, *text, *left; } cases[] = { /* left: what is not taken; "": the end; NULL: nothing */
-        { "hermes", NULL, "Just words, <tool_ and \"{}\".", NULL },
-        { "hermes", NULL, "Look.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 12}}\n</tool_call>\nSo", NULL },
-        { "hermes", NULL, "<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call><tool_call>{\"name\":\"f\",\"arguments\":{\"a\":1}}</tool_call>", NULL },
-        { "hermes", NULL, "<tool_call>{\"name\": \"h\", \"arguments\": {}}</tool_call>", "h\", \"arguments\": {}}</tool_call>" },
-        { "hermes", NULL, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"1\"}}</tool_call>", "\"1\"}}</tool_call>" },
-        { "hermes", NULL, "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", "}}</tool_call>" },
-        { "hermes", NULL, "<tool_call>{\"name\": \"g\", \"arguments\": {\"a\": 1}}", "\"a\": 1}}" },
-        { "hermes", NULL, "<tool_call>{\"name\": \"g\", \"arguments\": {}}", "" },
-        { "hermes", NULL, "<tool_call>{\"name\": \"g\", \"arguments\": {}}<tool_call>", "tool_call>" },
-        { "hermes", NULL, "<tool_call>no", "no" },
-        { "hermes", NULL, "<think>a <tool_call>no</think><tool_call>no", "no" },
-        { "hermes", NULL, "\xFF\x80 any bytes", NULL },
-        { "hermes", "none", "a <tool_call> b", "> b" },
-        { "hermes", "none", "<think><tool_call></think>a </tool_call>", NULL },
-        { "hermes", "required", "", "" },
-        { "hermes", "required", "Well", "Well" },
-        { "hermes", "required", "\n\n\n", "\n" },
-        { "hermes", "required", "<think>hm</think>\n\n<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call> done", NULL },
-        { "hermes", "required", "<think>hm</think>\n\nNo", "No" },
-        { "hermes", "g", "<tool_call>{\"name\": \"f\"", "f\"" },
-        { "hermes", "g", "<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>", NULL },
-        { "mistral", NULL, "[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {\"a\": 1}, \"id\": \"abcdefgh1\"}, {\"name\": \"g\", \"arguments\": {}}]", NULL },
-        { "mistral", NULL, "[TOOL_CALLS]g[ARGS]{}[TOOL_CALLS]f[CALL_ID]abcdefgh1[ARGS]{\"a\": 1}", NULL },
-        { "mistral", NULL, "Hm.[TOOL_CALLS]g[ARGS]{} and", " and" },
-        { "mistral", NULL, "[TOOL_CALLS]f[ARGS]{}", "}" },
-        { "mistral", NULL, "[TOOL_CALLS][]", "]" },
-        { "llama 3", NULL, "{\"name\": \"f\", \"parameters\": {\"a\": 1}}; {\"name\": \"g\", \"parameters\": {}}", NULL },
-        { "llama 3", NULL, "<|python_tag|>{\"name\": \"g\", \"parameters\": {}}", NULL },
-        { "llama 3", NULL, "{\"name\": \"x", "x" },
-        { "llama 3", NULL, "{\"name\": \"f\", \"parameters\": {}}", "}}" },
-        { "llama 3", NULL, "{\"answer\": 42}", NULL },
-        { "llama 3", NULL, "It is {\"name\": \"x\"}", NULL },
-        { "llama 3", "none", "{\"name\": \"f", "\"f" },
-        { "granite", NULL, "<|tool_call|>[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]", NULL },
-        { "granite", NULL, "<|tool_call|>[{\"name\": \"g\", \"arguments\": {}}, {\"name\": \"g\", \"arguments\": {}}]<|/tool_call|> so", NULL },
-        { "granite", NULL, "<|tool_call|>{", "{" },
-        { "gpt-oss", NULL, "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>commentary to=functions.f "
-                           "<|constrain|>json<|message|>{\"a\": 1}", NULL },
-        { "gpt-oss", NULL, " to=functions.g<|channel|>commentary json<|message|>{}<|call|>", NULL },
-        { "gpt-oss", NULL, " to=functions.h", "h" },
-        { "gpt-oss", NULL, " to=browser", "browser" },
-        { "gpt-oss", NULL, "<|channel|>final<|message|>go to=it", NULL },
-        { "gpt-oss", "required", "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final<|message|>", ">" },
-        { "gpt-oss", "required", "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant to=functions.g<|message|>{}", NULL },
-        { "gpt-oss", "none", "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant to=", "=" },
-        { "deepseek", NULL, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\": 1}\n```<｜tool▁call▁end｜>\n"
-                            "<｜tool▁call▁begin｜>g<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", NULL },
-        { "deepseek", NULL, "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>", "s▁end｜>" },
-        { "command-r", NULL, "Plan.\nAction: ```json\n[\n    {\n        \"tool_name\": \"f\",\n        \"parameters\": {\"a\": 3}\n    }\n]```\nso", NULL },
-        { "command-r", NULL, "Action:```json\n[{\"tool_name\": \"x", "x" },
-        { "qwen3-coder", NULL, "So.\n<tool_call>\n<function=f>\n<parameter=a>\n12\n</parameter>\n</function>\n</tool_call>\n"
-                               "<tool_call>\n<function=g>\n</function>\n</tool_call> done", NULL },
-        { "qwen3-coder", NULL, "<tool_call>\n<function=f>\n</function>", "/function>" },
-        { "qwen3-coder", NULL, "<tool_call>\n<function=f>\n<parameter=a>\nx", "x" },
-        { "qwen3-coder", NULL, "<tool_call>\n<function=f>\n<parameter=b>", "b>" },
-        { "qwen3-coder", NULL, "<tool_call>\n<function=h>", "h>" },
-        { "qwen3-coder", "none", "<tool_call>", ">" },
-        { "glm", NULL, "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>12</arg_value>\n</tool_call>", NULL },
-        { "glm", NULL, "<tool_call>f<arg_key>a</arg_key><arg_value>12</arg_value></tool_call><tool_call>g\n</tool_call>", NULL },
-        { "glm", NULL, "<tool_call>f\n</tool_call>", "/tool_call>" },
-        { "glm", NULL, "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>\"12\"", "\"12\"" },
-        { "glm", "required", "<tool_call>g</tool_call>", NULL },
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         held h;
         hd_error error = { 0 };
-        if (hold(&h, &hdl_default_allocator, cases[i].form, two, cases[i].choice, &error)) fail_msg("%s: %s", cases[i].form, error.text);
-        const int at = taken(&h, cases[i].text);
-        const char *left = at < 0 ? NULL : cases[i].text + at;
-        if (!left != !cases[i].left || (left && strcmp(left, cases[i].left) != 0))
-            fail_msg("%s, %s: %s: left is %s", cases[i].form, cases[i].choice ? cases[i].choice : "auto", cases[i].text, left ? left : "nothing");
+        if (hold(&h, &hdl_default_allocator, known[i].form, two, known[i].choice, &error)) fail_msg("%s: %s", known[i].form, error.text);
+        const int at = taken(&h, known[i].text);
+        const char *left = at < 0 ? NULL : known[i].text + at;
+        if (!left != !known[i].left || (left && strcmp(left, known[i].left) != 0))
+            fail_msg("%s, %s: %s: left is %s", known[i].form, known[i].choice ? known[i].choice : "auto", known[i].text, left ? left : "nothing");
         let_go(&h, &hdl_default_allocator);
     }
 }
@@ -206,6 +214,44 @@ static void values_between_tags(void **state) {
         hdl_reader_free(&r);
     }
     let_go(&h, &hdl_default_allocator);
+}
+
+/* Answers that Python's jsonschema judged (tools/fixtures/calls_fixture.py): what is right is taken, and read as calls, and what is wrong
+ * is not. */
+static void judged_answers(void **state) {
+    (void)state;
+    size_t bytes, right = 0, wrong = 0;
+    hdl_json json;
+    uint32_t root;
+    FILE *file = fopen(HEDDLE_TESTS_DIR "/llm/fixtures/calls.json", "rb");
+    char *text = calloc(1, HDL_MAX_JSON_BYTES + 1);
+    assert_true(file && text);
+    bytes = fread(text, 1, HDL_MAX_JSON_BYTES, file);
+    fclose(file);
+    assert_int_equal(hdl_json_read(&hdl_default_allocator, (hdl_span){ (const uint8_t *)text, bytes }, &json, &root, NULL), HD_OK);
+    for (uint32_t i = json.values[root].first; i; i = json.values[i].next) {
+        char form[32], *tools = hdl_json_write(&json, hdl_json_get(&json, i, "tools"), &hdl_default_allocator);
+        const hdl_span name = json.values[hdl_json_get(&json, i, "form")].text;
+        held h;
+        hd_error error = { 0 };
+        snprintf(form, sizeof form, "%.*s", (int)name.count, (const char *)name.bytes);
+        if (hold(&h, &hdl_default_allocator, form, tools, NULL, &error)) fail_msg("%s: %s", form, error.text);
+        for (uint32_t a = json.values[hdl_json_get(&json, i, "answers")].first; a; a = json.values[a].next) {
+            const uint32_t answer = json.values[a].first;
+            const bool good = json.values[json.values[answer].next].kind == HDL_JSON_TRUE;
+            const hdl_span said = json.values[answer].text;
+            hdl_matcher_restart(h.matcher);
+            const bool takes = !hdl_matcher_read(h.matcher, said, NULL) && hdl_matcher_complete(h.matcher);
+            if (takes != good) fail_msg("%s %s: %.*s", form, good ? "does not take" : "takes", (int)said.count, (const char *)said.bytes);
+            right += good;
+            wrong += !good;
+        }
+        let_go(&h, &hdl_default_allocator);
+        hdl_free(&hdl_default_allocator, tools, strlen(tools) + 1);
+    }
+    hdl_json_free(&json);
+    free(text);
+    assert_true(right > 200 && wrong > 200);
 }
 
 /* ---- what is free ---- */
@@ -362,6 +408,11 @@ static void refusals(void **state) {
     assert_int_equal(hold(&h, &hdl_default_allocator, "hermes", many, NULL, &error), HD_STATUS_LIMIT);
     assert_non_null(strstr(error.text, "more than 1024 tools"));
     let_go(&h, &hdl_default_allocator);
+    sprintf(many, "[" FUNCTION("%0*d", "") "]", (int)HDL_MAX_TOOL_NAME + 1, 7);
+    error = (hd_error){ 0 };
+    assert_int_equal(hold(&h, &hdl_default_allocator, "hermes", many, NULL, &error), HD_STATUS_LIMIT);
+    assert_non_null(strstr(error.text, "longer than 256 bytes"));
+    let_go(&h, &hdl_default_allocator);
     free(many);
 }
 
@@ -423,6 +474,14 @@ static bool answer(held *h, const hdl_call_form *form, char *out, size_t room, s
     return false;
 }
 
+/* A text as JSON; `json` is any document. */
+static void print_text(int number, hdl_json *json, const char *text, size_t count) {
+    const uint32_t value = hdl_json_new(json, HDL_JSON_STRING, (hdl_span){ (const uint8_t *)text, count });
+    char *written = hdl_json_write(json, value, &hdl_default_allocator);
+    printf("%d answer %s\n", number, written);
+    hdl_free(&hdl_default_allocator, written, strlen(written) + 1);
+}
+
 static int print_answers(void) {
     static char line[1 << 20], said[1 << 16];
     make_vocabulary(NULL);
@@ -449,6 +508,7 @@ static int print_answers(void) {
             if (hdl_reader_push(&r, (hdl_span){ (const uint8_t *)said, count }) || hdl_reader_end(&r)) return 1;
             if (!ended) printf("%d endless\n", number);
             else if (!r.calls.count) printf("%d uncalled %.*s\n", number, (int)strcspn(said, "\n"), said);
+            if (ended) print_text(number, &json, said, count);
             for (size_t k = 0; k < r.calls.count && ended; k++) printf("%d said %s %s\n", number, r.calls.calls[k].name, r.calls.calls[k].arguments);
             hdl_reader_free(&r);
         }
@@ -461,7 +521,8 @@ static int print_answers(void) {
 
 int main(int count, char **arguments) {
     if (count > 1 && strcmp(arguments[1], "--answers") == 0) return print_answers();
-    const struct CMUnitTest tests[] = { cmocka_unit_test(known_answers), cmocka_unit_test(values_between_tags), cmocka_unit_test(text_is_free_up_to_the_readers_mark),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(known_answers), cmocka_unit_test(values_between_tags), cmocka_unit_test(judged_answers),
+                                        cmocka_unit_test(text_is_free_up_to_the_readers_mark),
                                         cmocka_unit_test(tokens_across_marks), cmocka_unit_test(control_tokens), cmocka_unit_test(refusals),
                                         cmocka_unit_test(no_memory) };
     return cmocka_run_group_tests(tests, make_vocabulary, end_vocabulary);

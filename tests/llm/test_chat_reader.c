@@ -4,6 +4,7 @@
 #include "llm/model.h"
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -273,6 +274,56 @@ static void calls_are_held_to_their_tools(void **state) {
     fixture_free(&file);
 }
 
+static bool push(void *user, const char *text, size_t bytes) {
+    CHECK(hd_chat_reader_push(user, text, bytes));
+    return true;
+}
+
+/* A model of random weights, which knows nothing of calls, calls what it must, as its template's family does. */
+static void what_is_required_is_called(void **state) {
+    (void)state;
+    static const char *const signs[] = { "<tool_call>", "[TOOL_CALLS]", "<|tool_call|>", "<|channel|>functions.", "<｜tool▁calls▁begin｜>",
+                                         "Action:```json", "ipython\"parameters\": ", "<tool_call><function=", "<tool_call><arg_key>" };
+    static const char of_two[] =
+        "[{\"function\": {\"name\": \"f\", \"parameters\": {\"type\": \"object\", \"required\": [\"a\"], \"properties\": {\"a\": {\"enum\": [\"x\", \"y\"]}}}}},"
+        " {\"function\": {\"name\": \"g\"}}]";
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+        char source[128];
+        hd_chat_reader *reader;
+        hd_grammar *grammar;
+        hd_session *session;
+        hd_device *device;
+        const int32_t prompt[] = { 60, 61, 62 };
+        snprintf(source, sizeof source, "{#%s tools tool_calls#}{{ messages }}", signs[i]);
+        hd_model *model = model_with("llama_f32", source, NULL);
+        const hd_chat_form form = { .tools = of_two };
+        CHECK(hd_device_open(context, NULL, &device));
+        CHECK(hd_session_create(model, &(hd_session_desc){ .device = device, .context = 256 }, &session));
+        CHECK(hd_chat_reader_create(model, &form, NULL, NULL, &reader));
+        CHECK(hd_grammar_create_for_tools(model, &form, "f", &grammar));
+        for (uint64_t seed = 1; seed < 4; seed++) {
+            hd_generated made;
+            CHECK(hd_session_rewind(session, 0, 0));
+            CHECK(hd_chat_reader_begin(reader, prompt, 3));
+            CHECK(hd_generate(session, &(hd_generate_desc){ .tokens = prompt, .token_count = 3, .grammar = grammar, .on_text = push, .user = reader,
+                                                            .max_tokens = 250, .sampling = { .seed = seed, .temperature = 1 } }, NULL, &made));
+            CHECK(hd_chat_reader_end(reader));
+            const hd_message *message = hd_chat_reader_message(reader);
+            if (!message->call_count) fail_msg("%s, seed %u: %s", signs[i], (unsigned)seed, message->content);
+            for (size_t k = 0; k < message->call_count; k++) {
+                assert_string_equal(message->calls[k].name, "f");
+                if (strcmp(message->calls[k].arguments, "{\"a\": \"x\"}") != 0) assert_string_equal(message->calls[k].arguments, "{\"a\": \"y\"}");
+            }
+        }
+        hd_grammar_destroy(grammar);
+        hd_chat_reader_destroy(reader);
+        hd_session_destroy(session);
+        hd_device_close(device);
+        hd_model_close(model);
+    }
+    fixture_free(&file);
+}
+
 /* A control token that begins a call is part of the answer: here it has the place of another one of as many letters. */
 static void marks_of_calls_are_shown(void **state) {
     (void)state;
@@ -292,7 +343,7 @@ static void marks_of_calls_are_shown(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_template_is_told_of_calls), cmocka_unit_test(nothing_of_tools_becomes_a_control_token),
-        cmocka_unit_test(what_is_wrong_is_told), cmocka_unit_test(answers_are_read), cmocka_unit_test(calls_are_held_to_their_tools),
+        cmocka_unit_test(what_is_wrong_is_told), cmocka_unit_test(answers_are_read), cmocka_unit_test(calls_are_held_to_their_tools), cmocka_unit_test(what_is_required_is_called),
         cmocka_unit_test(marks_of_calls_are_shown),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);

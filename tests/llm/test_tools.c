@@ -318,27 +318,41 @@ static void *from_purse(void *user, void *old, size_t old_bytes, size_t new_byte
     return got;
 }
 
-static void memory_runs_out(void **state) {
-    (void)state;
+/* One reading with less and less memory; tools are read with it, too, where there are some. */
+static void with_little_memory(const char *source, const char *tools, const char *text, const char *parts) {
     bool done = false;
     for (long grants = 0; !done; grants++) {
         purse p = { grants, 0 };
         const hd_allocator memory = { from_purse, &p };
         hdl_reader r;
+        hdl_tools t = { 0 };
         log l = { .last = HD_PART_TEXT };
-        assert_true(grants < 100);
-        hdl_reader_init(&r, &memory, hdl_call_form_of(hdl_text(mistral)));
+        assert_true(grants < 200);
+        hdl_reader_init(&r, &memory, hdl_call_form_of(hdl_text(source)));
         r.on_part = take;
         r.user = &l;
+        r.tools = &t;
+        hd_status status = tools ? hdl_tools_read(&memory, tools, &t, NULL) : HD_OK;
+        if (!status && tools) status = hdl_tools_find_types(&t, NULL);
         hdl_reader_begin(&r, false);
-        hd_status status = hdl_reader_push(&r, hdl_text("So[TOOL_CALLS][{\"name\": \"f\", \"arguments\": \"{}\", \"id\": \"a\"}, {\"name\": \"g\", \"arguments\": {}}]"));
+        if (!status) status = hdl_reader_push(&r, hdl_text(text));
         if (!status) status = hdl_reader_end(&r);
         done = status == HD_OK;
         assert_true(done || status == HD_STATUS_OUT_OF_HOST_MEMORY);
-        if (done) assert_string_equal(l.text, "Sof#a({})g({})");
+        if (done) assert_string_equal(l.text, parts);
         hdl_reader_free(&r);
+        hdl_tools_free(&t);
         assert_int_equal(p.held, 0);
     }
+}
+
+static void memory_runs_out(void **state) {
+    (void)state;
+    with_little_memory(mistral, NULL, "So[TOOL_CALLS][{\"name\": \"f\", \"arguments\": \"{}\", \"id\": \"a\"}, {\"name\": \"g\", \"arguments\": {}}]",
+                       "Sof#a({})g({})");
+    with_little_memory(glm, "[{\"function\": {\"name\": \"f\", \"parameters\": {\"properties\": {\"a\": {\"type\": \"string\"}}}}}]",
+                       "<tool_call>f<arg_key>a</arg_key><arg_value>12</arg_value><arg_key>b</arg_key><arg_value>12</arg_value></tool_call>",
+                       "f({\"a\": \"12\", \"b\": 12})");
 }
 
 int main(int count, char **words) {

@@ -315,8 +315,8 @@ static bool check_circles(maker *m) {
     const hd_allocator *allocator = &m->out->allocator;
     const uint32_t states = m->out->state_count, rules = m->grammar->rule_count;
     uint16_t circle = 0;
-    bool *flags = hdl_alloc(allocator, 3 * (uint64_t)states), *empty = flags, *left = flags + states,
-         *begins = left + states;
+    bool *flags = hdl_alloc(allocator, 3 * (uint64_t)states), *empty = flags, *left = flags ? flags + states : NULL,
+         *begins = left ? left + states : NULL;
     uint8_t *seen = hdl_alloc(allocator, states);
     step *way = hdl_alloc(allocator, rules * sizeof *way);
     bool ok = flags && seen && way ? true : fail_memory(m);

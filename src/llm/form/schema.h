@@ -61,6 +61,7 @@ typedef struct hdl_property {
 } hdl_property;
 
 /* All of these give false or HDL_NO_VALUE after a failure, which `error` tells. */
+
 /* Prepares the work: json is read, allocator and error are set. */
 bool hdl_schema_begin(hdl_schema_work *w);
 /* Writes the rules of a schema, the value whose places its $refs name: *out_rule, of the rule r<*out_rule>. */
