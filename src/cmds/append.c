@@ -31,14 +31,16 @@ hd_status hdi_cmds_slot(hdi_cmds *cmds, uint64_t bytes, uint32_t *out_slot) {
     return HD_OK;
 }
 
-uint32_t hdi_kernel_constants(const hdi_kernel *kernel, bool exact_halves, uint32_t ids[HDI_MAX_SPEC + 1],
-                              uint32_t values[HDI_MAX_SPEC + 1]) {
+uint32_t hdi_kernel_constants(const hdi_kernel *kernel, bool exact_halves, bool early, uint32_t ids[HDI_MAX_CONSTANTS],
+                              uint32_t values[HDI_MAX_CONSTANTS]) {
     const uint32_t own = HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC);
     for (uint32_t i = 0; i < own; i++) ids[i] = i;
     memcpy(values, kernel->spec, own * sizeof *values);
     ids[own] = HDI_SPEC_HALVES;
     values[own] = exact_halves;
-    return own + 1;
+    ids[own + 1] = HDI_SPEC_EARLY;
+    values[own + 1] = early;
+    return own + 2;
 }
 
 bool hdi_kernels_equal(const hdi_kernel *a, const hdi_kernel *b) {

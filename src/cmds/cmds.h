@@ -11,6 +11,8 @@
 /* The constant that back ends set for all kernels: 1 where the device's own conversion of f16 to f32 is exact, of
  * subnormals too. A number that no kernel of a user's has. */
 #define HDI_SPEC_HALVES 1751384065
+/* Another: 1 where a dispatch may begin before those in front of it have ended, up to where it waits for them. */
+#define HDI_SPEC_EARLY 1751384066
 #define HDI_NO_INDEX UINT32_MAX
 
 /* ---- kernels ---- */
@@ -110,9 +112,10 @@ typedef struct hdi_cmds {
 void hdi_cmds_init(hdi_cmds *cmds, const hd_allocator *allocator);
 void hdi_cmds_free(hdi_cmds *cmds);
 hd_status hdi_cmds_slot(hdi_cmds *cmds, uint64_t bytes, uint32_t *out_slot);
-/* A kernel's constants as a back end sets them, HDI_SPEC_HALVES behind its own; their number. */
-uint32_t hdi_kernel_constants(const hdi_kernel *kernel, bool exact_halves, uint32_t ids[HDI_MAX_SPEC + 1],
-                              uint32_t values[HDI_MAX_SPEC + 1]);
+/* A kernel's constants as a back end sets them, HDI_SPEC_HALVES and HDI_SPEC_EARLY behind its own; their number. */
+enum { HDI_MAX_CONSTANTS = HDI_MAX_SPEC + 2 };
+uint32_t hdi_kernel_constants(const hdi_kernel *kernel, bool exact_halves, bool early, uint32_t ids[HDI_MAX_CONSTANTS],
+                              uint32_t values[HDI_MAX_CONSTANTS]);
 bool hdi_kernels_equal(const hdi_kernel *a, const hdi_kernel *b);
 /* Finds an equal kernel or adds it. */
 hd_status hdi_cmds_kernel(hdi_cmds *cmds, const hdi_kernel *kernel, uint32_t *out_kernel);

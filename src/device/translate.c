@@ -2,7 +2,7 @@
 #include "device/translate.h"
 
 typedef struct constants {
-    uint32_t ids[HDI_MAX_SPEC + 1], values[HDI_MAX_SPEC + 1], count;
+    uint32_t ids[HDI_MAX_CONSTANTS], values[HDI_MAX_CONSTANTS], count;
 } constants;
 
 static hdi_spirv_input input_of(const hdi_translation *t, const constants *c) {
@@ -28,7 +28,8 @@ hd_status hdi_translate_to_text(const hdi_translation *t, hdi_text *out_text, hd
     /* OpenCL's own halves may lose subnormals. */
     const bool own_halves = t->target->dialect == HDI_SPIRV_OPENCL_C && t->target->offers & HDI_SPIRV_OFFERS_FP16;
     constants c;
-    c.count = hdi_kernel_constants(t->kernel, !own_halves, c.ids, c.values);
+    c.count = hdi_kernel_constants(t->kernel, !own_halves, t->target->offers & HDI_SPIRV_OFFERS_EARLY_START, c.ids,
+                                   c.values);
     const hdi_spirv_input input = input_of(t, &c);
     hd_error refused = { 0 };
     const hd_status status = hdi_spirv_print(t->host->allocator, &input, t->target, out_text, out_printed, &refused);
@@ -38,7 +39,7 @@ hd_status hdi_translate_to_text(const hdi_translation *t, hdi_text *out_text, hd
 hd_status hdi_translate_to_module(const hdi_translation *t, hdi_text *out_module, hdi_spirv_printed *out_printed,
                                   hd_error *error) {
     constants c;
-    c.count = hdi_kernel_constants(t->kernel, false, c.ids, c.values);
+    c.count = hdi_kernel_constants(t->kernel, false, false, c.ids, c.values);
     const hdi_spirv_input input = input_of(t, &c);
     hd_error refused = { 0 };
     const hd_status status =

@@ -42,6 +42,7 @@
     X(timestamps, "1: time stamps in command streams")                                                                 \
     X(copy_kernel_bytes,                                                                                               \
       "copies of so many bytes and more are faster by a kernel than by the API's command; 0: none are")                \
+    X(early_start, "1: a kernel that waits itself may begin before what it waits for has ended")                       \
     X(dispatch_base, "1: a dispatch may begin at any group")                                                           \
     X(compute_units, "multiprocessors or cores")                                                                       \
     X(threads, "worker threads of a CPU device")                                                                       \

@@ -110,6 +110,7 @@
 #define HDI_SPEC_CHAIN_TYPE 11 /* 11..14: types of the chain's sources 0..3 (0: the value produced, or input 0) */
 #define HDI_SPEC_OUT_TYPE   15 /* type of the output */
 #define HDI_SPEC_HALVES     1751384065 /* as in cmds.h */
+#define HDI_SPEC_EARLY      1751384066 /* likewise */
 #define HDI_SPEC_FAMILY     16 /* 16..31: each family's own, below */
 
 /* ---- element-wise chains ----
@@ -234,8 +235,9 @@
 #define HDI_MM_A_WIDE    4u /* that way A has no gaps, and each of its lines is a multiple of 16 bytes and begins at one */
 #define HDI_MM_B_WIDE    8u /* B likewise; always set for quantised types */
 #define HDI_MM_WHOLE     16u /* matmul_matrix, matmul_tensor: K is a multiple of HDI_MM_DEPTH; matvec: whole blocks of 32 go
-                                through shared memory, from wide f32, f16 or bf16 */
+                                through shared memory, from wide f32, f16 or bf16; matvec_dot: runs are dealt out */
 #define HDI_MM_ONE_BATCH 32u /* there is one batch, and nothing to work out of its number */
+#define HDI_MM_B_GIVEN   128u /* matvec_dot: nothing in the plan writes B, which may be read before what comes earlier has ended */
 #define HDI_MM_PARTS   26 /* matmul_matrix: parts of K, each with sums of its own: C is [batch, PARTS, M, N] */
 #define HDI_MM_AHEAD   27 /* matvec_dot: runs of a lane that are read at once */
 #define HDI_MM_BLOCK   32u

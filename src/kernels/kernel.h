@@ -84,6 +84,7 @@ typedef struct hdi_request {
     const hdi_chain  *chain;   /* NULL: none */
     hdi_norm          a_norm;  /* of a matrix product */
     bool              pair;    /* of a matrix product: inputs[2] is a second B, and chain source 1 is A times it */
+    bool              b_given; /* of a matrix product: nothing in the plan writes B, nor the second one */
     const hdi_caps   *caps;
     hd_math           math;    /* fast or exact */
     const hdi_attrs  *norm;    /* HDI_OP_ROPE: of the rms_norm before it; its weight is inputs[2]. NULL: none */

@@ -181,12 +181,22 @@ static hd_status emit_custom(hdi_schedule *schedule, const hdi_task *task, const
 
 /* ---- everything else ---- */
 
+/* Is it there before the plan begins, whatever runs? */
+static bool is_given(const hdi_schedule *schedule, const hdi_tensor *tensor) {
+    uint64_t offset = 0;
+    const hdi_storage_kind kind = schedule->storages[hdi_schedule_root(schedule, tensor->storage, &offset)].kind;
+    return kind == HDI_STORAGE_INPUT || kind == HDI_STORAGE_CONSTANT;
+}
+
 static hdi_request request_of(const hdi_schedule *schedule, const hdi_task *task) {
+    const bool b_given = task->op == HDI_OP_MATMUL && is_given(schedule, &task->inputs[1]) &&
+                         (!task->pair || is_given(schedule, &task->inputs[2]));
     return (hdi_request){
         .op = task->op, .attrs = task->attrs, .inputs = task->inputs, .input_count = task->input_count,
             .out = task->out,
         .chain = task->chain.step_count > 0 ? &task->chain : NULL, .norm = task->norm, .a_norm = task->a_norm,
         .pair = task->pair,
+        .b_given = b_given,
         .caps = &schedule->caps, .math = schedule->options.math };
 }
 

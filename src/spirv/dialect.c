@@ -328,6 +328,8 @@ static lines opencl_subgroups_shared = {
     "#define LOCAL_Z threadIdx.z"
 static lines cuda_core = {
     CXX_TYPES,
+    /* the next kernel may begin as soon as all of this one have seen the one before end */
+    "#define WAIT_EARLY() asm volatile(\"griddepcontrol.wait;\\n\\tgriddepcontrol.launch_dependents;\" ::: \"memory\")",
     "INLINE f32 exact_add(f32 a, f32 b) { return __fadd_rn(a, b); }",
     "INLINE f32 exact_sub(f32 a, f32 b) { return __fsub_rn(a, b); }",
     "INLINE f32 exact_mul(f32 a, f32 b) { return __fmul_rn(a, b); }",

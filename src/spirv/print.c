@@ -1,5 +1,6 @@
 /* print.c: a kernel as text: the dialect's prelude, types, and one function whose arguments spirv.h describes. The body
  * is printed first, because what it needs of prelude and types is known only then. */
+#include "cmds/cmds.h"
 #include "spirv/print.h"
 
 /* ---- the function's head ---- */
@@ -219,6 +220,13 @@ void hdi_spirv_sum_shared(hdi_spirv_printer *p) {
     p->printed->shared_bytes = (uint32_t)HDI_MIN(bytes, (uint64_t)UINT32_MAX / 2);
 }
 
+/* Does the module say where it waits for what comes earlier? */
+static bool knows_early(const hdi_spirv_info *info) {
+    for (uint32_t i = 0; i < info->spec_count; i++)
+        if (info->spec[i].id == HDI_SPEC_EARLY) return true;
+    return false;
+}
+
 /* Body, globals, then everything in its order into `out`. */
 static bool put_kernel(hdi_spirv_printer *p, uint32_t entry, hdi_text *globals, hdi_text *body, hdi_text *out) {
     uint32_t function = hdi_spirv_entry_function(p->m, entry);
@@ -228,6 +236,7 @@ static bool put_kernel(hdi_spirv_printer *p, uint32_t entry, hdi_text *globals, 
     /* PoCL has clang mark each loop as not to be unrolled, and then works through it for several work-items at once;
      * but clang drops the mark of a loop that is left where the life of a variable ends. */
     p->declares_first = p->target->dialect == HDI_SPIRV_OPENCL_C;
+    p->printed->waits = p->target->offers & HDI_SPIRV_OFFERS_EARLY_START && knows_early(&p->printed->info);
     hdi_spirv_fold(p, function);
     if (p->target->closes_loops && !hdi_spirv_find_barriers(p)) return false;
     hdi_spirv_use_part(p, HDI_SPIRV_PART_CORE);

@@ -11,6 +11,7 @@ static uint32_t def_at(const hdi_spirv_printer *p, const uint32_t *words, uint32
 /* ---- barriers ---- */
 
 bool hdi_spirv_put_barrier(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
+    enum { ACQUIRES = SpvMemorySemanticsAcquireMask | SpvMemorySemanticsUniformMemoryMask };
     const uint32_t *words = hdi_spirv_words(p->m, inst);
     uint64_t scope = 0, semantics = 0;
     bool control = opcode == SpvOpControlBarrier;
@@ -23,7 +24,8 @@ bool hdi_spirv_put_barrier(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode)
                                              : "WGSL has no memory barrier of its own");
     if (of_subgroup) hdi_spirv_use_part(p, HDI_SPIRV_PART_SUBGROUPS);
     hdi_spirv_line(p);
-    if (!control) hdi_spirv_put(p, "FENCE();\n");
+    if (!control && p->printed->waits && semantics == ACQUIRES) hdi_spirv_put(p, "WAIT_EARLY();\n");
+    else if (!control) hdi_spirv_put(p, "FENCE();\n");
     else if (of_subgroup) hdi_spirv_put(p, "sg_barrier();\n");
     else hdi_spirv_put(p, semantics & SpvMemorySemanticsUniformMemoryMask ? "BARRIER_ALL();\n" : "BARRIER();\n");
     return true;

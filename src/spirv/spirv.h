@@ -122,7 +122,10 @@ enum hdi_spirv_offer {
     HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS = 64, /* likewise: those of 8 bits, sm_80 or newer */
     HDI_SPIRV_OFFERS_INTEGER_DOT = 32,  /* OpenCL's SPIR-V: SPV_KHR_integer_dot_product */
     /* OpenCL: NVIDIA's compiler, for sm_70 or newer: subgroups of 32 and the rest as in CUDA, by inline PTX */
-    HDI_SPIRV_OFFERS_PTX = 128
+    HDI_SPIRV_OFFERS_PTX = 128,
+    /* CUDA, sm_90 or newer: a kernel with the constant HDI_SPEC_EARLY may begin before those in front of it have ended;
+     * its barrier of memory that only acquires is where it waits for them */
+    HDI_SPIRV_OFFERS_EARLY_START = 256
 };
 typedef struct hdi_spirv_print_target {
     hdi_spirv_dialect dialect;
@@ -150,6 +153,7 @@ typedef struct hdi_spirv_printed {
     uint32_t push_words, argument_words;
     uint32_t shared_bytes; /* of the kernel as printed, all of it static */
     uint32_t subgroup;     /* lanes of a subgroup that the text counts on; 0: any, or none at all */
+    bool     waits;        /* it may begin before kernels in front of it have ended, and waits for them itself */
 } hdi_spirv_printed;
 
 /* Checks the module and prints one entry point in the target's dialect. Specialisation constants are folded into the

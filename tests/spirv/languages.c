@@ -76,7 +76,7 @@ static hdi_caps caps_of(bool large) {
                       .gbytes_s = 3000 };
     if (large) {
         caps.subgroup = 32;
-        caps.subgroup_arithmetic = caps.subgroup_shuffle = caps.subgroup_control = caps.f16_arithmetic =
+        caps.early_start = caps.subgroup_arithmetic = caps.subgroup_shuffle = caps.subgroup_control = caps.f16_arithmetic =
             caps.i8_arithmetic = caps.integer_dot = 1;
         caps.matrix_f16 = caps.matrix_s8 = caps.memory_model = 1;
     }
@@ -135,6 +135,7 @@ const language languages[LANGUAGE_COUNT] = {
     [LANGUAGE_OPENCL] = { "OpenCL C", { .dialect = HDI_SPIRV_OPENCL_C, .offsets = true } },
     [LANGUAGE_PTX] = { "OpenCL C with PTX", { .dialect = HDI_SPIRV_OPENCL_C, .offers = HDI_SPIRV_OFFERS_PTX | UNITS, .offsets = true } },
     [LANGUAGE_CUDA] = { "CUDA C++", { .dialect = HDI_SPIRV_CUDA, .offers = UNITS } },
+    [LANGUAGE_CUDA_EARLY] = { "CUDA C++, begun early", { .dialect = HDI_SPIRV_CUDA, .offers = UNITS | HDI_SPIRV_OFFERS_EARLY_START } },
     [LANGUAGE_HIP] = { "HIP C++", { .dialect = HDI_SPIRV_HIP } },
     [LANGUAGE_WGSL] = { "WGSL", { .dialect = HDI_SPIRV_WGSL } },
 };
@@ -142,10 +143,11 @@ const language languages[LANGUAGE_COUNT] = {
 char *print_kernel(const hdi_kernel *kernel, language_id in, hdi_spirv_printed *out_printed, hd_error *out_error) {
     const hdi_blob *blob = hdi_module_get(kernel->module)->spirv;
     hdi_text text = { .allocator = &hdi_default_allocator };
-    uint32_t ids[HDI_MAX_SPEC];
-    for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
+    uint32_t ids[HDI_MAX_CONSTANTS], values[HDI_MAX_CONSTANTS];
+    const bool early = languages[in].target.offers & HDI_SPIRV_OFFERS_EARLY_START;
+    const uint32_t count = hdi_kernel_constants(kernel, false, early, ids, values);
     const hdi_spirv_input input = { .module = blob->words, .bytes = blob->word_count * 4, .entry = blob->entry, .spec_ids = ids,
-                                    .spec_values = kernel->spec, .spec_count = kernel->spec_count, .checked = true };
+                                    .spec_values = values, .spec_count = count, .checked = true };
     *out_error = (hd_error){ 0 };
     const hd_status status = hdi_spirv_print(&hdi_default_allocator, &input, &languages[in].target, &text, out_printed, out_error);
     if (!status) return text.bytes;

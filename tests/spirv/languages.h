@@ -15,7 +15,7 @@ typedef struct chosen_kernels {
 void choose_kernels(chosen_kernels *out);
 
 /* The languages of the printer, with what their texts may use besides. */
-typedef enum language_id { LANGUAGE_OPENCL, LANGUAGE_PTX, LANGUAGE_CUDA, LANGUAGE_HIP, LANGUAGE_WGSL, LANGUAGE_COUNT } language_id;
+typedef enum language_id { LANGUAGE_OPENCL, LANGUAGE_PTX, LANGUAGE_CUDA, LANGUAGE_CUDA_EARLY, LANGUAGE_HIP, LANGUAGE_WGSL, LANGUAGE_COUNT } language_id;
 typedef struct language {
     const char            *name;
     hdi_spirv_print_target target;

@@ -148,6 +148,7 @@ static void with_nvrtc(void) {
     const char *const options[] = { major < 13 ? "--gpu-architecture=compute_70" : "--gpu-architecture=compute_75", "--gpu-architecture=compute_90", NULL };
     printf("NVRTC %d.%d\n", major, minor);
     compile_all(&c, LANGUAGE_CUDA, options);
+    compile_all(&c, LANGUAGE_CUDA_EARLY, options + 1);
 }
 
 static void with_hiprtc(void) {
@@ -254,7 +255,7 @@ static int compare_times(const void *a, const void *b) {
 static void print_all(void) {
     static double times[MAX_KERNELS];
     for (int in = LANGUAGE_OPENCL; in <= LANGUAGE_HIP; in++) {
-        const bool has_units = in == LANGUAGE_PTX || in == LANGUAGE_CUDA;
+        const bool has_units = languages[in].target.offers != 0;
         uint32_t count = 0, refused = 0;
         size_t bytes = 0, most = 0;
         for (uint32_t i = 0; i < chosen.count; i++) {

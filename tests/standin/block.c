@@ -163,9 +163,13 @@ static void spoil_shared(worker *w) {
 static void run_block(worker *w, uint64_t index) {
     const standin_dim3 grid = w->launch->grid;
     w->place.block = (standin_dim3){ (unsigned)(index % grid.x), (unsigned)(index / grid.x % grid.y), (unsigned)(index / grid.x / grid.y) };
+    w->place.waits = 0;
     spoil_shared(w);
     if (w->launch->function->waits) run_fibers(w);
     else run_loop(w);
+    const standin_dim3 block = w->launch->block;
+    if (w->launch->early && w->place.waits < block.x * block.y * block.z)
+        w->place.fault("a thread of a kernel that began early did not wait");
 }
 
 /* ---- workers ---- */

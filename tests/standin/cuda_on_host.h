@@ -218,6 +218,9 @@ struct standin_half {
 
 // ---- PTX: the run-time compiler writes asm("instruction" : "=r"(a) : "r"(b)) as standin_ptx("instruction", a, b) ----
 
+STANDIN_INLINE void standin_ptx(const char *instruction) {
+    if (__builtin_strstr(instruction, "griddepcontrol.wait")) standin_now->waits++;
+}
 STANDIN_INLINE void standin_ptx(const char *, float &r, unsigned short h) { r = standin_of_half(h); }
 STANDIN_INLINE void standin_ptx(const char *, unsigned short &r, float x) { r = standin_to_half(x); }
 

@@ -46,4 +46,4 @@ uint64_t standin_environment(const char *name, uint64_t otherwise) {
     return text && *text ? strtoull(text, NULL, 0) : otherwise;
 }
 
-unsigned standin_architecture(void) { return STANDIN_PICK((unsigned)standin_environment("HEDDLE_STANDIN_ARCH", 89), 110); }
+unsigned standin_architecture(void) { return STANDIN_PICK((unsigned)standin_environment("HEDDLE_STANDIN_ARCH", 90), 110); }

@@ -278,6 +278,18 @@ STANDIN_ENTRY(cuStreamUpdateCaptureDependencies, hipStreamUpdateCaptureDependenc
     NEEDS(flags <= SET, STANDIN_INVALID_VALUE);
     return (int)standin_capture_after(standin_capture_of(stream), nodes, count, flags != SET);
 }
+#ifndef STANDIN_HIP
+typedef struct edge { unsigned char from_port, to_port, kind, reserved[5]; } edge;
+STANDIN_ENTRY(cuStreamUpdateCaptureDependencies_v2, )(standin_stream *stream, standin_node **nodes, const edge *edges, size_t count, unsigned flags) {
+    enum { SET = 1, PROGRAMMATIC = 1 };
+    IN_CONTEXT();
+    NEEDS(stream, STANDIN_INVALID_HANDLE);
+    NEEDS(flags == SET && edges && count > 0, STANDIN_INVALID_VALUE);
+    for (size_t i = 0; i < count; i++) NEEDS(edges[i].kind == PROGRAMMATIC && edges[i].from_port == 1 && edges[i].to_port == 0, STANDIN_INVALID_VALUE);
+    const int status = (int)standin_capture_after(standin_capture_of(stream), nodes, count, false);
+    return status ? status : (int)standin_capture_early(standin_capture_of(stream));
+}
+#endif
 STANDIN_ENTRY(cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags)(standin_order **out, standin_graph *graph, unsigned long long flags) {
     IN_CONTEXT();
     NEEDS(graph, STANDIN_INVALID_HANDLE);

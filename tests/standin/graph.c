@@ -56,10 +56,23 @@ standin_status standin_capture_after(standin_capture *capture, standin_node *con
     free(capture->after);
     capture->after = after;
     capture->after_count = kept + count;
+    capture->early = false;
+    return STANDIN_OK;
+}
+
+standin_status standin_capture_early(standin_capture *capture) {
+    for (size_t i = 0; i < capture->after_count; i++)
+        if (capture->after[i]->task.kind != STANDIN_LAUNCH) return standin_refuse(STANDIN_INVALID_VALUE, "an early edge from what is no kernel");
+    capture->early = true;
     return STANDIN_OK;
 }
 
 standin_status standin_capture_add(standin_capture *capture, standin_task task) {
+    if (capture->early && task.kind != STANDIN_LAUNCH) {
+        standin_task_end(&task);
+        return standin_refuse(STANDIN_INVALID_VALUE, "an early edge to what is no kernel");
+    }
+    task.launch.early = capture->early;
     standin_node *node = calloc(1, sizeof *node);
     if (!node) {
         standin_task_end(&task);

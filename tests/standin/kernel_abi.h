@@ -24,6 +24,7 @@ typedef struct standin_place {
     /* Returns once the warp's other lanes have called it from the same `site`, or cannot come. */
     const standin_meeting *(*meet)(unsigned long long value, const void *site);
     void (*fault)(const char *what); /* reports an error of the kernel and ends the process */
+    unsigned     waits;        /* of the block's threads for the kernels before their own */
 } standin_place;
 
 /* A __global__ function; the object has one named standin_kernel_NAME for each. */
@@ -41,7 +42,7 @@ typedef struct standin_kernel {
 #define STANDIN_IMAGE_MAGIC "standin"
 typedef struct standin_image {
     char               magic[8];
-    unsigned           architecture; /* 89 */
+    unsigned           architecture; /* 90 */
     unsigned           bytes;        /* of the object */
 } standin_image;
 

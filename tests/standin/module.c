@@ -161,7 +161,7 @@ standin_status standin_launch_make(const standin_function *function, standin_dim
     standin_status status = check_sizes(function, grid, block, shared_bytes);
     if (!status) status = check_arguments(kernel, arguments, packed_bytes, packed);
     if (status) return status;
-    *out = (standin_launch){ function, grid, block, copy_arguments(kernel, arguments, packed) };
+    *out = (standin_launch){ function, grid, block, copy_arguments(kernel, arguments, packed), false };
     if (!out->arguments) return STANDIN_OUT_OF_MEMORY;
     for (unsigned i = 0; i < kernel->argument_count; i++) {
         const void *pointer = NULL;

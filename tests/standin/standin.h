@@ -3,7 +3,7 @@
  * sides, arguments that point nowhere are refused, fresh memory holds rubbish, a graph's nodes run in the last order that
  * their dependencies allow. Statuses are CUDA's numbers, which are HIP's too; driver.c gives all this the drivers' names.
  *
- * The environment: HEDDLE_STANDIN_ARCH=89 is the compute capability, HEDDLE_STANDIN_MEMORY the device's bytes. */
+ * The environment: HEDDLE_STANDIN_ARCH=90 is the compute capability, HEDDLE_STANDIN_MEMORY the device's bytes. */
 #ifndef STANDIN_H
 #define STANDIN_H
 
@@ -31,7 +31,7 @@ uint64_t standin_environment(const char *name, uint64_t otherwise);
 /* ---- the device (device.c) ---- */
 
 enum { STANDIN_MAX_THREADS = 1024, STANDIN_SHARED_BYTES = 49152 };
-unsigned standin_architecture(void); /* 89: compute capability 8.9; of HIP always 110: gfx1100 */
+unsigned standin_architecture(void); /* 90: compute capability 9.0; of HIP always 110: gfx1100 */
 /* Of what a kernel did wrong; the device is lost then. */
 standin_status standin_lose(standin_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 standin_status standin_lost(void); /* OK, or what the device was lost with */
@@ -67,6 +67,7 @@ typedef struct standin_launch {
     const standin_function *function;
     standin_dim3 grid, block;
     void       **arguments; /* to be freed: one allocation */
+    bool         early;     /* it may begin before what it comes after has ended: each thread has to wait for that */
 } standin_launch;
 /* Checks everything and copies the arguments: from `arguments`, or packed in `packed_bytes` bytes. */
 standin_status standin_launch_make(const standin_function *function, standin_dim3 grid, standin_dim3 block, unsigned shared_bytes,
@@ -142,6 +143,7 @@ typedef struct standin_capture {
     uint64_t       id;
     standin_node **after; /* the next node comes after these */
     size_t         after_count;
+    bool           early; /* and may begin before they have ended */
 } standin_capture;
 standin_capture *standin_capture_of(standin_stream *stream);
 standin_status standin_capture_begin(standin_capture *capture);
@@ -149,6 +151,8 @@ standin_status standin_capture_end(standin_capture *capture, standin_graph **out
 standin_status standin_capture_add(standin_capture *capture, standin_task task);
 /* Sets the nodes that the next one comes after, or adds to them. */
 standin_status standin_capture_after(standin_capture *capture, standin_node *const *nodes, size_t count, bool add);
+/* The next one, a kernel as they are, may begin before they have ended. */
+standin_status standin_capture_early(standin_capture *capture);
 
 typedef struct standin_order standin_order; /* a graph ready to be launched */
 standin_status standin_order_make(const standin_graph *graph, standin_order **out);

@@ -93,7 +93,7 @@ static void *take(size_t bytes) {
 }
 
 static void *compile(const char *text, const char *name, void **out_module) {
-    const char *const options[] = { "--gpu-architecture=sm_89", "--std=c++17" };
+    const char *const options[] = { "--gpu-architecture=sm_90", "--std=c++17" };
     void *program = NULL, *function = NULL;
     size_t bytes = 0;
     OK(nvrtcCreateProgram(&program, text, "kernel", 0, NULL, NULL));
@@ -321,7 +321,7 @@ static void test_refusals(void **state) {
     float *a = take(64 * sizeof *a);
     int count = 64;
     void *arguments[] = { &a, &a, &count };
-    const char *const options[] = { "--gpu-architecture=sm_89", "--no-such-option" };
+    const char *const options[] = { "--gpu-architecture=sm_90", "--no-such-option" };
     uint64_t memory = 0;
     size_t bytes = 0;
     char words[2000] = "";

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "device/backend.h"
+#include "plan/schedule.h"
 #include "kernels/cpu/matmul_native.h"
 #include "kernels/cpu/quant.h"
 #include "kernels/cpu/sgemm.h"
@@ -522,6 +523,28 @@ static hdi_kernel chosen(const hdi_caps *caps, int64_t m, int64_t n, int64_t k, 
     return kernel;
 }
 
+/* An input of the plan is asked for before the dispatch waits; `choices` sees that what the plan writes is not. */
+static void given(void **state) {
+    (void)state;
+    static const char text[] = "heddle 1\nv1 = input f32[1,1024] \"x\"\nv2 = input q4_0[64,1024] \"w\"\n"
+                               "v3 = matmul v1 v2 transpose_b\noutput v3 \"y\"\n";
+    hdi_caps caps = gpu_caps;
+    caps.integer_dot = caps.subgroup_shuffle = caps.early_start = 1;
+    caps.memory_bytes = caps.max_allocation_bytes = caps.max_binding_bytes = UINT64_C(1) << 34;
+    caps.binding_align = 16;
+    hdi_schedule *schedule = NULL;
+    hd_error error = { 0 };
+    hd_program *program = hdi_program_new(&hdi_default_allocator, NULL);
+    if (hdi_program_parse(program, text, sizeof text - 1, NULL, NULL, &error) ||
+        hdi_schedule_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_FAST }, &schedule, &error))
+        fail_msg("%s", error.text);
+    assert_int_equal(schedule->step_count, 1);
+    assert_int_equal(schedule->steps[0].kernel.module, HDI_MODULE_MATVEC_DOT);
+    assert_int_equal(schedule->steps[0].kernel.spec[HDI_MM_LAYOUT] & (HDI_MM_WHOLE | HDI_MM_B_GIVEN), HDI_MM_WHOLE | HDI_MM_B_GIVEN);
+    hdi_schedule_free(schedule);
+    hdi_program_free(program);
+}
+
 static void choices(void **state) {
     (void)state;
     const options weights = { .a = HD_F16, .b = HD_Q4_0, .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST };
@@ -549,6 +572,13 @@ static void choices(void **state) {
     single.math = HD_MATH_EXACT;
     assert_int_equal(chosen(&dots, 1, 64, 1024, single).module, HDI_MODULE_MATVEC_DOT);
     assert_int_equal(chosen(&dots, 9, 64, 1024, single).module, HDI_MODULE_MATMUL_CODES_DOT);
+    /* A row of q4_0 where dispatches begin early: runs dealt out, and B asked for before that only if nothing in the plan writes it. */
+    hdi_caps early = dots;
+    early.early_start = 1;
+    assert_int_equal(chosen(&early, 1, 64, 1024, single).spec[HDI_MM_LAYOUT] & (HDI_MM_WHOLE | HDI_MM_B_GIVEN), HDI_MM_WHOLE);
+    assert_int_equal(chosen(&early, 1, 64, 1024, single).spec[HDI_MM_PART_M], 1024);
+    assert_int_equal(chosen(&early, 2, 64, 1024, single).spec[HDI_MM_LAYOUT] & HDI_MM_WHOLE, 0);
+    assert_int_equal(chosen(&dots, 1, 64, 1024, single).spec[HDI_MM_LAYOUT] & HDI_MM_WHOLE, 0);
     dots.matrix_s8 = 1;
     dots.max_binding_bytes = dots.memory_bytes = UINT64_C(1) << 34;
     assert_int_equal(chosen(&dots, 64, 64, 1024, single).module, HDI_MODULE_MATMUL_CODES_MATRIX);
@@ -656,7 +686,7 @@ static void refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_shapes), cmocka_unit_test(larger_shapes), cmocka_unit_test(forms_and_levels), cmocka_unit_test(bf16_tiles), cmocka_unit_test(int8_tiles),
-        cmocka_unit_test(exact_order), cmocka_unit_test(exact_order_of_runs), cmocka_unit_test(scratch_is_enough), cmocka_unit_test(choices), cmocka_unit_test(batches),
+        cmocka_unit_test(exact_order), cmocka_unit_test(exact_order_of_runs), cmocka_unit_test(scratch_is_enough), cmocka_unit_test(choices), cmocka_unit_test(given), cmocka_unit_test(batches),
         cmocka_unit_test(refusals), cmocka_unit_test(wrong_kernels),
     };
     return cmocka_run_group_tests_name("matmul", tests, NULL, NULL);

@@ -37,11 +37,13 @@ typedef struct hdcu_blas_found { /* an algorithm that a search found */
     float          waves;
     int            reserved[4];
 } hdcu_blas_found;
+typedef struct hdcu_edge { uint8_t from_port, to_port, kind, reserved[5]; } hdcu_edge; /* of a graph */
 typedef struct hdcu_uuid { uint8_t bytes[16]; } hdcu_uuid;
 
 enum { HDCU_STREAM_NON_BLOCKING = 1, HDCU_HOST_PORTABLE = 1, HDCU_HOST_MAPPED = 2, HDCU_EVENT_NO_TIMING = 2,
        HDCU_CAPTURE_RELAXED = 2,
-       HDCU_SET_DEPENDENCIES = 1, HDCU_MODE_PROHIBITED = 2 };
+       HDCU_SET_DEPENDENCIES = 1, HDCU_MODE_PROHIBITED = 2,
+       HDCU_PORT_PROGRAMMATIC = 1, HDCU_EDGE_PROGRAMMATIC = 1 };
 /* Results: X(NAME, number, status, text). The compilers count their own. */
 #define HDCU_RESULT_LIST(X) \
     X(INVALID_VALUE,     1,   API,                  "an invalid argument") \
@@ -210,6 +212,7 @@ struct hdi_backend_device {
     hdi_cache    cache;
     hdcu_context context;
     hdcu_stream  streams[HDI_QUEUE_COUNT];
+    bool         early_edges;     /* graphs let kernels begin early: until the driver refuses one */
     hdcu_event   cleared;         /* on the compute stream, behind the zeroing of the newest memory */
     hdcu_event   epoch;           /* where the clock of submissions begins; made with the first one that asks for it */
     /* these streams have to wait for it: memory was zeroed since they last did */

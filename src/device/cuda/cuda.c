@@ -4,14 +4,22 @@
 
 /* Kernels on an NVIDIA GPU: 8-bit dot products since 6.1, matrix units of f16 since 7.0,
  * from which on cuBLASLt is used too, and of 8 bits and a depth of 32 since 8.0. */
+/* Does the compiler know how a kernel waits for others? What is in the cache was made by one that did. */
+static bool knows_early(hdcu_api *api) {
+    enum { FIRST = 1108 };
+    int major = 0, minor = 0;
+    return !api->compiles || (HDCU_CALL(api, CompilerVersion, &major, &minor) && 100 * major + minor >= FIRST);
+}
+
 static bool refine(hdcu_api *api, hdcu_facts *facts, hdi_caps *caps) {
-    enum { OLDEST = 50, FIRST_DOT = 61, FIRST_MATRIX = 70, FIRST_WHOLE = 80 };
+    enum { OLDEST = 50, FIRST_DOT = 61, FIRST_MATRIX = 70, FIRST_WHOLE = 80, FIRST_EARLY = 90 };
     snprintf(facts->code, sizeof facts->code, "sm_%d", facts->arch);
     caps->subgroup_control = 1; /* there is one size, and it may be demanded */
     caps->integer_dot = facts->arch >= FIRST_DOT;
     caps->matrix_f16 = facts->arch >= FIRST_MATRIX;
     caps->matrix_s8 = facts->arch >= FIRST_WHOLE;
     caps->product_library = facts->arch >= FIRST_MATRIX && api->multiplies;
+    caps->early_start = facts->arch >= FIRST_EARLY && api->StreamUpdateCaptureEdges && knows_early(api);
     return facts->arch >= OLDEST && caps->subgroup == 32;
 }
 

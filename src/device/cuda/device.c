@@ -98,6 +98,7 @@ static hd_status device_open(const hdcu_flavour *flavour, const hdi_host *host, 
         device_close(device);
         return status;
     }
+    device->early_edges = device->found.caps.early_start;
     device->cache =
         (hdi_cache){ host, flavour->backend, hdi_hash(HDI_HASH_START, device->facts.code, strlen(device->facts.code)) };
     if (!api->compiles)

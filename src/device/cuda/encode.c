@@ -13,20 +13,29 @@ typedef struct encoder {
     bool                  captures;
     hdcu_node before[LANES], lanes[LANES]; /* the ends of the stretch before, and so far of this one */
     uint32_t  before_count, lane_count, next;
+    bool early;                /* kernels behind kernels may begin before these have ended (the kernels wait) */
+    bool before_kernels, kernels; /* are all of the stretch before kernels that may? all so far of this one? */
 } encoder;
 
 /* ---- dependencies of what is captured ---- */
 
-static bool depend(encoder *e) {
+static bool depend(encoder *e, bool waits_itself) {
     const uint32_t lane = e->next % LANES;
+    const bool behind_own = lane < e->lane_count, kernels = behind_own ? e->kernels : e->before_kernels;
     if (!e->captures) return true;
-    hdcu_node *nodes = lane < e->lane_count ? &e->lanes[lane] : e->before;
-    return HDCU_CALL(&e->device->api, StreamUpdateCaptureDependencies, e->stream, nodes,
-                     lane < e->lane_count ? 1 : e->before_count, HDCU_SET_DEPENDENCIES);
+    hdcu_node *nodes = behind_own ? &e->lanes[lane] : e->before;
+    const uint32_t count = behind_own ? 1 : e->before_count;
+    if (!e->early || !waits_itself || !kernels || count == 0)
+        return HDCU_CALL(&e->device->api, StreamUpdateCaptureDependencies, e->stream, nodes, count,
+                         HDCU_SET_DEPENDENCIES);
+    hdcu_edge edges[LANES];
+    for (uint32_t i = 0; i < count; i++)
+        edges[i] = (hdcu_edge){ .from_port = HDCU_PORT_PROGRAMMATIC, .kind = HDCU_EDGE_PROGRAMMATIC };
+    return HDCU_CALL(&e->device->api, StreamUpdateCaptureEdges, e->stream, nodes, edges, count, HDCU_SET_DEPENDENCIES);
 }
 
 /* The node that the last call became is all that the stream now depends on. */
-static bool note(encoder *e) {
+static bool note(encoder *e, bool waits_itself) {
     const uint32_t lane = e->next % LANES;
     const hdcu_node *nodes = NULL;
     size_t count = 0;
@@ -38,6 +47,7 @@ static bool note(encoder *e) {
         return false;
     }
     e->lanes[lane] = nodes[0];
+    e->kernels = waits_itself && (e->kernels || e->next == 0);
     e->lane_count = HDI_MAX(e->lane_count, lane + 1);
     e->next++;
     return true;
@@ -47,6 +57,7 @@ static void barrier(encoder *e) {
     if (e->lane_count == 0) return;
     memcpy(e->before, e->lanes, e->lane_count * sizeof *e->lanes);
     e->before_count = e->lane_count;
+    e->before_kernels = e->kernels;
     e->lane_count = e->next = 0;
 }
 
@@ -115,14 +126,28 @@ static bool mark(encoder *e) {
     return HDCU_CALL(api, EventRecord, *event, e->stream);
 }
 
+/* May it begin before what is in front of it has ended? Only few workgroups: of many, those that wait keep units from
+ * others that could work. */
+static bool begins_early(const encoder *e, const hdi_cmd *cmd) {
+    enum { GROUPS_A_UNIT = 8 };
+    const uint32_t *groups = cmd->as.dispatch.groups;
+    const uint64_t count = (uint64_t)groups[0] * groups[1] * groups[2];
+    return e->submission->kernels[cmd->as.dispatch.kernel]->printed.waits &&
+           count <= GROUPS_A_UNIT * e->device->found.caps.compute_units;
+}
+
 static bool encode(encoder *e) {
     bool fine = true;
     for (uint32_t i = 0; i < e->submission->cmds->cmd_count && fine; i++) {
         const hdi_cmd *cmd = &e->submission->cmds->cmds[i];
         switch (cmd->kind) {
-        case HDI_CMD_DISPATCH: fine = depend(e) && dispatch(e, cmd) && note(e); break;
-        case HDI_CMD_COPY:     fine = depend(e) && copy(e, cmd) && note(e); break;
-        case HDI_CMD_FILL:     fine = depend(e) && fill(e, cmd) && note(e); break;
+        case HDI_CMD_DISPATCH: {
+            const bool waits = begins_early(e, cmd);
+            fine = depend(e, waits) && dispatch(e, cmd) && note(e, waits);
+            break;
+        }
+        case HDI_CMD_COPY:     fine = depend(e, false) && copy(e, cmd) && note(e, false); break;
+        case HDI_CMD_FILL:     fine = depend(e, false) && fill(e, cmd) && note(e, false); break;
         case HDI_CMD_BARRIER:  barrier(e); break;
         case HDI_CMD_MARK:     fine = mark(e); break;
         }
@@ -141,11 +166,13 @@ hd_status hdcu_enqueue(hdi_backend_device *device, const hdi_submission *submiss
 /* ---- recordings ---- */
 
 /* Captures the commands; the stream leaves its capture whatever happens. */
-static bool capture(hdi_backend_device *device, const hdi_submission *submission, hdcu_command_buffer *buffer) {
+static bool capture(hdi_backend_device *device, const hdi_submission *submission, bool early,
+                    hdcu_command_buffer *buffer) {
     hdcu_api *api = &device->api;
     hdcu_graph graph = NULL;
     encoder e = {
-        .device = device, .submission = submission, .stream = device->streams[submission->queue], .captures = true
+        .device = device, .submission = submission, .stream = device->streams[submission->queue], .captures = true,
+        .early = early
     };
     if (!HDCU_CALL(api, StreamBeginCapture, e.stream, HDCU_CAPTURE_RELAXED)) return false;
     const bool encoded = encode(&e);
@@ -162,7 +189,14 @@ static bool capture(hdi_backend_device *device, const hdi_submission *submission
 
 hd_status hdcu_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer,
                       hd_error *error) {
-    if (capture(device, submission, HDI_OBJECT(out_buffer, hdcu_command_buffer, base))) return HD_OK;
+    hdcu_command_buffer *buffer = HDI_OBJECT(out_buffer, hdcu_command_buffer, base);
+    if (capture(device, submission, device->early_edges, buffer)) return HD_OK;
+    const bool refused = hdcu_last.function == HDCU_FN_StreamUpdateCaptureEdges ||
+                         hdcu_last.function == HDCU_FN_GraphInstantiate;
+    if (device->early_edges && refused && !hdcu_is_loss()) { /* a driver may take no such edges */
+        device->early_edges = false;
+        if (capture(device, submission, false, buffer)) return HD_OK;
+    }
     return hdcu_fail(&device->api, error, "recording %u commands", submission->cmds->cmd_count);
 }
 

@@ -9,7 +9,8 @@ static hd_status print(hdi_backend_device *device, const hdi_module *module, con
     const char *backend = device->found.info.backend;
     const uint32_t warp = (uint32_t)device->found.caps.subgroup,
                    offers = (device->found.caps.matrix_f16 ? HDI_SPIRV_OFFERS_MATRIX_UNITS : 0) |
-                            (device->found.caps.matrix_s8 ? HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS : 0);
+                            (device->found.caps.matrix_s8 ? HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS : 0) |
+                            (device->found.caps.early_start ? HDI_SPIRV_OFFERS_EARLY_START : 0);
     const hdi_spirv_print_target target = { device->api.flavour->dialect, offers, warp, false, false };
     if (kernel->subgroup && kernel->subgroup != warp)
         return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, backend, 0,

@@ -82,9 +82,9 @@ static hd_status create_pipeline(hdi_backend_device *device, const hdi_module *m
                                  VkShaderModule shader, VkPipelineCache cache, hdi_loaded_kernel *loaded,
                                  hd_error *error) {
     hdvk_vk *vk = &device->vk;
-    VkSpecializationMapEntry entries[HDI_MAX_SPEC + 1];
-    uint32_t ids[HDI_MAX_SPEC + 1], values[HDI_MAX_SPEC + 1];
-    const uint32_t spec_count = hdi_kernel_constants(kernel, device->facts.exact_halves, ids, values);
+    VkSpecializationMapEntry entries[HDI_MAX_CONSTANTS];
+    uint32_t ids[HDI_MAX_CONSTANTS], values[HDI_MAX_CONSTANTS];
+    const uint32_t spec_count = hdi_kernel_constants(kernel, device->facts.exact_halves, false, ids, values);
     for (uint32_t i = 0; i < spec_count; i++)
         entries[i] = (VkSpecializationMapEntry){ .constantID = ids[i], .offset = i * 4, .size = 4 };
     const VkSpecializationInfo spec = {

@@ -7,6 +7,7 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "rows.glsl"
+#include "early.glsl"
 layout(constant_id = HDI_ATTENTION_TYPE) const uint TYPE = HDI_TYPE_F32;
 layout(constant_id = HDI_ATTENTION_KV_TYPE) const uint KV_TYPE = HDI_TYPE_F16;
 layout(constant_id = HDI_ATTENTION_CAUSAL) const uint CAUSAL = 1u;
@@ -137,6 +138,7 @@ uint value(uint i) {
 }
 
 void main() {
+    wait_for_earlier();
     const uint subgroup_lane = gl_SubgroupInvocationID, me = gl_SubgroupID * SUBGROUP + subgroup_lane;
     const uint slot = me / KEY_LANES, lane = me % KEY_LANES;
     uint heads = push.Hq / push.Hkv, row_count = push.T * heads, blocks = (row_count + ROWS - 1u) / ROWS;

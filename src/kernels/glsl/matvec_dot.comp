@@ -3,6 +3,8 @@
 // in 8 bits, in both modes. A is rounded once for a workgroup, into shared memory. A lane is a strand of PART_N columns:
 // it takes every 16th run of 32 along K by integer dot products of 4 x 8 bits and keeps their sums; neighbouring lanes read
 // neighbours in memory. What it reads of AHEAD runs is asked for at once; where these are all it has, before A is rounded.
+// One row and q4_0 on devices that begin dispatches early: the tile's runs are DEALT out to all lanes, which ask for them while
+// the dispatch waits, and leave what each run comes to for the strands.
 // In fast mode A may be normalised on the way; B may be a pair. Needs whole subgroups with shuffles and integer dot
 // products; all operands wide, and B's bytes a multiple of 16.
 #extension GL_GOOGLE_include_directive : require
@@ -19,11 +21,13 @@ const uint COLUMNS = PRODUCTS * PART_N, SUMS = TILE_M * COLUMNS, ASKED = AHEAD *
 const uint DEPTH = PART_M, RUNS = DEPTH / 32; // of A along K that shared memory holds: whole rounds of all strands
 const bool AT_ONCE = AHEAD * STRANDS >= RUNS;
 const uint ROUNDS = (2 * RUNS + WORKGROUP - 1) / WORKGROUP; // of A's halves of runs
+const bool DEALT = (LAYOUT & HDI_MM_WHOLE) != 0u; // DEPTH is all of K, and a column begins where the one before ends
+const uint TILE_RUNS = TILE_N * RUNS, TILE_SUMS = PRODUCTS * TILE_N * STRANDS, OWN_SUMS = (TILE_SUMS + WORKGROUP - 1) / WORKGROUP;
 const uint RAW = 5;            // sixteens of memory that a run's loads give at most
 const uint LINE = STRANDS + 1; // one more: lanes that add strands spread over the memory's banks
 shared uvec4 a_codes[2 * TILE_M * RUNS]; // first halves of the runs, then second ones
 shared uvec2 a_facts[TILE_M * RUNS];     // a run's scale, and the sum of its codes: of all, or of each half in 16 bits
-shared float strands[SUMS * SLOTS * LINE];
+shared float strands[DEALT ? PRODUCTS * TILE_N * (RUNS > LINE ? RUNS : LINE) : SUMS * SLOTS * LINE]; // dealt runs before them
 const uint SQUARES = NORM != HDI_MM_NORM_NONE ? TILE_M * WORKGROUP : 1u;
 shared float squares[SQUARES];
 
@@ -232,6 +236,84 @@ void add_round(uint b0, uint run0, uint round, uint runs, uint i, uvec4 raw[ASKE
     }
 }
 
+// The product by strands. Leaves their sums.
+void sum_by_strands(uint a0, uint b0, uint K, inout float square[TILE_M]) {
+    const uint lane = lane_number();
+    float sums[SUMS];
+    [[unroll]] for (uint i = 0u; i < SUMS; i++) sums[i] = 0.0;
+    wait_for_earlier();
+    for (uint k0 = 0u; k0 < K; k0 += DEPTH) {
+        const uint run0 = k0 / 32u, runs = min(DEPTH, K - k0) / 32u;
+        uvec4 raw[ASKED][RAW];
+        if (AT_ONCE) fetch_rounds(b0, run0, 0u, runs, raw);
+        if (k0 > 0u) barrier();
+        round_rows(a0, k0, runs, square);
+        barrier();
+        for (uint round = 0u; round * STRANDS < runs; round += AHEAD) {
+            if (!AT_ONCE) fetch_rounds(b0, run0, round, runs, raw);
+            [[unroll]] for (uint i = 0u; i < AHEAD; i++)
+                if ((round + i) * STRANDS < runs) add_round(b0, run0, round + i, runs, i, raw, sums);
+        }
+    }
+    [[unroll]] for (uint i = 0u; i < SUMS; i++) strands[(i * SLOTS + lane / STRANDS) * LINE + lane % STRANDS] = sums[i];
+}
+
+// ---- dealt out ----
+
+// Run `i` of the lane's, of the tile's; `first` is the tile's first block of q4_0, `last` its last one. They are read word by
+// word: that leaves less to sort out than sixteens do.
+void fetch_dealt(uint first, uint last, uint i, out uint raw[ASKED][5]) {
+    [[unroll]] for (uint j = 0u; j < AHEAD; j++)
+        [[unroll]] for (uint product = 0u; product < PRODUCTS; product++) {
+            uint at = min(first + (i + j) * WORKGROUP + lane_number(), last) * 18u >> 2;
+            in_second = product == 1u;
+            [[unroll]] for (uint w = 0u; w < 5u; w++) raw[product * AHEAD + j][w] = B_WORD(at + w);
+        }
+}
+void leave_dealt(uint first, uint last, uint i, uint raw[ASKED][5]) {
+    [[unroll]] for (uint j = 0u; j < AHEAD; j++) {
+        uint number = (i + j) * WORKGROUP + lane_number(), block = min(first + number, last), run = (block - first) % RUNS;
+        uvec2 facts = a_facts[run];
+        [[unroll]] for (uint product = 0u; product < PRODUCTS; product++) {
+            uint own[5] = raw[product * AHEAD + j];
+            uvec4 low = uvec4(own[0], own[1], own[2], own[3]), high = uvec4(own[1], own[2], own[3], own[4]);
+            uvec4 codes = (block & 1u) != 0u ? high : (low >> 16) | (high << 16);
+            int whole = dot_codes(codes & 0x0F0F0F0Fu, a_codes[run]) + dot_codes((codes >> 4) & 0x0F0F0F0Fu, a_codes[RUNS + run]) - 8 * int(facts.y);
+            float value = run_value(B_TYPE, uintBitsToFloat(facts.x), half_in(own[0], block << 1), 0.0, whole, 0);
+            if (number < TILE_RUNS) strands[product * TILE_RUNS + number] = value;
+        }
+    }
+}
+// Leaves the strands' sums. `columns` of the tile are there.
+void sum_dealt(uint a0, uint first, uint columns, inout float square[TILE_M]) {
+    const uint last = first + columns * RUNS - 1u;
+    uint raw[ASKED][5];
+    if (!B_GIVEN) wait_for_earlier();
+    fetch_dealt(first, last, 0u, raw);
+    if (B_GIVEN) wait_for_earlier();
+    round_rows(a0, 0u, RUNS, square);
+    barrier();
+    for (uint i = 0u; i * WORKGROUP < TILE_RUNS; i += AHEAD) {
+        if (i > 0u) fetch_dealt(first, last, i, raw);
+        leave_dealt(first, last, i, raw);
+    }
+    barrier();
+    float sums[OWN_SUMS];
+    [[unroll]] for (uint i = 0u; i < OWN_SUMS; i++) {
+        uint number = min(i * WORKGROUP + lane_number(), TILE_SUMS - 1u), row = number / STRANDS * RUNS;
+        sums[i] = 0.0;
+        for (uint run = number % STRANDS; run < RUNS; run += STRANDS) {
+            precise float next = sums[i] + strands[row + run];
+            sums[i] = next;
+        }
+    }
+    barrier();
+    [[unroll]] for (uint i = 0u; i < OWN_SUMS; i++) {
+        uint number = i * WORKGROUP + lane_number();
+        if (number < TILE_SUMS) strands[number / STRANDS * LINE + number % STRANDS] = sums[i];
+    }
+}
+
 // The strands of a sum in order; `first` is strand 0's.
 float add_strands(uint first) {
     precise float total = 0.0;
@@ -247,32 +329,18 @@ float square_sum(uint m) {
 void main() {
     const uint lane = lane_number(), batch = batch_of(gl_WorkGroupID.z), N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
     const uint n0 = gl_WorkGroupID.x * TILE_N, a0 = a_first(batch), b0 = b_first(batch);
-    float sums[SUMS], square[TILE_M];
-    [[unroll]] for (uint i = 0u; i < SUMS; i++) sums[i] = 0.0;
+    float square[TILE_M];
     [[unroll]] for (uint m = 0u; m < TILE_M; m++) square[m] = 0.0;
-
-    for (uint k0 = 0u; k0 < K; k0 += DEPTH) {
-        const uint run0 = k0 / 32u, runs = min(DEPTH, K - k0) / 32u;
-        uvec4 raw[ASKED][RAW];
-        if (AT_ONCE) fetch_rounds(b0, run0, 0u, runs, raw);
-        if (k0 > 0u) barrier();
-        round_rows(a0, k0, runs, square);
-        barrier();
-        for (uint round = 0u; round * STRANDS < runs; round += AHEAD) {
-            if (!AT_ONCE) fetch_rounds(b0, run0, round, runs, raw);
-            [[unroll]] for (uint i = 0u; i < AHEAD; i++)
-                if ((round + i) * STRANDS < runs) add_round(b0, run0, round + i, runs, i, raw, sums);
-        }
-    }
-    [[unroll]] for (uint i = 0u; i < SUMS; i++) strands[(i * SLOTS + lane / STRANDS) * LINE + lane % STRANDS] = sums[i];
+    if (DEALT) sum_dealt(a0, b0 / 32u + n0 * RUNS, min(TILE_N, N - n0), square);
+    else sum_by_strands(a0, b0, K, square);
     [[unroll]] for (uint m = 0u; m < TILE_M && NORM != HDI_MM_NORM_NONE; m++) {
         float sum = subgroupAdd(square[m]);
         if (subgroupElect()) squares[m * WORKGROUP + gl_SubgroupID * gl_SubgroupSize] = sum;
     }
     barrier();
-    for (uint i = 2u * lane; i < TILE_M * TILE_N; i += 2u * WORKGROUP) { // SLOTS is even: two columns of one row
+    for (uint i = 2u * lane; i < TILE_M * TILE_N; i += 2u * WORKGROUP) { // TILE_N is even: two columns of one row
         uint m = i / TILE_N, column = i % TILE_N, n = n0 + column;
-        uint at = ((m * COLUMNS + column / SLOTS) * SLOTS + column % SLOTS) * LINE, second = PART_N * SLOTS * LINE;
+        uint at = (m * PRODUCTS * TILE_N + column) * LINE, second = TILE_N * LINE;
         float scale = NORM != HDI_MM_NORM_NONE ? norm_scale(square_sum(m)) : 1.0;
         vec2 pair = scale * vec2(add_strands(at), add_strands(at + LINE)), seconds = vec2(0.0);
         if (PAIR != 0u) seconds = scale * vec2(add_strands(at + second), add_strands(at + second + LINE));

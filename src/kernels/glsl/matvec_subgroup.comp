@@ -104,6 +104,7 @@ void main() {
     const uint N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
     const uint a0 = a_first(batch), b0 = b_first(batch);
 
+    wait_for_earlier();
     float sums[SUMS];
     [[unroll]] for (uint i = 0u; i < SUMS; i++) sums[i] = 0.0;
     const uint units = K / 8u;

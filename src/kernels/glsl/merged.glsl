@@ -6,6 +6,7 @@ bool in_second = false; // which B is read
 #define B_WORD(at) (in_second ? source_1[at] : b[at])
 #define B_WORDS(at) (in_second ? wide_second[at] : wide_b[at])
 #define BOOKS_BINDING 7
+#include "early.glsl"
 #include "wide.glsl"
 
 layout(constant_id = HDI_MM_NORM) const uint NORM = HDI_MM_NORM_NONE;
@@ -13,6 +14,7 @@ layout(constant_id = HDI_MM_NORM_EPS) const uint NORM_EPS = 0;
 layout(std430, binding = 6) readonly buffer NormWeight { uvec4 norm_weight[]; };
 const uint PRODUCTS = PAIR + 1;
 
+const bool B_GIVEN = (LAYOUT & HDI_MM_B_GIVEN) != 0u; // may be read before this
 // 4 elements of A from element `index`, a multiple of 4, on.
 vec4 a_four(uint index) {
     if (A_TYPE == HDI_TYPE_F32) return uintBitsToFloat(wide_a[index >> 2]);

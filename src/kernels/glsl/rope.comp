@@ -3,6 +3,7 @@
 // cast, or a place among the rows of a state, where the planner joins them. The angle is an integer fraction of a turn,
 // so it is as right at position 10^9 as at 1; the same arithmetic serves fast and exact mode.
 #include "rows.glsl"
+#include "early.glsl"
 layout(constant_id = HDI_ROPE_TYPE) const uint TYPE = HDI_TYPE_F32;
 layout(constant_id = HDI_ROPE_PAIRING) const uint PAIRING = 0u;
 layout(constant_id = HDI_ROPE_NORM) const uint NORM = 0u;
@@ -68,6 +69,7 @@ float norm_scale() {
 }
 
 void main() {
+    wait_for_earlier();
     uint token = group_number() / push.H;
     if (token >= push.tokens) return;
     x_first = y_first = group_number() * push.D;

@@ -3,6 +3,7 @@
 // invocation writes one word of the state; words at the edges keep what does not belong to the rows. Where a sequence's
 // rows lie in pages, a word is counted from its first row, and then found in its page.
 #include "rows.glsl"
+#include "early.glsl"
 layout(constant_id = HDI_WRITE_TYPE) const uint TYPE = HDI_TYPE_F32;
 layout(constant_id = HDI_WRITE_ROWS_TYPE) const uint ROWS_TYPE = HDI_TYPE_F32;
 layout(constant_id = HDI_WRITE_PAGE) const uint PAGE = 0u;
@@ -13,6 +14,7 @@ layout(std430, binding = 2) readonly buffer Pages { int pages[]; };
 layout(std430, binding = 3) buffer State { uint state[]; };
 
 void main() {
+    wait_for_earlier();
     uint per = 4u / type_bytes(TYPE), bits = 32u / per;
     uint words = (push.T * push.n + per - 1u) / per + 1u, groups = (words + WORKGROUP - 1u) / WORKGROUP;
     uint batch = group_number() / groups, part = group_number() - batch * groups;

@@ -24,7 +24,7 @@ typedef struct config {
     /* module that makes rows of A ready in a launch of its own; HDI_MODULE_COUNT: A is read as it is */
     uint32_t packs;
     bool     in_strands; /* both operands are packed so (CODES) */
-    bool     staged;     /* whole blocks go through shared memory (MATVEC) */
+    bool     staged;     /* whole blocks go through shared memory (MATVEC); runs are dealt out (MATVEC_DOT) */
     bool     halves[2]; /* operands that a launch of their own makes f16 first */
     const char *because;
 } config;
@@ -117,6 +117,13 @@ static bool dot_fits(const product *p, config *c) {
     c->tile_n = c->workgroup / HDI_MM_STRANDS * c->part_n;
     c->ahead = c->option->keys;
     c->because = "few rows of A in 8 bits: quantised weights are streamed once, by integer dot products";
+    if (c->option->tile_m) {
+        c->part_m = (uint32_t)p->k;
+        c->part_n = 1;
+        c->tile_n = c->option->tile_n;
+        c->staged = true;
+        return hdi_product_dealt(p, c->tile_n) && most_invocations(caps) >= c->workgroup;
+    }
     const uint64_t strands = 4 * c->tile_m * c->tile_n * (p->request->pair ? 2 : 1) * (HDI_MM_STRANDS + 1);
     const uint64_t squares = 4 * (p->request->a_norm.present ? c->tile_m * c->workgroup : 1);
     return c->workgroup % (2 * HDI_MM_STRANDS) == 0 && most_invocations(caps) >= c->workgroup &&
@@ -124,6 +131,14 @@ static bool dot_fits(const product *p, config *c) {
 }
 
 static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
+
+/* Lanes for all runs of a tile at once, up to 16 subgroups; those with two Bs ask for fewer runs of each. */
+enum { DEALT_COLUMNS = 16 };
+static uint64_t dealt_cost(const product *p, const hdi_kernel_option *o) {
+    enum { RUNS = 5, RUNS_OF_PAIR = 3 };
+    const uint64_t lanes = DEALT_COLUMNS * p->k / HDI_MM_RUN / RUNS, subgroup = HDI_MAX(p->request->caps->subgroup, 1);
+    return 8 * distance(o->subgroups, lanes / subgroup) + distance(o->keys, p->request->pair ? RUNS_OF_PAIR : RUNS);
+}
 
 /* Workgroups of 8 subgroups; smaller ones where they would leave most units idle, more columns of a lane where there
  * would be many for each unit, or where rows share a weight's unpacking. Few runs at once: on an H200 through Vulkan it
@@ -134,6 +149,8 @@ static uint64_t dot_cost(const product *p, const hdi_kernel_option *o) {
     const uint64_t units = HDI_MAX(caps->compute_units, 1), slots = HDI_MAX(USUAL * caps->subgroup / HDI_MM_STRANDS, 1);
     const uint64_t groups = hdi_divide_up(p->n, slots) * p->batch, products = p->request->pair ? 2 : 1;
     if (!is_exact(p) && !is_wide_for_dot(p->b.tensor->dtype)) return NEVER; /* where measured */
+    if (o->tile_m) return dealt_cost(p, o);
+    if (hdi_product_dealt(p, DEALT_COLUMNS)) return NEVER;
     const uint64_t columns = p->m > 2 || groups * products > MANY * units ? 2 : 1;
     const uint64_t ahead = p->m > 2 ||
                            columns * products > 2 ? 1 : p->m * columns * products > 1 ? 2 : p->k > LONG_K ? 5 : 3;
@@ -623,9 +640,11 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
     kernel->spec[HDI_MM_PART_N] = c->part_n ? c->part_n : 2;
     kernel->spec[HDI_MM_LAYOUT] = (p->a.along_k ? HDI_MM_A_ALONG_K : 0) | (p->b.along_k ? HDI_MM_B_ALONG_K : 0) |
                                   (p->a.wide ? HDI_MM_A_WIDE : 0) | (p->b.wide ? HDI_MM_B_WIDE : 0) |
-                                  (p->batch == 1 ? HDI_MM_ONE_BATCH : 0) | (p->chosen ? HDCPU_MM_GROUPED : 0);
+                                  (p->batch == 1 ? HDI_MM_ONE_BATCH : 0) |  (p->chosen ? HDCPU_MM_GROUPED : 0);
     const bool matrix = module == HDI_MODULE_MATMUL_MATRIX, tensor = module == HDI_MODULE_MATMUL_TENSOR;
     if (c->staged || (p->k % HDI_MM_DEPTH == 0 && (matrix || tensor))) kernel->spec[HDI_MM_LAYOUT] |= HDI_MM_WHOLE;
+    const bool dealt = module == HDI_MODULE_MATVEC_DOT && c->staged;
+    if (dealt && p->request->b_given) kernel->spec[HDI_MM_LAYOUT] |= HDI_MM_B_GIVEN;
     if (matrix) {
         kernel->spec_count = HDI_MM_PARTS + 1;
         kernel->spec[HDI_MM_PARTS] = HDI_MAX(c->parts, 1);
