@@ -2,6 +2,7 @@
  * Prints a JSON line for each: of a step tokens a second, the memory that was told, the loss, the norm of all gradients and the hash of
  * weights and moments behind it (equal ones in exact mode on every device); of a part its time, once with the gradients and once without.
  *   bench_train DEVICE [exact|fast|parts|exact-parts|memory|exact-memory [batch [micro-batch [steps]]]]    without sizes: 16, 8 and 3 steps of 1,024 tokens each
+ * Words may end in -bf16, such as exact-bf16; bf16 alone is fast-bf16: products read bf16 then.
  * One step goes before those that are timed. "memory" takes none: what a step would take with micro-batches of as many sequences, twice as many, ... */
 #define _POSIX_C_SOURCE 200809L
 #include <heddle_train.h>
@@ -17,6 +18,7 @@ typedef struct bench {
     hd_context *context;
     hd_device  *device;
     hd_math     math;
+    hd_precision precision;
     uint32_t    batch, micro_batch, steps;
 } bench;
 
@@ -29,12 +31,13 @@ static double now(void) {
 static uint32_t chance(uint32_t *seed) { return (*seed = *seed * 1664525u + 1013904223u) >> 8; }
 
 static const char *name_of(hd_math math) { return math == HD_MATH_EXACT ? "exact" : "fast"; }
+static const char *precision_of(const bench *b) { return b->precision == HD_PRECISION_BF16 ? "bf16" : "f32"; }
 
 /* ---- steps ---- */
 
 static hd_trainer_desc recipe(const bench *b) {
     return (hd_trainer_desc){ .model = { LAYERS, WIDTH, HEADS, LENGTH, VOCABULARY }, .batch = b->batch, .micro_batch = b->micro_batch,
-                              .schedule = { .rate = 6e-4, .warmup = 10 }, .weight_decay = 0.1, .clip = 1, .math = b->math };
+                              .schedule = { .rate = 6e-4, .warmup = 10 }, .weight_decay = 0.1, .clip = 1, .math = b->math, .precision = b->precision };
 }
 
 /* Steps up to `until`, and waits for the last. */
@@ -72,9 +75,9 @@ static hd_status bench_steps(const bench *b) {
     const double end = now();
     if (!status) status = hd_trainer_hash(trainer, &hash);
     if (!status)
-        printf("{\"bench\":\"train\",\"device\":\"%s\",\"math\":\"%s\",\"batch\":%u,\"micro_batch\":%u,\"length\":%d,\"steps\":%u,\"tokens_s\":%.0f,"
+        printf("{\"bench\":\"train\",\"device\":\"%s\",\"math\":\"%s\",\"precision\":\"%s\",\"batch\":%u,\"micro_batch\":%u,\"length\":%d,\"steps\":%u,\"tokens_s\":%.0f,"
                "\"made_s\":%.2f,\"first_s\":%.2f,\"memory_gib\":%.2f,\"loss\":%.6f,\"norm\":%.6f,\"hash\":\"%016" PRIx64 "\"}\n",
-               hd_device_get_info(b->device)->id, name_of(b->math), b->batch, hd_trainer_get_desc(trainer)->micro_batch, LENGTH, b->steps,
+               hd_device_get_info(b->device)->id, name_of(b->math), precision_of(b), b->batch, hd_trainer_get_desc(trainer)->micro_batch, LENGTH, b->steps,
                (double)b->batch * LENGTH * b->steps / (end - first), made - begin, first - made, (double)memory.total_bytes / (1 << 30),
                (double)report.loss, (double)report.norm, hash);
     hd_trainer_destroy(trainer);
@@ -94,8 +97,8 @@ static hd_status tell_memory(const bench *b) {
         const double begin = now();
         status = hd_trainer_fit(b->context, b->device, &desc, &memory);
         if (!status)
-            printf("{\"bench\":\"train memory\",\"math\":\"%s\",\"batch\":%u,\"micro_batch\":%u,\"total_gib\":%.3f,\"states_gib\":%.3f,\"scratch_gib\":%.3f,"
-                   "\"planned_s\":%.2f}\n", name_of(b->math), b->batch, micro_batch, (double)memory.total_bytes / (1 << 30),
+            printf("{\"bench\":\"train memory\",\"math\":\"%s\",\"precision\":\"%s\",\"batch\":%u,\"micro_batch\":%u,\"total_gib\":%.3f,\"states_gib\":%.3f,\"scratch_gib\":%.3f,"
+                   "\"planned_s\":%.2f}\n", name_of(b->math), precision_of(b), b->batch, micro_batch, (double)memory.total_bytes / (1 << 30),
                    (double)memory.state_bytes / (1 << 30), (double)memory.scratch_bytes / (1 << 30), now() - begin);
         fflush(stdout);
     }
@@ -105,12 +108,16 @@ static hd_status tell_memory(const bench *b) {
 /* ---- what a step is made of ---- */
 
 /* A part: adds its operations over inputs, of which the gradients are taken; returns its result. */
-typedef struct part_inputs { hd_value values[4]; uint32_t count; } part_inputs;
+typedef struct part_inputs { hd_value values[4]; uint32_t count; hd_precision precision; } part_inputs;
 typedef hd_value (*part_fn)(hd_program *p, int64_t rows, part_inputs *in);
 
 static hd_value input(hd_program *p, part_inputs *in, hd_shape shape) {
     const char name[] = { (char)('a' + in->count), '\0' };
     return in->values[in->count++] = hd_input(p, name, HD_F32, shape);
+}
+static hd_value product(hd_program *p, const part_inputs *in, hd_value x, hd_value w, uint32_t flags) {
+    if (in->precision == HD_PRECISION_F32) return hd_matmul_with(p, x, w, flags);
+    return hd_matmul_with(p, hd_cast(p, x, HD_BF16), hd_cast(p, w, HD_BF16), flags | HD_RESULT_F32);
 }
 static hd_value attention(hd_program *p, int64_t rows, part_inputs *in) {
     const hd_shape shape = HD_SHAPE(rows / LENGTH, LENGTH, HEADS, WIDTH / HEADS);
@@ -123,7 +130,7 @@ static hd_value layer_norm(hd_program *p, int64_t rows, part_inputs *in) {
 }
 static hd_value linear(hd_program *p, int64_t rows, part_inputs *in) {
     const hd_value x = input(p, in, HD_SHAPE(rows, WIDTH)), w = input(p, in, HD_SHAPE(WIDTH, 4 * WIDTH)), bias = input(p, in, HD_SHAPE(4 * WIDTH));
-    return hd_add(p, hd_matmul(p, x, w), bias);
+    return hd_add(p, product(p, in, x, w, HD_MATMUL_PLAIN), bias);
 }
 static hd_value bias(hd_program *p, int64_t rows, part_inputs *in) {
     const hd_value x = input(p, in, HD_SHAPE(rows, 4 * WIDTH));
@@ -132,7 +139,7 @@ static hd_value bias(hd_program *p, int64_t rows, part_inputs *in) {
 static hd_value gelu(hd_program *p, int64_t rows, part_inputs *in) { return hd_gelu_tanh(p, input(p, in, HD_SHAPE(rows, 4 * WIDTH))); }
 static hd_value head(hd_program *p, int64_t rows, part_inputs *in) {
     const hd_value x = input(p, in, HD_SHAPE(rows, WIDTH)), w = input(p, in, HD_SHAPE(VOCABULARY, WIDTH));
-    return hd_cross_entropy(p, hd_matmul_with(p, x, w, HD_TRANSPOSE_B), hd_input(p, "targets", HD_I32, HD_SHAPE(rows)));
+    return hd_cross_entropy(p, product(p, in, x, w, HD_TRANSPOSE_B), hd_input(p, "targets", HD_I32, HD_SHAPE(rows)));
 }
 static hd_value embedding(hd_program *p, int64_t rows, part_inputs *in) {
     return hd_gather(p, input(p, in, HD_SHAPE(VOCABULARY, WIDTH)), hd_input(p, "targets", HD_I32, HD_SHAPE(rows)));
@@ -140,7 +147,7 @@ static hd_value embedding(hd_program *p, int64_t rows, part_inputs *in) {
 
 /* What is computed must reach an output, so the loss is one, and the gradients are others. */
 static hd_status build_part(const bench *b, part_fn build, bool backward, hd_program *p) {
-    part_inputs in = { 0 };
+    part_inputs in = { .precision = b->precision };
     hd_value gradients[4];
     char name[8];
     const hd_value y = build(p, (int64_t)b->micro_batch * LENGTH, &in), loss = hd_sum(p, hd_mul(p, y, y), HD_ALL_AXES);
@@ -199,8 +206,8 @@ static hd_status bench_parts(const bench *b) {
         double ms[2];
         for (int backward = 0; backward < 2 && !status; backward++) status = time_part(b, parts[i].build, backward, &ms[backward]);
         if (!status)
-            printf("{\"bench\":\"train part\",\"device\":\"%s\",\"math\":\"%s\",\"sequences\":%u,\"part\":\"%s\",\"times\":%d,\"forward_ms\":%.3f,"
-                   "\"with_gradients_ms\":%.3f}\n", hd_device_get_info(b->device)->id, name_of(b->math), b->micro_batch, parts[i].name,
+            printf("{\"bench\":\"train part\",\"device\":\"%s\",\"math\":\"%s\",\"precision\":\"%s\",\"sequences\":%u,\"part\":\"%s\",\"times\":%d,\"forward_ms\":%.3f,"
+                   "\"with_gradients_ms\":%.3f}\n", hd_device_get_info(b->device)->id, name_of(b->math), precision_of(b), b->micro_batch, parts[i].name,
                    parts[i].times, ms[0], ms[1]);
         fflush(stdout);
     }
@@ -215,6 +222,7 @@ int main(int count, char **arguments) {
     const char *what = count > 2 ? arguments[2] : "fast";
     bench b = { .batch = number(count, arguments, 3, 16), .steps = number(count, arguments, 5, 3) };
     b.micro_batch = number(count, arguments, 4, b.batch < 8 ? b.batch : 8);
+    b.precision = strstr(what, "bf16") ? HD_PRECISION_BF16 : HD_PRECISION_F32;
     b.math = strncmp(what, "exact", 5) == 0 ? HD_MATH_EXACT : HD_MATH_FAST;
     if (count < 2 || b.batch < 1 || b.micro_batch < 1 || hd_context_create(NULL, &b.context)) return 2;
     hd_status status = hd_device_open(b.context, &(hd_device_desc){ .id = arguments[1] }, &b.device);

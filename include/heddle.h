@@ -737,14 +737,16 @@ HD_API hd_value hd_rms_norm(hd_program *p, hd_value x, hd_value weight, float ep
 /** (x - mean) / sqrt(variance + eps) * weight + bias along the last axis; weight and bias [n] or 0 for none. */
 HD_API hd_value hd_layer_norm(hd_program *p, hd_value x, hd_value weight, hd_value bias, float eps);
 
-/** Flags of hd_matmul_with: read a, or b, with its last two axes swapped. */
-typedef enum hd_matmul_flags { HD_MATMUL_PLAIN = 0, HD_TRANSPOSE_A = 1, HD_TRANSPOSE_B = 2 } hd_matmul_flags;
+/** Flags of hd_matmul_with: read a, or b, with its last two axes swapped; give the sums as they are, f32 whatever a's type is. */
+typedef enum hd_matmul_flags { HD_MATMUL_PLAIN = 0, HD_TRANSPOSE_A = 1, HD_TRANSPOSE_B = 2, HD_RESULT_F32 = 4 } hd_matmul_flags;
 /** C = A x B: [..., M,K] x [..., K,N] = [..., M,N], leading axes broadcast, any M, N, K >= 1, sums in f32. The result
  *  has a's type. b may be quantised; GGUF weights are [N,K]: use hd_matmul_with and HD_TRANSPOSE_B. In fast mode, where b
  *  is of a narrower type than f32, elements may be rounded to 16 or 8 bits on the way; in exact mode those of a are rounded to 8
  *  bits beside [N,K] weights that are quantised, with a scale for each 32 along K. docs/ops.md states both bounds. */
 HD_API hd_value hd_matmul(hd_program *p, hd_value a, hd_value b);
-/** hd_matmul with either side transposed. @param flags HD_TRANSPOSE_A | HD_TRANSPOSE_B, or 0. */
+/** hd_matmul with either side transposed. @param flags HD_TRANSPOSE_A | HD_TRANSPOSE_B | HD_RESULT_F32, or 0. bf16 operands and
+ *  HD_RESULT_F32 make a product of mixed precision: nothing is rounded between them and the f32 sums; hd_gradients rounds the gradient
+ *  that comes in to bf16, once, and gives f32 ones, through a cast to bf16 too. */
 HD_API hd_value hd_matmul_with(hd_program *p, hd_value a, hd_value b, uint32_t flags);
 /** Products with experts that each row chose (a mixture of experts): x [T,K], or [T,U,K] with a row for each choice, w [E,N,K]
  *  float or quantised, chosen i32 [T,U], read at run time: y[t,u] = w[chosen[t,u]] x[t], [T,U,N] of x's type. A number outside of

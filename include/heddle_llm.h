@@ -570,7 +570,10 @@ typedef struct hd_model_graph_desc {
     /** Told of each product of a layer, the choice of experts among them: x f32 [rows,in]; where `chosen` i32 [rows,used] is not 0,
      *  the weight has experts, and x is [rows,in], or [rows,used,in]. NULL: nobody is told. */
     void   (*on_product)(void *user, hd_program *p, const char *weight, hd_value x, hd_value chosen);
-    void    *user;     /* of the three */
+    /** Multiplies x f32 [rows,in] with a weight [out,in], that of the scores among them, in place of hd_matmul_with and HD_TRANSPOSE_B;
+     *  returns f32 [rows,out]. Products with experts stay what they are. NULL: all do. */
+    hd_value (*multiply)(void *user, hd_program *p, hd_value x, hd_value weight);
+    void    *user;     /* of the four */
     int      headless; /* 1: out_scores is what the head's matrix would be multiplied with, f32 [sequences * length, hidden] */
 } hd_model_graph_desc;
 /** Adds to a program what the model computes. Its weights become inputs under their names, once: later calls for the same program share

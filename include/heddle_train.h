@@ -200,6 +200,14 @@ typedef enum hd_optimizer {
     HD_OPTIMIZER_MUON       /* of the matrices of a GPT's layers, and AdamW of all else */
 } hd_optimizer;
 
+/** What matrix products read. Their sums are f32, and so is all else: weights, gradients of these, what the optimizer keeps, residual sums,
+ *  norms, softmax, attention and losses. */
+typedef enum hd_precision {
+    HD_PRECISION_F32 = 0,
+    HD_PRECISION_BF16       /* mixed precision: activations, weights and gradients that meet in a product are rounded to bf16 first, a
+                               weight once a step; on devices with matrix units for bf16 several times as fast */
+} hd_precision;
+
 /** Everything that a run of training is made from: equal ones give equal weights, to the bit in exact mode on every device. */
 typedef struct hd_trainer_desc {
     hd_model     *base;        /* NULL: a GPT learns, from scratch. Else adapters of this model do, whose weights may be of any type and
@@ -222,6 +230,7 @@ typedef struct hd_trainer_desc {
                                   their sizes, as BitNet b1.58's; gradients go to the weights as if they were not rounded. Rows are whole
                                   blocks of HD_TQ2_0, as which they are exported */
     hd_math       math;
+    hd_precision  precision;   /* of a model that learns whole */
     uint64_t      data;        /* tells what it is trained on, such as a hash; only kept in checkpoints. 0: nothing is told */
     const hd_model *tokenizer; /* that gave the tokens; only kept in checkpoints, as tokenizer.gguf; read when one is saved. NULL: none */
 } hd_trainer_desc;

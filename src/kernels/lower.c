@@ -56,7 +56,15 @@ bool hdi_kernels_take_view(hdi_op op, uint32_t operand) {
     return hdi_op_step(op, &none, &step, attrs, &attr_count) || (op == HDI_OP_MATMUL && operand < 2);
 }
 
+/* A norm of f32 rounds what it stores to any float. */
+static bool is_rounding(const hdi_chain *chain) {
+    const hdi_step *step = &chain->steps[0];
+    return chain->step_count == 1 && step->code == HDI_STEP_CAST && chain->inputs[0].dtype == HD_F32 &&
+           hdi_dtype_is_float(step->type);
+}
+
 bool hdi_kernels_take_epilogue(hdi_op op, const hdi_chain *chain) {
+    if (hdi_op_kind_of(op) == HDI_KIND_NORM) return is_rounding(chain);
     const uint32_t words = HDI_MM_PUSH_CHAIN + 4 * (chain->input_count - 1) + chain->attr_count;
     for (uint32_t i = 1; i < chain->input_count; i++)
         if (!hdi_matmul_takes_source(&chain->inputs[i])) return false;

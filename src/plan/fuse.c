@@ -1,8 +1,8 @@
 /* fuse.c: nodes become tasks. Reshape, permute, slice and part move no data: they are views. Element-wise nodes are
- * held back as pending chains and join the chain, or the matrix product, that makes their operand, when they are its
- * only reader; two products of one operand that such a chain joins become one, and an rms_norm that only products read
- * becomes a part of each; everything else is emitted in the program's order. Relies on program checks; decides nothing
- * about kernels. */
+ * held back as pending chains and join the chain, the matrix product or, as casts, the norm that makes their operand,
+ * when they are its only reader; two products of one operand that such a chain joins become one, and an rms_norm that
+ * only products read becomes a part of each; everything else is emitted in the program's order. Relies on program
+ * checks; decides nothing about kernels. */
 #include "plan/task.h"
 
 #define NO_TASK UINT32_MAX
@@ -677,6 +677,9 @@ static bool leave_norm(fusion *f, const hdi_node *node, hd_value id, const hdi_t
 
 static hd_status fuse_other(fusion *f, const hdi_node *node, hd_value id) {
     hdi_task task = { .op = node->op, .attrs = &node->attrs, .values = { id }, .value_count = 1 };
+    const uint32_t next = f->values[id].last_use;
+    const bool rounds = hdi_op_kind_of(node->op) == HDI_KIND_NORM && next != UINT32_MAX &&
+                        node_of(f, next)->op == HDI_OP_CAST; /* as it stores, where the cast is its only reader */
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < node->operand_count && !status; i++) {
         hdi_tensor *input = &task.inputs[task.input_count++];
@@ -693,7 +696,7 @@ static hd_status fuse_other(fusion *f, const hdi_node *node, hd_value id) {
         task.values[task.value_count++] = id;
     }
     if (!status) status = new_tensor(f, node->dtype, node->shape, &task.out);
-    return status ? status : finish(f, &task, id, node->op == HDI_OP_MATMUL);
+    return status ? status : finish(f, &task, id, node->op == HDI_OP_MATMUL || rounds);
 }
 
 static hd_status fuse_source(fusion *f, const hdi_node *node, hd_value id) {
@@ -722,12 +725,8 @@ static hd_status fuse_node(fusion *f, const hdi_node *node, hd_value id) {
     if (f->values[id].absorbed) return HD_OK;
     if (f->values[id].rope != 0) return fuse_head(f, node, id);
     switch (node->op) {
-    case HDI_OP_INPUT:
-    case HDI_OP_STATE: return fuse_source(f, node, id);
-    case HDI_OP_RESHAPE:
-    case HDI_OP_PERMUTE:
-    case HDI_OP_SLICE:
-    case HDI_OP_PART: return fuse_view(f, node, id);
+    case HDI_OP_INPUT: case HDI_OP_STATE: return fuse_source(f, node, id);
+    case HDI_OP_RESHAPE: case HDI_OP_PERMUTE: case HDI_OP_SLICE: case HDI_OP_PART: return fuse_view(f, node, id);
     case HDI_OP_CONCAT: return fuse_concat(f, node, id);
     case HDI_OP_PAD: return fuse_pad(f, node, id);
     case HDI_OP_WRITE_ROWS: return fuse_write_rows(f, node, id);

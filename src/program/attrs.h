@@ -24,8 +24,12 @@ typedef struct hdi_attr {
     uint32_t      at;
     bool          optional; /* in texts */
     float         unset;    /* a float's value where a text leaves it out */
-    bool          silent;   /* texts leave it out where it is unset, a whole number 0 */
+    bool          silent;   /* left out where it is unset: in texts, a whole number 0; in hashes, a flag */
 } hdi_attr;
+
+static inline bool hdi_attr_flag(const hdi_attrs *attrs, const hdi_attr *attr) {
+    return attrs->ints[attr->at / 64] >> attr->at % 64 & 1;
+}
 
 #define HDI_MAX_ATTRS 8
 /* The attributes of an operation in its row's order; returns their number. */

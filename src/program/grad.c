@@ -193,15 +193,15 @@ const hd_kernel_gradient *hdi_grad_kernel(const hdi_grad *g) {
 }
 
 /* Operands ascending: behind the parts that this consumer gave before. Those of later consumers come after them. */
-static void add_part(hdi_grad *g, uint32_t index, part one) {
+static void add_part(hdi_grad *g, hd_value to, part one) {
     hdi_grad_walk *walk = g->walk;
     hd_program *p = g->program;
-    if (!hdi_grad_wants(g, index) || one.value == 0 || failed(p)) return;
+    if (one.value == 0 || failed(p)) return;
     if (!hdi_grow(p->allocator, &walk->parts, &walk->part_capacity, walk->part_count + 1, sizeof one)) {
         fail(p, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for another part");
         return;
     }
-    uint32_t *link = &origin_of(walk, g->node.operands[index])->first;
+    uint32_t *link = &origin_of(walk, to)->first;
     while (*link && walk->parts[*link - 1].consumer == g->value) link = &walk->parts[*link - 1].next;
     one.consumer = g->value;
     one.next = *link;
@@ -219,6 +219,19 @@ static hd_value so_far(const hdi_grad_walk *walk, hd_value value) {
 /* Is there no other consumer, whose parts would come between these? */
 static bool alone(const hdi_grad *g, uint32_t index) {
     return origin_of(g->walk, g->node.operands[index])->uses == 1 && g->node.op != HDI_OP_SLICE;
+}
+
+/* Where the sums of a product's operand go: to what was cast to it, so that they go on from what there was of that.
+ * *out_alone: nobody else's parts come between. */
+static hd_value beyond_casts(const hdi_grad *g, uint32_t index, bool *out_alone) {
+    hd_value to = g->node.operands[index];
+    *out_alone = alone(g, index);
+    for (;;) {
+        const hdi_node *node = hdi_program_node(g->program, to);
+        if (node->op != HDI_OP_CAST || origin_of(g->walk, to)->wanted) return to;
+        to = node->operands[0];
+        *out_alone &= origin_of(g->walk, to)->uses == 1;
+    }
 }
 
 /* The sum with a term; of narrow types several are added in f32. */
@@ -246,25 +259,26 @@ static int64_t chunk_of(const hdi_grad *g, int64_t length, int64_t rows_each) {
 /* Sums of x along its first axis, `step` at a time, those of all whole chunks in one operation. */
 static void give_chunks(hdi_grad *g, uint32_t index, hd_value x, int64_t step) {
     hd_program *p = g->program;
-    const hd_shape shape = hdi_grad_shape(g, g->node.operands[index]);
+    const hd_value to = g->node.operands[index];
+    const hd_shape shape = hdi_grad_shape(g, to);
     const int64_t length = hdi_grad_shape(g, x).dims[0], n = (int64_t)hd_shape_elements(shape), whole = length / step;
     const hd_value chunks = hd_reshape(p, rows_of(g, x, 0, whole * step), HD_SHAPE(whole, step, n));
     const hd_value sums = hd_reshape(p, hd_sum(p, chunks, 1), HD_SHAPE(whole, n));
     const hd_value rest =
         whole * step < length ? hd_reshape(p, hd_sum(p, rows_of(g, x, whole * step, length), 0), HD_SHAPE(1, n)) : 0;
     if (alone(g, index) && whole > 1) { /* scatter_add adds rows in their order to what is there */
-        const hd_value before = so_far(g->walk, g->node.operands[index]),
+        const hd_value before = so_far(g->walk, to),
                        zero = hdi_grad_fill(g, HD_I32, HD_SHAPE(whole), 0);
         hd_value sum = before ? hdi_grad_wide(g, hd_reshape(p, before, HD_SHAPE(1, n)))
                               : hdi_grad_fill(g, HD_F32, HD_SHAPE(1, n), 0);
         sum = hd_scatter_add(p, sum, zero, hdi_grad_wide(g, sums));
         if (rest) sum = plus(g, sum, rest);
-        add_part(g, index, (part){ .value = hd_reshape(p, sum, shape), .added = true });
+        add_part(g, to, (part){ .value = hd_reshape(p, sum, shape), .added = true });
         return;
     }
     for (int64_t k = 0; k < whole; k++)
-        add_part(g, index, (part){ .value = hd_reshape(p, rows_of(g, sums, k, k + 1), shape), .chunk = k });
-    if (rest) add_part(g, index, (part){ .value = hd_reshape(p, rest, shape), .chunk = whole });
+        add_part(g, to, (part){ .value = hd_reshape(p, rows_of(g, sums, k, k + 1), shape), .chunk = k });
+    if (rest) add_part(g, to, (part){ .value = hd_reshape(p, rest, shape), .chunk = whole });
 }
 
 void hdi_grad_give(hdi_grad *g, uint32_t index, hd_value dx) {
@@ -275,9 +289,9 @@ void hdi_grad_give(hdi_grad *g, uint32_t index, hd_value dx) {
     uint32_t lead = 0, before = from.rank > shape.rank ? from.rank - shape.rank : 0;
     while (g->walk->desc->chunk_rows && lead < from.rank && (lead < before || shape.dims[lead - before] == 1)) lead++;
     if (g->node.op == HDI_OP_SLICE) {
-        add_part(g, index, (part){ .value = dx });
+        add_part(g, to, (part){ .value = dx });
     } else if (lead == 0) {
-        add_part(g, index, (part){ .value = hdi_grad_sum_to(g, dx, shape) });
+        add_part(g, to, (part){ .value = hdi_grad_sum_to(g, dx, shape) });
     } else { /* the other axes at once, the leading ones by chunks */
         hd_shape left = from;
         int64_t rows_each = 1;
@@ -290,23 +304,27 @@ void hdi_grad_give(hdi_grad *g, uint32_t index, hd_value dx) {
 
 void hdi_grad_give_product(hdi_grad *g, uint32_t index, hd_value x, hd_value dy, bool turned) {
     if (!hdi_grad_wants(g, index) || failed(g->program)) return;
-    const hd_shape shape = hdi_grad_shape(g, g->node.operands[index]);
+    bool at_once;
+    const hd_value to = beyond_casts(g, index, &at_once);
+    const hd_shape shape = hdi_grad_shape(g, to);
     const int64_t length = hdi_grad_shape(g, x).dims[0], step = chunk_of(g, length, 1);
-    const bool at_once = alone(g, index);
-    hd_value sum = at_once ? so_far(g->walk, g->node.operands[index]) : 0;
+    const bool narrow = hdi_grad_type(g, x) == HD_BF16 && hdi_grad_type(g, dy) == HD_BF16;
+    hd_value sum = at_once ? so_far(g->walk, to) : 0;
     for (int64_t k = 0; k * step < length && !failed(g->program); k++) {
         const int64_t begin = k * step, end = HDI_MIN(begin + step, length);
         const hd_value of_x = rows_of(g, x, begin, end), of_dy = rows_of(g, dy, begin, end);
-        const hd_value first = hdi_grad_wide(g, turned ? of_dy : of_x); /* of its type is the result */
-        hd_value product = hd_matmul_with(g->program, first, turned ? of_x : of_dy, HD_TRANSPOSE_A);
+        const hd_value first = turned ? of_dy : of_x;
+        hd_value product = hd_matmul_with(g->program, narrow ? first : hdi_grad_wide(g, first), turned ? of_x : of_dy,
+                                          HD_TRANSPOSE_A | (narrow ? HD_RESULT_F32 : 0u));
         product = hd_reshape(g->program, product, shape);
         if (at_once) sum = plus(g, sum, product);
-        else add_part(g, index, (part){ .value = product, .chunk = k });
+        else add_part(g, to, (part){ .value = product, .chunk = k });
     }
-    if (at_once) add_part(g, index, (part){ .value = sum, .added = true });
+    if (at_once) add_part(g, to, (part){ .value = sum, .added = true });
 }
 void hdi_grad_give_rows(hdi_grad *g, uint32_t index, hd_value indices, hd_value rows) {
-    add_part(g, index, (part){ .value = rows, .indices = indices });
+    if (hdi_grad_wants(g, index))
+        add_part(g, g->node.operands[index], (part){ .value = rows, .indices = indices });
 }
 
 /* ---- adding parts ---- */

@@ -11,35 +11,50 @@ static bool has_batch(hd_shape shape) {
     return false;
 }
 
+/* dC as the products of gradients read it, and whether these give f32 too. Where bf16 met bf16 to give f32, dC is
+ * rounded to bf16 once for both. */
+typedef struct of_product {
+    hd_value dc;
+    uint32_t result; /* HD_RESULT_F32 or 0 */
+} of_product;
+static of_product of_product_begin(hdi_grad *g) {
+    const uint32_t result = (uint32_t)g->node.attrs.ints[0] & HD_RESULT_F32;
+    const bool narrow = result && hdi_grad_type(g, g->node.operands[0]) == HD_BF16 &&
+                        hdi_grad_type(g, g->node.operands[1]) == HD_BF16;
+    return (of_product){ narrow ? hdi_grad_to(g, g->dy, HD_BF16) : g->dy, result };
+}
+
 /* With A' and B' as they are multiplied, C = A' B': dA' = dC B'^T. A transposed A gets its own transposed, B' dC^T,
  * which a quantised B cannot begin. */
-static hd_value of_a(hdi_grad *g, bool swap_a, bool swap_b) {
+static hd_value of_a(hdi_grad *g, const of_product *o, bool swap_a, bool swap_b) {
     hd_program *p = g->program;
     const hd_value b = hdi_grad_x(g, 1);
     if (swap_a && hdi_dtype_is_float(hdi_grad_type(g, b))) /* the result has the first one's type */
-        return hd_matmul_with(p, hdi_grad_to(g, b, hdi_grad_type(g, g->dy)), g->dy,
-                              HD_TRANSPOSE_B | (swap_b ? HD_TRANSPOSE_A : 0u));
-    return turned(g, hd_matmul_with(p, g->dy, b, swap_b ? HD_MATMUL_PLAIN : HD_TRANSPOSE_B), swap_a);
+        return hd_matmul_with(p, hdi_grad_to(g, b, hdi_grad_type(g, o->dc)), o->dc,
+                              HD_TRANSPOSE_B | (swap_b ? HD_TRANSPOSE_A : 0u) | o->result);
+    return turned(g, hd_matmul_with(p, o->dc, b, (swap_b ? 0u : HD_TRANSPOSE_B) | o->result), swap_a);
 }
 
 /* dB' = A'^T dC. Where B is one matrix, all rows of A and C, of all of a batch, are one sum. */
-static void give_b(hdi_grad *g, bool swap_a, bool swap_b) {
+static void give_b(hdi_grad *g, const of_product *o, bool swap_a, bool swap_b) {
     hd_program *p = g->program;
     hd_value a = hdi_grad_x(g, 0);
     if (!has_batch(operand_shape(g, 1))) {
         a = hdi_grad_flat(g, turned(g, a, swap_a), operand_shape(g, 0).rank - 1);
-        hdi_grad_give_product(g, 1, a, hdi_grad_flat(g, g->dy, g->node.shape.rank - 1), swap_b);
+        hdi_grad_give_product(g, 1, a, hdi_grad_flat(g, o->dc, g->node.shape.rank - 1), swap_b);
     } else if (swap_b) {
-        hdi_grad_give(g, 1, hd_matmul_with(p, g->dy, a, HD_TRANSPOSE_A | (swap_a ? HD_TRANSPOSE_B : 0u)));
+        hdi_grad_give(g, 1,
+                      hd_matmul_with(p, o->dc, a, HD_TRANSPOSE_A | (swap_a ? HD_TRANSPOSE_B : 0u) | o->result));
     } else {
-        hdi_grad_give(g, 1, hd_matmul_with(p, a, g->dy, swap_a ? HD_MATMUL_PLAIN : HD_TRANSPOSE_A));
+        hdi_grad_give(g, 1, hd_matmul_with(p, a, o->dc, (swap_a ? 0u : HD_TRANSPOSE_A) | o->result));
     }
 }
 
 void hdi_grad_matmul(hdi_grad *g) {
     const bool swap_a = g->node.attrs.ints[0] & HD_TRANSPOSE_A, swap_b = g->node.attrs.ints[0] & HD_TRANSPOSE_B;
-    if (hdi_grad_wants(g, 0)) hdi_grad_give(g, 0, of_a(g, swap_a, swap_b));
-    if (hdi_grad_wants(g, 1)) give_b(g, swap_a, swap_b);
+    const of_product o = of_product_begin(g);
+    if (hdi_grad_wants(g, 0)) hdi_grad_give(g, 0, of_a(g, &o, swap_a, swap_b));
+    if (hdi_grad_wants(g, 1)) give_b(g, &o, swap_a, swap_b);
 }
 
 /* Of each pair of a row and an expert by itself: dx = dy W of the expert, added up where pairs share a row; dW of an

@@ -41,7 +41,8 @@ static uint64_t add_attr(uint64_t hash, const hdi_node *node, const hdi_attr *at
     case HDI_ATTR_FLOAT: return add_float(hash, a->floats[attr->at]);
     case HDI_ATTR_INT:
     case HDI_ATTR_PAIRING: return add_number(hash, (uint64_t)a->ints[attr->at]);
-    case HDI_ATTR_FLAG: return add_number(hash, (uint64_t)a->ints[attr->at / 64] >> attr->at % 64 & 1);
+    case HDI_ATTR_FLAG:
+        return attr->silent && !hdi_attr_flag(a, attr) ? hash : add_number(hash, hdi_attr_flag(a, attr));
     case HDI_ATTR_LIST:
         for (uint32_t i = 0; i < a->list_count; i++) hash = add_number(hash, (uint64_t)a->ints[attr->at + i]);
         return hash;

@@ -342,7 +342,7 @@ static hd_status matmul(inference *in) {
     if (!status) status = has_rank(in, 0, 2, HD_MAX_RANK);
     if (!status) status = has_rank(in, 1, 2, HD_MAX_RANK);
     if (status) return status;
-    if (flags < 0 || flags > (HD_TRANSPOSE_A | HD_TRANSPOSE_B))
+    if (flags < 0 || flags > (HD_TRANSPOSE_A | HD_TRANSPOSE_B | HD_RESULT_F32))
         return fail(in, HD_STATUS_INVALID_ARGUMENT, "flags %lld are not of hd_matmul_flags", (long long)flags);
     const int64_t *a_last = a.dims + a.rank - 2, *b_last = b.dims + b.rank - 2;
     bool swap_a = flags & HD_TRANSPOSE_A, swap_b = flags & HD_TRANSPOSE_B;
@@ -357,7 +357,7 @@ static hd_status matmul(inference *in) {
         return fail(in, HD_STATUS_SHAPE, "leading axes do not broadcast: %s x %s", TEXT(a), TEXT(b));
     batch.dims[batch.rank++] = rows;
     batch.dims[batch.rank++] = columns;
-    return give(in, in->x[0]->dtype, batch);
+    return give(in, flags & HD_RESULT_F32 ? HD_F32 : in->x[0]->dtype, batch);
 }
 
 static hd_status experts(inference *in) {

@@ -40,6 +40,7 @@ static const hdi_attr attrs[] = {
     { "after",           HDI_ATTR_LIST,    HD_MAX_RANK, false, 0, false },
     { "transpose_a",     HDI_ATTR_FLAG,    0, true,  0, false },
     { "transpose_b",     HDI_ATTR_FLAG,    1, true,  0, false },
+    { "result_f32",      HDI_ATTR_FLAG,    2, true,  0, true },
     { "not_causal",      HDI_ATTR_FLAG,    0, true,  0, false },
     { "exclusive",       HDI_ATTR_FLAG,    64, true,  0, false },
     { "reverse",         HDI_ATTR_FLAG,    65, true,  0, false },

@@ -41,8 +41,8 @@ static void print_bindings(hdi_text *out, const hdi_custom *custom) {
 static void print_attr(hdi_text *out, const hdi_node *node, const hdi_attr *attr) {
     const hdi_attrs *a = &node->attrs;
     hd_shape list = { a->list_count, { 0 } };
-    if (attr->silent && (attr->kind == HDI_ATTR_INT ? a->ints[attr->at] == 0 : a->floats[attr->at] == attr->unset))
-        return;
+    if (attr->silent && attr->kind == HDI_ATTR_INT && a->ints[attr->at] == 0) return;
+    if (attr->silent && attr->kind == HDI_ATTR_FLOAT && a->floats[attr->at] == attr->unset) return;
     switch (attr->kind) {
     case HDI_ATTR_FLOAT:
         hdi_text_add(out, " %s", attr->name);
@@ -55,7 +55,7 @@ static void print_attr(hdi_text *out, const hdi_node *node, const hdi_attr *attr
         print_shape(out, list);
         break;
     case HDI_ATTR_FLAG:
-        if (a->ints[attr->at / 64] >> attr->at % 64 & 1) hdi_text_add(out, " %s", attr->name);
+        if (hdi_attr_flag(a, attr)) hdi_text_add(out, " %s", attr->name);
         break;
     case HDI_ATTR_PAIRING: hdi_text_add(out, " %s=%s", attr->name, a->ints[attr->at] ? "neighbours" : "halves"); break;
     case HDI_ATTR_FACTORS: print_factors(out, attr->name, a); break;

@@ -126,6 +126,8 @@ static char *settings_of(const hd_trainer *trainer) {
     if (trainer->base)
         good = good && put_fields(lora, lora_fields, HDT_COUNT(lora_fields), &trainer->desc) &&
                json_object_set(root, "lora", lora) == 0;
+    if (trainer->desc.precision == HD_PRECISION_BF16)
+        good = good && json_object_set_new(root, "precision", json_string("bf16")) == 0;
     if (trainer->desc.ternary) good = good && json_object_set_new(root, "ternary", json_true()) == 0;
     if (trainer->layout.sketch)
         good = good && put_fields(decoder, decoder_fields, HDT_COUNT(decoder_fields), &trainer->desc) &&
@@ -182,6 +184,15 @@ static hd_status take_best(hd_context *context, const char *path, const json_t *
     return hdt_fail(context, HD_STATUS_PARSE, "%s: best is of no use", path);
 }
 
+/* Where nothing is said it is f32. */
+static hd_status take_precision(hd_context *context, const char *path, const json_t *said, hd_trainer_desc *desc) {
+    const char *text = json_string_value(said);
+    if (!said) return HD_OK;
+    desc->precision = HD_PRECISION_BF16;
+    if (text && strcmp(text, "bf16") == 0) return HD_OK;
+    return hdt_fail(context, HD_STATUS_PARSE, "%s: precision is of no use", path);
+}
+
 static hd_status read_settings(hd_context *context, const char *folder, hd_trainer_desc *out_desc, uint64_t *out_step,
                                hd_train_best *out_best) {
     char path[HDT_PATH_ROOM];
@@ -206,6 +217,7 @@ static hd_status read_settings(hd_context *context, const char *folder, hd_train
     if (!status) status = take_fields(context, path, root, fields, HDT_COUNT(fields), out_desc);
     if (!status && lora) status = take_fields(context, path, lora, lora_fields, HDT_COUNT(lora_fields), out_desc);
     out_desc->ternary = json_is_true(json_object_get(root, "ternary"));
+    if (!status) status = take_precision(context, path, json_object_get(root, "precision"), out_desc);
     if (!status && decoder)
         status = take_fields(context, path, decoder, decoder_fields, HDT_COUNT(decoder_fields), out_desc);
     if (!status && muon) {

@@ -142,11 +142,16 @@ static hd_value adapt(void *user, hd_program *p, const char *name, hd_value x, h
     return strstr(name, ".attn_output.") || strstr(name, ".ffn_down.") ? hdt_graph_dropped(user, y) : y;
 }
 
+static hd_value multiply(void *user, hd_program *p, hd_value x, hd_value weight) {
+    (void)p;
+    return hdt_graph_product(user, x, weight, HD_TRANSPOSE_B);
+}
+
 hd_value hdt_graph_decoder(hdt_graph *graph, hd_value tokens) {
     hd_value hidden = 0;
     const hd_model_graph_desc desc = { .sequences = graph->batch, .length = graph->length, .tokens = tokens,
                                        .positions = hdt_graph_positions(graph), .adapt = adapt, .weight = weight,
-                                       .user = graph, .headless = 1 };
+                                       .multiply = multiply, .user = graph, .headless = 1 };
     graph->drawn = 0;
     /* what fails sticks to the program, or leaves no values */
     hd_model_build(graph->layout->sketch, graph->program, &desc, NULL, &hidden);

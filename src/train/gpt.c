@@ -205,8 +205,20 @@ hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x) {
     return hdt_concat(p, graph->room, graph->batch);
 }
 
-static hd_value linear(hd_program *p, hd_value x, hd_value weight, hd_value bias) {
-    return hd_add(p, hd_matmul(p, x, weight), bias);
+/* Of mixed precision both operands are cast, each once for all products that read it, and sums stay f32. */
+hd_value hdt_graph_product(hdt_graph *graph, hd_value x, hd_value weight, uint32_t flags) {
+    hd_program *p = graph->program;
+    uint32_t at = 0;
+    if (!graph->casts) return hd_matmul_with(p, x, weight, flags);
+    if (x != graph->cast_from) graph->cast_to = hd_cast(p, x, HD_BF16);
+    graph->cast_from = x;
+    while (at < graph->layout->count && graph->weights[at] != weight) at++;
+    if (!graph->casts[at]) graph->casts[at] = hd_cast(p, weight, HD_BF16);
+    return hd_matmul_with(p, graph->cast_to, graph->casts[at], flags | HD_RESULT_F32);
+}
+
+static hd_value linear(hdt_graph *graph, hd_value x, hd_value weight, hd_value bias) {
+    return hd_add(graph->program, hdt_graph_product(graph, x, weight, HD_MATMUL_PLAIN), bias);
 }
 
 /* One of q, k and v, which lie side by side: [batch, length, heads, size]. */
@@ -221,13 +233,14 @@ static hd_value head_part(const hdt_graph *graph, hd_value qkv, int64_t part) {
 static hd_value layer(hdt_graph *graph, hd_value x, const hd_value *w) {
     hd_program *p = graph->program;
     const int64_t C = graph->layout->model.width, rows = (int64_t)graph->batch * graph->length;
-    const hd_value qkv = linear(p, hd_layer_norm(p, x, w[LN1_W], w[LN1_B], HDT_EPS), w[ATTN_W], w[ATTN_B]);
+    const hd_value qkv = linear(graph, hd_layer_norm(p, x, w[LN1_W], w[LN1_B], HDT_EPS), w[ATTN_W], w[ATTN_B]);
     const hd_value seen =
         hd_attention(p, head_part(graph, qkv, 0), head_part(graph, qkv, 1), head_part(graph, qkv, 2), 0, NULL);
-    x = hd_add(p, x, hdt_graph_dropped(graph, linear(p, hd_reshape(p, seen, HD_SHAPE(rows, C)), w[PROJ_W], w[PROJ_B])));
+    const hd_value added = linear(graph, hd_reshape(p, seen, HD_SHAPE(rows, C)), w[PROJ_W], w[PROJ_B]);
+    x = hd_add(p, x, hdt_graph_dropped(graph, added));
     const hd_value wide =
-        hd_gelu_tanh(p, linear(p, hd_layer_norm(p, x, w[LN2_W], w[LN2_B], HDT_EPS), w[FC_W], w[FC_B]));
-    return hd_add(p, x, hdt_graph_dropped(graph, linear(p, wide, w[OUT_W], w[OUT_B])));
+        hd_gelu_tanh(p, linear(graph, hd_layer_norm(p, x, w[LN2_W], w[LN2_B], HDT_EPS), w[FC_W], w[FC_B]));
+    return hd_add(p, x, hdt_graph_dropped(graph, linear(graph, wide, w[OUT_W], w[OUT_B])));
 }
 
 hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens) {
@@ -243,6 +256,21 @@ hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens) {
     return hd_layer_norm(p, x, head[0], head[1], HDT_EPS);
 }
 
+/* The head's matrix with rows of zeros behind it, and 8 columns that take the scores of these to -8e30. */
+static hd_value widened(const hdt_graph *graph) {
+    hd_program *p = graph->program;
+    const int64_t V = graph->layout->model.vocabulary;
+    const int64_t none[] = { 0, 0 }, behind[] = { graph->head_rows - V, 0 }, columns[] = { V, HDT_WIDER };
+    const hd_value some = hd_slice(p, graph->head, none, columns, 2),
+                   zeros = hd_cast(p, hd_less(p, some, some), HD_F32);
+    const hd_value sides[] = { hd_pad(p, graph->head, none, behind, 2, 0), hd_pad(p, zeros, none, behind, 2, -1e30f) };
+    return hd_concat(p, sides, 2, 1);
+}
+
 hd_value hdt_graph_scores(hdt_graph *graph, hd_value hidden) {
-    return hd_matmul_with(graph->program, hidden, graph->head, HD_TRANSPOSE_B);
+    const int64_t none[] = { 0, 0 }, behind[] = { 0, HDT_WIDER };
+    if (!graph->head_rows) return hdt_graph_product(graph, hidden, graph->head, HD_TRANSPOSE_B);
+    if (!graph->wide_head) graph->wide_head = widened(graph);
+    return hdt_graph_product(graph, hd_pad(graph->program, hidden, none, behind, 2, 1), graph->wide_head,
+                             HD_TRANSPOSE_B);
 }

@@ -8,7 +8,7 @@
 
 #define HDT_EPS 1e-5f /* of layer norms */
 enum { HDT_MATRICES, HDT_VECTORS, HDT_HIDDEN, HDT_GROUPS, HDT_ALL_A = HDT_MATRICES, HDT_ALL_B = HDT_VECTORS,
-       HDT_NAME = 80, HDT_ALIGN = 64 /* elements: where any device can bind a weight */ };
+       HDT_NAME = 80, HDT_ALIGN = 64 /* elements: where any device can bind a weight */, HDT_WIDER = 8 };
 
 typedef struct hdt_parameter {
     char     name[HDT_NAME];      /* in checkpoints: Hugging Face's; of adapters GGUF's */
@@ -63,15 +63,23 @@ typedef struct hdt_graph {
     /* of each parameter: a view of its state, or what that is rounded to; of positions, those that a sequence has */
     hd_value   *weights;
     hd_value    head;     /* the head's matrix, once more: its gradient is added up by itself */
+    /* Of each weight, and of the head's matrix behind them, what products read, made with the first of these; and the
+     * last x that was cast for one. NULL: they read f32. */
+    hd_value   *casts;
+    hd_value    cast_from, cast_to;
+    uint32_t    head_rows; /* scores of a row, where they are more than tokens; else 0 */
+    hd_value    wide_head; /* which gives so many; 0: not yet */
     hd_value   *room;     /* for a value of each sequence */
     uint32_t    drawn;    /* streams of random numbers that a sequence took */
 } hdt_graph;
 /* Declares the states "weights.0", ... and sets the weights, for which there is room of layout->count. */
 void hdt_graph_weights(hdt_graph *graph, hd_value *weights);
 /* Scores [batch * length, vocabulary] of what follows each of the tokens i32 [batch * length]; without the head: its
- * input. */
+ * input. With head_rows there are as many scores, and those behind the last token's are so low that none counts. */
 hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens);
 hd_value hdt_graph_scores(hdt_graph *graph, hd_value hidden);
+/* x times a weight or the head's matrix, as precise as products are. */
+hd_value hdt_graph_product(hdt_graph *graph, hd_value x, hd_value weight, uint32_t flags);
 /* What hdt_graph_hidden is of a llama or qwen3 (decoder.c). */
 hd_value hdt_graph_decoder(hdt_graph *graph, hd_value tokens);
 /* An input "positions" i32 [batch * length]: 0, 1, 2, ... of each sequence. */

@@ -25,8 +25,18 @@ static hd_plan_desc wishes(hd_math math, bool alone) {
     return (hd_plan_desc){ .math = math, .in_order = 1, .alone = alone };
 }
 
+/* Libraries of products take bf16 in lines of whole vectors, so scores come in whole lines of 64 where the vocabulary
+ * has none. No library has a part in exact mode. */
+static uint32_t head_rows(const hd_trainer_desc *desc) {
+    enum { VECTOR = 8, LINE = 64 };
+    const uint32_t count = desc->model.vocabulary;
+    const bool whole = count % VECTOR == 0 || desc->model.width < HDT_WIDER;
+    return whole || desc->math == HD_MATH_EXACT ? 0 : (count + LINE - 1) / LINE * LINE;
+}
+
 static hd_status begin(hd_trainer *trainer, uint32_t batch, draft *out) {
     const uint32_t count = trainer->layout.count;
+    const bool narrow = trainer->desc.precision == HD_PRECISION_BF16;
     *out = (draft){ .trainer = trainer,
                     .graph = { .layout = &trainer->layout, .batch = batch, .length = trainer->desc.length } };
     out->graph.program = hd_program_create(trainer->context);
@@ -36,8 +46,10 @@ static hd_status begin(hd_trainer *trainer, uint32_t batch, draft *out) {
     out->losses = values(trainer, trainer->desc.batch);
     out->gradients = values(trainer, trainer->desc.batch);
     out->graph.room = values(trainer, trainer->desc.batch);
+    if (narrow) out->graph.casts = values(trainer, count + 1);
+    if (narrow) out->graph.head_rows = head_rows(&trainer->desc);
     if (!out->graph.program || !out->weights || !out->others || !out->sums || !out->losses || !out->gradients ||
-        !out->graph.room)
+        !out->graph.room || (narrow && !out->graph.casts))
         return hdt_no_memory(trainer->context);
     hdt_graph_weights(&out->graph, out->weights);
     return HD_OK;
@@ -47,6 +59,7 @@ static void end(draft *d) {
     hd_program_destroy(d->graph.program);
     hd_value *const of_weights[] = { d->weights, d->others, d->sums };
     hd_value *const of_sequences[] = { d->losses, d->gradients, d->graph.room };
+    free_values(d->trainer, d->graph.casts, d->trainer->layout.count + 1);
     for (size_t i = 0; i < HDT_COUNT(of_weights); i++) free_values(d->trainer, of_weights[i], d->trainer->layout.count);
     for (size_t i = 0; i < HDT_COUNT(of_sequences); i++)
         free_values(d->trainer, of_sequences[i], d->trainer->desc.batch);
@@ -136,9 +149,10 @@ static hd_status head(draft *d, hd_value hidden, hd_value targets, hd_value *hea
     const uint32_t step = sequences_at_once(desc), count = desc->micro_batch / step;
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < count && !status; i++) {
-        const hd_value rows = hdt_graph_rows(&d->graph, hidden, i * step, step), wanted[] = { rows, d->graph.head };
+        const hd_value rows = hdt_graph_rows(&d->graph, hidden, i * step, step);
         const hd_value of_rows =
             hd_cross_entropy(p, hdt_graph_scores(&d->graph, rows), hdt_graph_rows(&d->graph, targets, i * step, step));
+        const hd_value wanted[] = { rows, d->graph.wide_head ? d->graph.wide_head : d->graph.head };
         d->graph.room[i] = of_rows;
         if (!out_gradient) continue;
         const hd_value share =
@@ -184,6 +198,8 @@ static hd_status add_up(draft *d, hd_value *out_loss, hd_value out_gradients[HDT
     const hd_value losses = hdt_concat(p, d->losses, parts);
     *out_loss = adapters ? mean_of_targets(d, losses) : hd_mean(p, losses, HD_ALL_AXES);
     const uint32_t at = d->trainer->layout.head; /* 0: the embedding is the head's matrix too */
+    const int64_t none[] = { 0, 0 }, end[] = { desc->model.vocabulary, desc->model.width };
+    if (d->graph.wide_head) of_head = hd_slice(p, of_head, none, end, 2);
     if (!adapters) d->sums[at] = at ? of_head : hd_add(p, of_head, d->sums[at]);
     return hdt_graph_join(&d->graph, d->sums, out_gradients);
 }
@@ -283,9 +299,11 @@ hd_status hdt_plan_next(hd_trainer *trainer) {
     if (!status) {
         const hd_value tokens = hd_input(p, "tokens", HD_I32, HD_SHAPE(trainer->desc.length));
         const hd_value last = hd_input(p, "last", HD_I32, HD_SHAPE(1));
-        const hd_value scores =
+        const hd_value rows =
             trainer->layout.base ? hd_gather(p, hdt_graph_lora_scores(&d.graph, tokens), last)
                                  : hdt_graph_scores(&d.graph, hd_gather(p, hdt_graph_hidden(&d.graph, tokens), last));
+        const int64_t first[] = { 0, 0 }, behind[] = { 1, trainer->desc.model.vocabulary };
+        const hd_value scores = d.graph.head_rows ? hd_slice(p, rows, first, behind, 2) : rows;
         const hd_value uniform = hd_random_uniform(p, hd_input(p, "key", HD_I32, HD_SHAPE(4)), UINT32_MAX,
                                                    HD_SHAPE(1, trainer->desc.model.vocabulary));
         const hd_value noise = hd_neg(p, hd_log(p, hd_neg(p, hd_log(p, hd_clip(p, uniform, 0x1p-25f, 1)))));

@@ -68,6 +68,14 @@ static hd_status check_ternary(hd_context *context, const hd_trainer_desc *desc)
     return HD_OK;
 }
 
+static hd_status check_precision(hd_context *context, const hd_trainer_desc *desc) {
+    if ((unsigned)desc->precision > HD_PRECISION_BF16)
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "precision %d does not exist", (int)desc->precision);
+    if (desc->precision && (desc->base || desc->lora.rank))
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "adapters learn in f32: bf16 is for whole models");
+    return HD_OK;
+}
+
 static hd_status check_optimizer(hd_context *context, hd_trainer_desc *desc) {
     if ((unsigned)desc->optimizer > HD_OPTIMIZER_MUON)
         return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "optimizer %d does not exist", (int)desc->optimizer);
@@ -88,6 +96,7 @@ hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc) {
     if (!status) status = check_model(context, &desc->model);
     if (!status) status = check_family(context, desc);
     if (!status) status = check_ternary(context, desc);
+    if (!status) status = check_precision(context, desc);
     if (!status) status = check_optimizer(context, desc);
     if (status) return status;
     if (desc->length == 0) desc->length = desc->model.context;

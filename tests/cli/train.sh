@@ -33,6 +33,14 @@ expect 0 - - "$heddle" train text --out rate --steps 12 --optimizer muon=0.01 $s
 rm -r muon/checkpoint-00000012
 expect 0 "^hash        $muon\$" - "$heddle" train text --out muon --resume
 
+# Mixed precision, which a run keeps.
+expect 0 - - "$heddle" train text --out bf16 --steps 12 --save-every 6 --precision bf16 $small
+bf16=$(hash_of)
+expect 0 - - "$heddle" train text --out f32 --steps 12 --precision f32 $small
+[ "$(hash_of)" = "$bf16" ] && fail "another precision gives the same weights"
+rm -r bf16/checkpoint-00000012
+expect 0 "^hash        $bf16\$" - "$heddle" train text --out bf16 --resume
+
 # Ended in the middle, by a signal that it hears and by one that nobody hears.
 for signal in INT KILL; do
     "$heddle" train text --out $signal --steps 3000 --save-every 50 $small >out 2>err &
@@ -62,6 +70,7 @@ echo "another text" >another
 refuse 1 'another is not what the run in straight was trained on' "$heddle" train another --out straight --resume
 refuse 1 'no more than the 16 tokens of one sequence' "$heddle" train another --out short --steps 1 $small
 refuse 2 '--decay is none, linear or cosine, not "fast"' "$heddle" train text --out new --decay fast
+refuse 2 '--precision is f32 or bf16, not "f16"' "$heddle" train text --out new --precision f16
 refuse 2 '--optimizer is adamw, muon or muon=RATE' "$heddle" train text --out new --optimizer muon=0
 refuse 2 '--optimizer is adamw, muon or muon=RATE' "$heddle" train text --out new --optimizer adam
 refuse 1 'a width of 16 is no multiple of 3 heads' "$heddle" train text --out new $small --heads 3

@@ -207,6 +207,9 @@ static void products(void **state) {
                 begin("matmul");
                 const hd_value a = floats(shape[0], FILL_UNIT);
                 judge(hd_matmul_with(program(), a, typed(m == 1 ? HD_BF16 : HD_F32, shape[1], FILL_UNIT), flags));
+                begin("matmul of mixed precision"); /* one whose weights were cast, one of narrow operands, and of different ones */
+                const hd_value x = typed(m == 1 ? HD_BF16 : HD_F32, shape[0], FILL_UNIT), w = typed(m == 2 ? HD_F16 : HD_F32, shape[1], FILL_UNIT);
+                judge(hd_matmul_with(program(), m == 1 ? x : hd_cast(program(), x, HD_BF16), m == 2 ? w : hd_cast(program(), w, HD_BF16), flags | HD_RESULT_F32));
             }
     for (uint32_t flags = 0; flags < 4; flags++)
         for (int batch = 0; batch < 3; batch++) {

@@ -1,5 +1,5 @@
 /* test_gradients_chunks.c: one large batch gives the bits of several small ones that go on from each other, in exact mode: with a
- * tied head, biases, norms, a table of positions and attention, in chunks of one sequence or of two. */
+ * tied head, biases, norms, a table of positions and attention, in chunks of one sequence or of two; and so in mixed precision. */
 #include <heddle.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +18,12 @@ static const hd_shape shapes[WEIGHTS] = { { 2, { V, C } }, { 2, { T, C } }, { 1,
 
 typedef struct gradients { float *of[WEIGHTS]; } gradients;
 
+static bool mixed; /* products read bf16 */
+static hd_value product(hd_program *p, hd_value x, hd_value w, uint32_t flags) {
+    if (!mixed) return hd_matmul_with(p, x, w, flags);
+    return hd_matmul_with(p, hd_cast(p, x, HD_BF16), hd_cast(p, w, HD_BF16), flags | HD_RESULT_F32);
+}
+
 /* The sum of the losses of `batch` sequences; its gradients, going on from others if `continued`. */
 static hd_program *net(hd_context *context, int64_t batch, uint32_t chunk_rows, bool continued) {
     hd_program *p = hd_program_create(context);
@@ -28,13 +34,13 @@ static hd_program *net(hd_context *context, int64_t batch, uint32_t chunk_rows, 
         so_far[i] = continued ? hd_input(p, so_far_names[i], HD_F32, shapes[i]) : 0;
     }
     hd_value x = hd_add(p, hd_gather(p, w[0], tokens), w[1]);
-    const hd_value n = hd_rms_norm(p, x, w[2], 1e-5f), all = hd_add(p, hd_matmul_with(p, n, w[3], HD_TRANSPOSE_B), w[4]);
+    const hd_value n = hd_rms_norm(p, x, w[2], 1e-5f), all = hd_add(p, product(p, n, w[3], HD_TRANSPOSE_B), w[4]);
     for (int i = 0; i < 3; i++) {
         const int64_t low[] = { 0, 0, i * C }, high[] = { batch, T, (i + 1) * C };
         part[i] = hd_reshape(p, hd_slice(p, all, low, high, 3), HD_SHAPE(batch, T, HEADS, C / HEADS));
     }
-    x = hd_add(p, x, hd_matmul(p, hd_reshape(p, hd_attention(p, part[0], part[1], part[2], 0, NULL), HD_SHAPE(batch, T, C)), w[5]));
-    const hd_value losses = hd_cross_entropy(p, hd_matmul_with(p, hd_silu(p, x), w[0], HD_TRANSPOSE_B), targets);
+    x = hd_add(p, x, product(p, hd_reshape(p, hd_attention(p, part[0], part[1], part[2], 0, NULL), HD_SHAPE(batch, T, C)), w[5], HD_MATMUL_PLAIN));
+    const hd_value losses = hd_cross_entropy(p, product(p, hd_silu(p, x), w[0], HD_TRANSPOSE_B), targets);
     const hd_gradients_desc desc = { .chunk_rows = chunk_rows, .continued = so_far };
     if (hd_gradients(p, hd_sum(p, losses, HD_ALL_AXES), w, WEIGHTS, &desc, d)) fail_msg("%s", hd_context_error(context));
     for (int i = 0; i < WEIGHTS; i++) hd_output(p, gradient_names[i], d[i]);
@@ -84,7 +90,7 @@ static bool equal(const gradients *a, const gradients *b) {
 static void release(gradients *sums) { for (int i = 0; i < WEIGHTS; i++) free(sums->of[i]); }
 
 static void one_is_many(void **state) {
-    (void)state;
+    mixed = *state != NULL;
     hd_context *context;
     hd_device *device;
     assert_int_equal(hd_context_create(NULL, &context), HD_OK);
@@ -101,6 +107,7 @@ static void one_is_many(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(one_is_many) };
+    static bool yes = true;
+    const struct CMUnitTest tests[] = { cmocka_unit_test(one_is_many), cmocka_unit_test_prestate(one_is_many, &yes) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

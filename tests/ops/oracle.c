@@ -482,7 +482,8 @@ static void matmul(const hdi_node *node, const oracle_tensor *const *operands, o
         a_errors[mode] = memcpy(take(a_count), a->error[mode], a_count * sizeof(double));
         b_errors[mode] = memcpy(take(b_count), b->error[mode], b_count * sizeof(double));
     }
-    if (b->dtype != HD_F32) {
+    const bool as_they_are = (node->attrs.ints[0] & HD_RESULT_F32) && a->dtype == HD_BF16 && b->dtype == HD_BF16;
+    if (b->dtype != HD_F32 && !as_they_are) {
         narrow_activations(a, swap_a, a_errors[ORACLE_FAST]);
         for (uint64_t i = 0; i < b_count; i++) b_errors[ORACLE_FAST][i] += narrowed(b->value[i], 0x1p-8);
     }

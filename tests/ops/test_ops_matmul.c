@@ -38,6 +38,23 @@ static void larger(void) {
     }
 }
 
+/* Sums as they are, of narrow operands: each way round, few and many rows, and sizes that matrix units and libraries take. */
+static void results_of_f32(void) {
+    static const int64_t sizes[][3] = { { 1, 70, 130 }, { 5, 67, 96 }, { 40, 33, 65 }, { 72, 136, 96 }, { 17, 48, 31 }, { 200, 168, 128 } };
+    for (uint32_t t = 1; t < HDI_COUNT(floats); t++) {
+        ops_begin(hd_dtype_name(floats[t]), 0);
+        for (uint32_t s = 0; s < HDI_COUNT(sizes); s++)
+            for (uint32_t flags = 0; flags < 4; flags++) {
+                ops_case(product(floats[t], floats[t], sizes[s][0], sizes[s][1], sizes[s][2], flags | HD_RESULT_F32, OPS_UNIT));
+                hd_program *p = ops_program();
+                const hd_value bias = ops_input(HD_F32, HD_SHAPE(sizes[s][1]), OPS_UNIT);
+                const hd_value sum = product(floats[t], s % 2 ? HD_F32 : floats[t], sizes[s][0], sizes[s][1], sizes[s][2], flags | HD_RESULT_F32, OPS_UNIT);
+                if (flags == 0) ops_case_of(HDI_OP_MATMUL, hd_cast(p, hd_add(p, sum, bias), floats[t])); /* what follows is f32, too */
+            }
+        ops_end();
+    }
+}
+
 static void batches(void) {
     static const hd_shape leading[][2] = { { { 1, { 3 } }, { 1, { 3 } } }, { { 1, { 5 } }, { 0, { 0 } } }, { { 0, { 0 } }, { 1, { 4 } } }, { { 2, { 2, 3 } }, { 1, { 3 } } },
                                            { { 2, { 2, 1 } }, { 2, { 1, 3 } } }, { { 3, { 2, 1, 3 } }, { 3, { 2, 4, 1 } } }, { { 4, { 2, 1, 2, 1 } }, { 2, { 2, 3 } } }, { { 4, { 1, 1, 2, 3 } }, { 4, { 2, 2, 1, 3 } } } };
@@ -91,7 +108,7 @@ static void special_values(void) {
 
 int main(int argc, char **argv) {
     static const ops_test tests[] = {
-        { "odd sizes", odd_sizes }, { "larger", larger }, { "batches", batches }, { "views", views }, { "special values", special_values },
+        { "odd sizes", odd_sizes }, { "larger", larger }, { "results of f32", results_of_f32 }, { "batches", batches }, { "views", views }, { "special values", special_values },
     };
     return ops_main("matmul", tests, HDI_COUNT(tests), argc, argv);
 }

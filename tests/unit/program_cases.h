@@ -100,7 +100,7 @@ static inline void test_every_op(hd_program *p) {
     v = hd_layer_norm(p, hd_rms_norm(p, hd_rms_norm(p, v, y, 1e-6f), 0, 0), 0, y, 1e-5f);
     v = hd_layer_norm(p, hd_layer_norm(p, v, 0, 0, 1), y, y, 1);
     hd_value product = hd_matmul_with(p, wide, w, HD_TRANSPOSE_B);
-    product = hd_matmul_with(p, product, hd_matmul(p, wide, hd_transpose(p, wide)), HD_TRANSPOSE_A);
+    product = hd_matmul_with(p, product, hd_matmul(p, wide, hd_transpose(p, wide)), HD_TRANSPOSE_A | HD_RESULT_F32);
     const hd_value chosen = hd_reshape(p, hd_concat(p, (const hd_value[]){ i, i }, 2, 0), HD_SHAPE(4, 2));
     hd_value experts = hd_matmul_experts(p, x, hd_reshape(p, cache, HD_SHAPE(4, 4, 6)), chosen);
     hd_value rows = hd_add(p, hd_gather(p, w, i), hd_gather(p, w, one));

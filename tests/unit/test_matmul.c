@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
+#include "cmds/library.h"
 #include "device/backend.h"
 #include "plan/schedule.h"
 #include "kernels/cpu/matmul_native.h"
@@ -128,10 +129,11 @@ static void make(problem *p, int64_t m, int64_t n, int64_t k, options o) {
     p->inputs[1] = view(B, o.b, shape_of(o.b_batch, o.batch_rank, tb ? n : k, tb ? k : n), o.b_swapped, hdi_dtype_is_quantised(o.b) ? 0 : o.gap, &elements);
     fill(p, B, o.b, elements);
     const hd_shape shape = shape_of(batch, o.batch_rank, m, n);
+    const hd_dtype type = o.flags & HD_RESULT_F32 ? HD_F32 : o.a;
     p->attrs.ints[0] = o.flags;
     p->request = (hdi_request){ .op = HDI_OP_MATMUL, .attrs = &p->attrs, .inputs = p->inputs, .input_count = 2,
-                                .out = hdi_tensor_dense(C, o.a, shape), .caps = &cpu_caps, .math = o.math };
-    fill(p, C, o.a, hd_shape_elements(shape));
+                                .out = hdi_tensor_dense(C, type, shape), .caps = &cpu_caps, .math = o.math };
+    fill(p, C, type, hd_shape_elements(shape));
     if (!o.chain) return;
     /* relu(C * scale[m] + bias[n]) */
     fill(p, BIAS, HD_F32, (uint64_t)n + 3);
@@ -143,7 +145,7 @@ static void make(problem *p, int64_t m, int64_t n, int64_t k, options o) {
     p->chain.inputs[2].strides[o.batch_rank + 1] = 1;
     p->chain.steps[0] = (hdi_step){ HDI_STEP_MUL, 0, 1, HDI_SOURCE_NONE, HD_F32, 0 };
     p->chain.steps[1] = (hdi_step){ HDI_STEP_ADD, 4, 2, HDI_SOURCE_NONE, HD_F32, 0 };
-    p->chain.steps[2] = (hdi_step){ HDI_STEP_RELU, 5, HDI_SOURCE_NONE, HDI_SOURCE_NONE, o.a, 0 };
+    p->chain.steps[2] = (hdi_step){ HDI_STEP_RELU, 5, HDI_SOURCE_NONE, HDI_SOURCE_NONE, type, 0 };
     p->request.chain = &p->chain;
 }
 
@@ -277,7 +279,7 @@ static options random_options(uint32_t i) {
     options o = { .a = (hd_dtype)(HD_F32 + i % 3), .b = b_types[random_below(HDI_COUNT(b_types))], .math = i & 1 ? HD_MATH_EXACT : HD_MATH_FAST,
                   .chain = random_below(3) == 0 };
     if (random_below(2)) o.a = HD_F32;
-    o.flags = random_below(4);
+    o.flags = random_below(4) | (i % 4 == 1 ? HD_RESULT_F32 : 0u);
     if (hdi_dtype_is_quantised(o.b)) o.flags |= random_below(4) ? HD_TRANSPOSE_B : 0;
     else o.b_swapped = random_below(4) == 0;
     o.a_swapped = random_below(4) == 0;
@@ -608,6 +610,25 @@ static void choices(void **state) {
     assert_int_equal(chosen(&gpu_caps, 3000, 3000, 32, exact).spec[HDI_MM_TILE_M], 128);
 }
 
+/* Of bf16 and bf16 with f32 results, as training has them forward and for both gradients: by a library, by bf16 tiles of a processor, and
+ * else by tiles of f32, as f16 would lose the small ones. */
+static void mixed_precision(void **state) {
+    (void)state;
+    static const uint32_t turns[] = { HD_MATMUL_PLAIN, HD_TRANSPOSE_B, HD_TRANSPOSE_A };
+    hdi_caps library = gpu_caps, tiles = cpu_caps;
+    library.product_library = tiles.matrix_bf16 = 1;
+    for (size_t i = 0; i < HDI_COUNT(turns); i++) {
+        options o = { .a = HD_BF16, .b = HD_BF16, .flags = turns[i] | HD_RESULT_F32, .math = HD_MATH_FAST };
+        const hdi_kernel by_library = chosen(&library, 64, 128, 256, o);
+        assert_int_equal(by_library.module, HDI_MODULE_MATMUL_LIBRARY);
+        assert_true(by_library.spec[HDI_PRODUCT_A_TYPE] == HD_BF16 && by_library.spec[HDI_PRODUCT_B_TYPE] == HD_BF16 && by_library.spec[HDI_PRODUCT_OUT_TYPE] == HD_F32);
+        assert_int_equal(chosen(&gpu_caps, 64, 128, 256, o).module, HDI_MODULE_MATMUL_TILED);
+        assert_int_equal(chosen(&tiles, 64, 128, 256, o).module, turns[i] == HD_TRANSPOSE_B ? HDI_MODULE_MATMUL_AMX : HDI_MODULE_MATMUL_TILED);
+        o.flags = turns[i];
+        assert_int_equal(chosen(&gpu_caps, 64, 128, 256, o).module, HDI_MODULE_MATMUL_MATRIX);
+    }
+}
+
 static void batches(void **state) {
     (void)state;
     problem p;
@@ -686,7 +707,7 @@ static void refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_shapes), cmocka_unit_test(larger_shapes), cmocka_unit_test(forms_and_levels), cmocka_unit_test(bf16_tiles), cmocka_unit_test(int8_tiles),
-        cmocka_unit_test(exact_order), cmocka_unit_test(exact_order_of_runs), cmocka_unit_test(scratch_is_enough), cmocka_unit_test(choices), cmocka_unit_test(given), cmocka_unit_test(batches),
+        cmocka_unit_test(exact_order), cmocka_unit_test(exact_order_of_runs), cmocka_unit_test(scratch_is_enough), cmocka_unit_test(choices), cmocka_unit_test(given), cmocka_unit_test(mixed_precision), cmocka_unit_test(batches),
         cmocka_unit_test(refusals), cmocka_unit_test(wrong_kernels),
     };
     return cmocka_run_group_tests_name("matmul", tests, NULL, NULL);

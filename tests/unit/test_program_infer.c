@@ -155,7 +155,7 @@ static const infer_case cases[] = {
     BAD(INVALID_ARGUMENT, "rms_norm f eps=-1", "eps -1 is not zero or above"),
     BAD(INVALID_ARGUMENT, "rms_norm f eps=nan", "eps nan is not zero or above"),
     BAD(INVALID_ARGUMENT, "layer_norm f eps=inf", "eps inf is not zero or above"),
-    BAD(UNKNOWN_VALUE, "rms_norm - f3 eps=1", NULL), GOOD("matmul f f32", "f32[2,2]"), GOOD("matmul h f32", "f16[2,2]"),
+    BAD(UNKNOWN_VALUE, "rms_norm - f3 eps=1", NULL), GOOD("matmul f f32", "f32[2,2]"), GOOD("matmul h f32", "f16[2,2]"), GOOD("matmul h f32 result_f32", "f32[2,2]"), GOOD("matmul b b transpose_a result_f32", "f32[3,3]"),
     GOOD("matmul f f transpose_b", "f32[2,2]"), GOOD("matmul f f transpose_a", "f32[3,3]"),
     GOOD("matmul f f32 transpose_a transpose_b", "f32[3,3]"), GOOD("matmul f323 f32", "f32[3,2,2]"),
     GOOD("matmul f f323 transpose_b", "f32[3,2,2]"), GOOD("matmul f64 q transpose_b", "f32[4,8]"),
@@ -336,7 +336,7 @@ static void what_no_text_says(void **state) {
     { WITH_X; (void)x; hd_input(p, "n", HD_DTYPE_NONE, HD_SHAPE(1)); refused(p, HD_STATUS_TYPE, "operation 2: input: 0 is no data type"); }
     { WITH_X; hd_reshape(p, x, (hd_shape){ 7, { 0 } }); refused(p, HD_STATUS_LIMIT, "operation 2: reshape: 7 axes are more than 6"); }
     { WITH_X; (void)x; hd_input(p, "n", HD_F32, (hd_shape){ UINT32_MAX, { 0 } }); refused(p, HD_STATUS_LIMIT, NULL); }
-    { WITH_X; hd_matmul_with(p, x, x, 4); refused(p, HD_STATUS_INVALID_ARGUMENT, "operation 2: matmul: flags 4 are not of hd_matmul_flags"); }
+    { WITH_X; hd_matmul_with(p, x, x, 8); refused(p, HD_STATUS_INVALID_ARGUMENT, "operation 2: matmul: flags 8 are not of hd_matmul_flags"); }
     { WITH_X; hd_permute(p, x, NULL, 2); refused(p, HD_STATUS_NULL_POINTER, "operation 2: permute: axes is NULL"); }
     { WITH_X; hd_permute(p, x, (const uint32_t[100]){ 1 }, 100); refused(p, HD_STATUS_INVALID_ARGUMENT, "operation 2: permute: 100 axes given for [2,3], which has 2 axes"); }
     { WITH_X; hd_slice(p, x, NULL, NULL, 2); refused(p, HD_STATUS_NULL_POINTER, "operation 2: slice: a list is NULL"); }

@@ -30,6 +30,10 @@ typedef struct config {
 } config;
 
 static bool is_exact(const product *p) { return p->request->math == HD_MATH_EXACT; }
+/* Operands of bf16 that are not to be rounded to f16, which would lose the small ones. */
+static bool stays_bf16(const product *p) {
+    return p->type == HD_F32 && p->a.tensor->dtype == HD_BF16 && p->b.tensor->dtype == HD_BF16;
+}
 /* Weights of whole codes whose blocks lie along K: exact mode has a product in 8 bits for them (abi.h). */
 static bool has_runs(const product *p) {
     return hdi_dtype_has_whole_codes(p->b.tensor->dtype) && (p->request->attrs->ints[0] & HD_TRANSPOSE_B) != 0;
@@ -282,7 +286,7 @@ static bool matrix_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
     const hdi_tensor *b = p->b.tensor;
     if (is_exact(p) || !caps->matrix_f16 || !caps->f16_arithmetic || !takes_units(p, c)) return false;
-    if (b->dtype == HD_F32) return false; /* f16 would miss the bound of f32 (docs/ops.md) */
+    if (b->dtype == HD_F32 || stays_bf16(p)) return false; /* f16 would miss their bound (docs/ops.md) */
     if (p->m <= 1 || p->k < 16 || most_invocations(caps) < 256) return false;
     /* Lines of a tile are HDI_MM_DEPTH halves and 8 more apart. */
     if ((uint64_t)(c->tile_m + c->tile_n) * 2 * (HDI_MM_DEPTH + 8) > caps->shared_bytes || !parts_fit(p, c->parts))

@@ -52,7 +52,8 @@ static hd_value adapted(const hdl_graph *g, const char *name, hd_value x, hd_val
 static hd_value product(const hdl_graph *g, hd_value x, hd_value table, float scale, const char *stem,
                         const char *name) {
     const hd_value bias = vector(g, stem, "bias");
-    hd_value y = hd_matmul_with(g->program, x, table, HD_TRANSPOSE_B);
+    hd_value y = g->desc && g->desc->multiply ? g->desc->multiply(g->desc->user, g->program, x, table)
+                                              : hd_matmul_with(g->program, x, table, HD_TRANSPOSE_B);
     if (scale != 1) y = hd_scale(g->program, y, scale, 0);
     if (name) y = adapted(g, name, x, y);
     return bias ? hd_add(g->program, y, bias) : y;
