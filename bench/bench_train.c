@@ -2,7 +2,7 @@
  * Prints a JSON line for each: of a step tokens a second, the memory that was told, the loss, the norm of all gradients and the hash of
  * weights and moments behind it (equal ones in exact mode on every device); of a part its time, once with the gradients and once without.
  *   bench_train DEVICE [exact|fast|parts|exact-parts|memory|exact-memory [batch [micro-batch [steps]]]]    without sizes: 16, 8 and 3 steps of 1,024 tokens each
- * Words may end in -bf16, such as exact-bf16; bf16 alone is fast-bf16: products read bf16 then.
+ * Products read bf16 where the word holds it, as bf16, exact-bf16, bf16-parts and bf16-memory do.
  * One step goes before those that are timed. "memory" takes none: what a step would take with micro-batches of as many sequences, twice as many, ... */
 #define _POSIX_C_SOURCE 200809L
 #include <heddle_train.h>
