@@ -298,7 +298,7 @@ void hdi_grad_give(hdi_grad *g, uint32_t index, hd_value dx) {
         for (uint32_t i = lead; i < from.rank; i++) left.dims[i] = shape.dims[i - before];
         for (uint32_t i = lead; i + 1 < from.rank; i++) rows_each *= left.dims[i];
         dx = hdi_grad_flat(g, hdi_grad_sum_to(g, dx, left), lead);
-        give_chunks(g, index, dx, chunk_of(g, hdi_grad_shape(g, dx).dims[0], rows_each));
+        if (dx) give_chunks(g, index, dx, chunk_of(g, hdi_grad_shape(g, dx).dims[0], rows_each));
     }
 }
 
