@@ -559,8 +559,11 @@ typedef struct hd_model_graph_desc {
     /** Told of each product of a layer, the choice of experts among them: x f32 [rows,in]; where `chosen` i32 [rows,used] is not 0,
      *  the weight has experts, and x is [rows,in], or [rows,used,in]. NULL: nobody is told. */
     void   (*on_product)(void *user, hd_program *p, const char *weight, hd_value x, hd_value chosen);
-    void    *user;     /* of the three */
+    void    *user;     /* of all of them */
     int      headless; /* 1: out_scores is what the head's matrix would be multiplied with, f32 [sequences * length, hidden] */
+    /** Called with what goes into each product of a layer, x f32 [rows,in], under the weight's name, and with what the embedding gives,
+     *  under "token_embd.weight"; returns what goes on in place of x. NULL: x. */
+    hd_value (*enter)(void *user, hd_program *p, const char *weight, hd_value x);
 } hd_model_graph_desc;
 /** Adds to a program what the model computes. Its weights become inputs under their names, once: later calls for the same program share
  *  them; hd_weights_bind gives them their memory. Gradients go through it (hd_gradients), through quantised weights too.
