@@ -573,7 +573,10 @@ typedef struct hd_model_graph_desc {
     /** Multiplies x f32 [rows,in] with a weight [out,in], that of the scores among them, in place of hd_matmul_with and HD_TRANSPOSE_B;
      *  returns f32 [rows,out]. Products with experts stay what they are. NULL: all do. */
     hd_value (*multiply)(void *user, hd_program *p, hd_value x, hd_value weight);
-    void    *user;     /* of the four */
+    /** Called with what goes into each product of a layer, x f32 [rows,in], under the weight's name, and with what the embedding gives,
+     *  under "token_embd.weight"; returns what goes on in place of x. NULL: x. */
+    hd_value (*enter)(void *user, hd_program *p, const char *weight, hd_value x);
+    void    *user;     /* of all of them */
     int      headless; /* 1: out_scores is what the head's matrix would be multiplied with, f32 [sequences * length, hidden] */
 } hd_model_graph_desc;
 /** Adds to a program what the model computes. Its weights become inputs under their names, once: later calls for the same program share

@@ -225,7 +225,9 @@ typedef struct hd_trainer_desc {
     double        muon_momentum; /* 0: 0.95 */
     double        weight_decay; /* of matrices and embeddings, not of biases and norms */
     float         clip;        /* the most that the gradients' norm may be; 0: any */
-    float         dropout;     /* of GPT-2's embedding and of what each layer adds; with a base of what goes into each A. 0: none */
+    float         dropout;     /* of what the embedding gives, of what attention and the feed-forward layer add, of the latter's inner
+                                  values; not of attention's weights, which one operation makes and uses. With a base of what goes into
+                                  each A. 0: none */
     uint32_t      ternary;     /* 1: a model that learns whole computes with its layers' matrices rounded to -1, 0 and 1 times the mean of
                                   their sizes, as BitNet b1.58's; gradients go to the weights as if they were not rounded. Rows are whole
                                   blocks of HD_TQ2_0, as which they are exported */

@@ -136,6 +136,12 @@ static hd_value weight(void *user, hd_program *p, const char *name) {
     return 0;
 }
 
+/* Dropout of what the embedding gives and of the feed-forward layer's inner values. */
+static hd_value enter(void *user, hd_program *p, const char *name, hd_value x) {
+    (void)p;
+    return strcmp(name, "token_embd.weight") == 0 || strstr(name, ".ffn_down.") ? hdt_graph_dropped(user, x) : x;
+}
+
 /* Dropout of what attention and the feed-forward layer add. */
 static hd_value adapt(void *user, hd_program *p, const char *name, hd_value x, hd_value y) {
     (void)p, (void)x;
@@ -150,8 +156,8 @@ static hd_value multiply(void *user, hd_program *p, hd_value x, hd_value weight)
 hd_value hdt_graph_decoder(hdt_graph *graph, hd_value tokens) {
     hd_value hidden = 0;
     const hd_model_graph_desc desc = { .sequences = graph->batch, .length = graph->length, .tokens = tokens,
-                                       .positions = hdt_graph_positions(graph), .adapt = adapt, .weight = weight,
-                                       .multiply = multiply, .user = graph, .headless = 1 };
+                                       .positions = hdt_graph_positions(graph), .enter = enter, .adapt = adapt,
+                                       .weight = weight, .multiply = multiply, .user = graph, .headless = 1 };
     graph->drawn = 0;
     /* what fails sticks to the program, or leaves no values */
     hd_model_build(graph->layout->sketch, graph->program, &desc, NULL, &hidden);

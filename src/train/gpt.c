@@ -240,7 +240,8 @@ static hd_value layer(hdt_graph *graph, hd_value x, const hd_value *w) {
     x = hd_add(p, x, hdt_graph_dropped(graph, added));
     const hd_value wide =
         hd_gelu_tanh(p, linear(graph, hd_layer_norm(p, x, w[LN2_W], w[LN2_B], HDT_EPS), w[FC_W], w[FC_B]));
-    return hd_add(p, x, hdt_graph_dropped(graph, linear(graph, wide, w[OUT_W], w[OUT_B])));
+    const hd_value down = linear(graph, hdt_graph_dropped(graph, wide), w[OUT_W], w[OUT_B]);
+    return hd_add(p, x, hdt_graph_dropped(graph, down));
 }
 
 hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens) {

@@ -14,16 +14,16 @@ grep -nE '\b(v?f?printf|puts|putchar|fputs|fputc|fwrite)\(' "$sources"/cli/*.c |
 python '
 demo = open("'"$demo"'", "rb").read()
 name, evil = b"heddle demo", b"\x1b]0;a\xc2\x9b\xe2\x80\xae\x9b"
-two, th, escape = bytes([2]) + bytes(7), b"th", "\u011b".encode()
-assert len(evil) == len(name) and demo.count(two + th) == demo.count(two + escape) == 1
+two, ai, escape = bytes([2]) + bytes(7), b"ai", "\u011b".encode()
+assert len(evil) == len(name) and demo.count(two + ai) == demo.count(two + escape) == 1
 demo = demo.replace(name, evil, 1)
-at, other = demo.index(two + th) + 8, demo.index(two + escape) + 8
+at, other = demo.index(two + ai) + 8, demo.index(two + escape) + 8
 demo = bytearray(demo)
-demo[at : at + 2], demo[other : other + 2] = escape, th
+demo[at : at + 2], demo[other : other + 2] = escape, ai
 open("evil.gguf", "wb").write(demo)
 open("evil.csv", "w").write("bench,device,op,median_ns\nops,\u009b31m\u202ecpu,add,5\n")'
 
-obeyed="$(printf '\033\\]|\033\\[2J|\033 the|\302\233|\342\200\256|\233')"
+obeyed="$(printf '\033\\]|\033\\[2J|\033, and|\302\233|\342\200\256|\233')"
 shows() { # shows TEXT COMMAND...: at a terminal, and nothing there is obeyed; as text on standard error and in a pipe too
     text=$1
     shift
@@ -33,13 +33,13 @@ shows() { # shows TEXT COMMAND...: at a terminal, and nothing there is obeyed; a
 }
 shows 'name          ?]0;a\u009B\u202E\x9B' "$heddle" info evil.gguf
 shows '"name": "?]0;a\u009B\u202E' "$heddle" info evil.gguf --json
-shows 'Bethle\u001B the name' "$heddle" generate evil.gguf -p Bethle -n 3 --temp 0
+shows 'Mordec\u001B, and' "$heddle" generate evil.gguf -p Mordec -n 3 --temp 0
 shows '\u001B[2J' "$heddle" generate evil.gguf -p "$(printf '\033[2J')" -n 0
 shows '\u009B31m\u202Ecpu' "$heddle" bench compare evil.csv evil.csv --all
 shows 'run: no\u001B]0;such.hd cannot be read' "$heddle" run "$(printf 'no\033]0;such.hd')"
 
 # A pipe gets what the model wrote, byte by byte; tables and errors are the same everywhere.
-"$heddle" generate evil.gguf -p Bethle -n 3 --temp 0 --quiet >out 2>err
+"$heddle" generate evil.gguf -p Mordec -n 3 --temp 0 --quiet >out 2>err
 LC_ALL=C grep -q "$(printf '\033')" out || fail "a pipe does not get the bytes of the answer"
 "$heddle" info evil.gguf >out
 LC_ALL=C grep -qE "$obeyed" out && fail "info in a pipe"

@@ -1,18 +1,12 @@
 #!/usr/bin/env python3
-"""prepare.py FOLDER: first step to the demo model. Writes the text's vocabulary (FOLDER/tokenizer.json, byte-level BPE) and its
-tokens (FOLDER/tokens.npz: `train`, and `held_out`, every fiftieth chapter). models/demo.gguf was made with
-    tools/demo_model/prepare.py F; tools/demo_model/train.py F/tokens.npz F/weights.npz --compile
-    tools/demo_model/export.py F F/weights.npz models/demo.gguf
+"""prepare.py FOLDER: the demo model's text: FOLDER/train.txt, and FOLDER/held-out.txt, every fiftieth chapter. `make` trains on them.
 
 The text is public domain, as Debian packages it: the King James Bible (bible-kjv-text) and Jane Austen's six novels
 (r-cran-janeaustenr). A chapter is a document: one line a verse under the book's name, or paragraphs; <|endoftext|> ends it.
-apt install bible-kjv r-cran-janeaustenr; pip install numpy tokenizers."""
+apt install bible-kjv r-cran-janeaustenr."""
 import itertools, pathlib, re, struct, subprocess, sys, zlib
-import numpy
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 END = "<|endoftext|>"
-VOCABULARY = 4096
 HELD_OUT = 50  # one chapter of so many
 NOVELS = pathlib.Path("/usr/lib/R/site-library/janeaustenr/data/Rdata.rdb")
 BOOKS = """Genesis Exodus Leviticus Numbers Deuteronomy Joshua Judges Ruth 1_Samuel 2_Samuel 1_Kings 2_Kings 1_Chronicles 2_Chronicles
@@ -51,19 +45,12 @@ def novels():
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    chapters = [*bible(), *novels()]
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.train_from_iterator(chapters, trainers.BpeTrainer(vocab_size=VOCABULARY, special_tokens=[END], show_progress=False,
-                                                                initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet())))
-    tokenizer.save(str(folder / "tokenizer.json"))
-    end = tokenizer.token_to_id(END)
-    parts = {"train": [], "held_out": []}
-    for number, line in enumerate(tokenizer.encode_batch(chapters)):
-        parts["held_out" if number % HELD_OUT == HELD_OUT // 2 else "train"] += [*line.ids, end]
-    numpy.savez_compressed(folder / "tokens.npz", **{name: numpy.array(ids, numpy.uint16) for name, ids in parts.items()})
-    print(len(chapters), "chapters,", sum(map(len, chapters)), "characters,", ", ".join(f"{len(ids)} tokens {name}" for name, ids in parts.items()))
+    parts = {"train": [], "held-out": []}
+    for number, chapter in enumerate([*bible(), *novels()]):
+        parts["held-out" if number % HELD_OUT == HELD_OUT // 2 else "train"].append(chapter + END)
+    for name, chapters in parts.items():
+        (folder / f"{name}.txt").write_text("".join(chapters))
+        print(len(chapters), "chapters of", name)
 
 if __name__ == "__main__":
     main()

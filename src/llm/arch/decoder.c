@@ -32,6 +32,14 @@ static hd_value vector(const hdl_graph *g, const char *stem, const char *kind) {
     return weight(g, name)->dtype == HD_F32 ? v : hd_cast(g->program, v, HD_F32);
 }
 
+/* What goes on in place of x, which enters a product of a layer or comes out of the embedding. */
+static hd_value entering(const hdl_graph *g, const char *name, hd_value x) {
+    char full[HDL_WEIGHT_NAME];
+    if (!g->desc || !g->desc->enter) return x;
+    hdl_weight_name(g->layer, weight(g, name)->row, full);
+    return g->desc->enter(g->desc->user, g->program, full, x);
+}
+
 /* What x times a weight of a layer becomes: with the model's adapter, and with the caller's. */
 static hd_value adapted(const hdl_graph *g, const char *name, hd_value x, hd_value y) {
     char down[HDL_WEIGHT_NAME + sizeof HDL_LORA_A], up[HDL_WEIGHT_NAME + sizeof HDL_LORA_B], full[HDL_WEIGHT_NAME];
@@ -70,6 +78,7 @@ static void tell(const hdl_graph *g, const char *name, hd_value x, hd_value chos
 static hd_value linear(const hdl_graph *g, hd_value x, const char *stem) {
     char name[HDL_WEIGHT_NAME];
     snprintf(name, sizeof name, "%s.weight", stem);
+    if (hdl_is_product(weight(g, name))) x = entering(g, name, x);
     tell(g, name, x, 0);
     return product(g, x, input(g, name), weight(g, name)->scale, stem, name);
 }
@@ -291,7 +300,7 @@ hd_value hdl_embed(hdl_graph *g, hd_value tokens) {
         const hd_value places = hd_gather(p, input(g, "position_embd.weight"), g->positions);
         x = hd_add(p, x, in_f32(g, places, "position_embd.weight"));
     }
-    return normed(g, x, "token_embd_norm");
+    return entering(g, "token_embd.weight", normed(g, x, "token_embd_norm"));
 }
 
 hd_value hdl_hidden(const hdl_graph *g, hd_value x) { return normed(g, x, "output_norm"); }
