@@ -106,10 +106,11 @@ static bool read_optimizer(job *j) {
 
 static bool read_precision(job *j) {
     const char *how = cli_get(j->args, "--precision");
-    if (!how || strcmp(how, "f32") == 0) return true;
-    j->run.desc.precision = HD_PRECISION_BF16;
-    if (strcmp(how, "bf16") == 0) return true;
-    cli_usage(j->args->command, "--precision is f32 or bf16, not \"%s\"", how);
+    const bool bf16 = how && strcmp(how, "bf16") == 0, ternary = how && strcmp(how, "ternary") == 0;
+    j->run.desc.precision = bf16 ? HD_PRECISION_BF16 : HD_PRECISION_F32;
+    j->run.desc.ternary = ternary;
+    if (!how || bf16 || ternary || strcmp(how, "f32") == 0) return true;
+    cli_usage(j->args->command, "--precision is f32, bf16 or ternary, not \"%s\"", how);
     return false;
 }
 
@@ -118,7 +119,6 @@ static bool read_recipe(void *user) {
         .steps = 1000, .batch = 16, .rate = 1e-3, .beta2 = 0.99, .weight_decay = 0.1
     };
     job *j = user;
-    j->run.desc.ternary = cli_get(j->args, "--ternary") != NULL;
     return train_run_recipe(&j->run, &usual) && read_optimizer(j) && read_precision(j);
 }
 
@@ -262,8 +262,8 @@ static const cli_option options[] = {
     { "--vocabulary", "N",
       "above 256 a tokenizer is learned; default: 256 bytes, or the tokenizer's; --tokens: 65536" },
     { "--optimizer", "HOW", "adamw, or muon[=RATE] for layers' matrices, muon being muon=0.02; default: adamw" },
-    { "--precision", "TYPE", "what matrix products read: f32, or bf16 with sums and weights in f32; default: f32" },
-    { "--ternary", NULL, "layers compute with weights of -1, 0 and 1 times a scale, as BitNet's; exported as tq2_0" },
+    { "--precision", "TYPE",
+      "what products read: f32, bf16, or ternary weights as BitNet's, exported as tq2_0; default: f32" },
     { "--sample-every", "N", "steps between texts that the model writes; 0: none; default: 0" },
     { "-n", "N", "tokens of such a text; default: 200" },
     TRAIN_RUN_OPTIONS("heddle-train", "16", "the context", "1000", "0.001", "0.1"),

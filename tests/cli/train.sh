@@ -70,7 +70,7 @@ echo "another text" >another
 refuse 1 'another is not what the run in straight was trained on' "$heddle" train another --out straight --resume
 refuse 1 'no more than the 16 tokens of one sequence' "$heddle" train another --out short --steps 1 $small
 refuse 2 '--decay is none, linear or cosine, not "fast"' "$heddle" train text --out new --decay fast
-refuse 2 '--precision is f32 or bf16, not "f16"' "$heddle" train text --out new --precision f16
+refuse 2 '--precision is f32, bf16 or ternary, not "f16"' "$heddle" train text --out new --precision f16
 refuse 2 '--optimizer is adamw, muon or muon=RATE' "$heddle" train text --out new --optimizer muon=0
 refuse 2 '--optimizer is adamw, muon or muon=RATE' "$heddle" train text --out new --optimizer adam
 refuse 1 'a width of 16 is no multiple of 3 heads' "$heddle" train text --out new $small --heads 3
@@ -117,11 +117,11 @@ cmp -s best.gguf again.gguf || fail "the best weights of a run that was stopped 
 refuse 1 'nothing_held holds less than two tokens' "$heddle" train text --out new --held-out nothing_held $small
 
 # Ternary weights, as which they are exported.
-ternary="--layers 1 --width 256 --heads 4 --context 16 --batch 2 --steps 4 --ternary"
+ternary="--layers 1 --width 256 --heads 4 --context 16 --batch 2 --steps 4 --precision ternary"
 expect 0 - - "$heddle" train text --out ternary $ternary --export ternary.gguf
 expect 0 '^weights .*tq2_0 4' - "$heddle" info ternary.gguf
 expect 0 '^The' - "$heddle" generate ternary.gguf -p The -n 5 --temp 0
-refuse 1 'ternary matrices of 16 inputs' "$heddle" train text --out new --ternary $small
+refuse 1 'ternary matrices of 16 inputs' "$heddle" train text --out new --precision ternary $small
 
 # A decoder by its config.json, with its checkpoints, its file and its text; and what is refused of one.
 llama='"model_type": "llama", "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
