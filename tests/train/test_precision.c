@@ -121,8 +121,8 @@ static void as_pytorch(void **state) {
 
 /* ---- the same bits ---- */
 
-static const uint64_t golden[RUNS][2] = { { UINT64_C(0x3e36c823c4bfb37f), UINT64_C(0x542be1ffa8efe249) },
-                                          { UINT64_C(0xaf0446f6ef791254), UINT64_C(0x3ec2165c01ef0a90) } }; /* after 1 step and after 3 */
+static const uint64_t golden[RUNS][2] = { { UINT64_C(0x64ba058782c2182d), UINT64_C(0x22c54382eb95d8c6) },
+                                          { UINT64_C(0x86be0fcd4cd1bbc4), UINT64_C(0xcd37724c075e39ee) } }; /* after 1 step and after 3 */
 
 /* With dropout; in one piece, or in two or four; and of those with two threads, stopped in the middle. */
 static void golden_bits(void **state) {
