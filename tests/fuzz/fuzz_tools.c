@@ -1,7 +1,8 @@
 /* fuzz_tools.c: any bytes as the list of tools that a model may call. The first byte chooses the form of calls and tokens of an answer,
  * the others are the list. What is taken must become rules that are read, and an answer that begins a call and comes to its end must be
  * read as calls of these tools.
- * options: -max_len=4096 -dict=tests/fuzz/calls.dict */
+ * An automaton takes its time with a sanitizer: most of a second.
+ * options: -max_len=4096 -timeout=25 -dict=tests/fuzz/calls.dict */
 #include "form_twin.h"
 #include "llm/call_form.h"
 #include "llm/reader.h"
