@@ -30,9 +30,8 @@ static uint64_t slab_limit(const hdi_schedule *schedule) {
 static void find_lifetimes(hdi_schedule *schedule) {
     for (uint32_t s = 0; s < schedule->step_count; s++)
         for (uint32_t u = 0; u < schedule->steps[s].use_count; u++) {
-            uint64_t offset = 0;
             hdi_storage *storage =
-                &schedule->storages[hdi_schedule_root(schedule, schedule->steps[s].uses[u].storage, &offset)];
+                &schedule->storages[hdi_schedule_root(schedule, schedule->steps[s].uses[u].storage, NULL)];
             storage->first_level = HDI_MIN(storage->first_level, schedule->steps[s].level);
             storage->last_level = HDI_MAX(storage->last_level, schedule->steps[s].level);
             storage->read |= (schedule->steps[s].uses[u].access & HDI_READ) != 0;

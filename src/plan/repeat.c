@@ -26,16 +26,13 @@ static bool are_equal(const hdi_schedule_step *a, const hdi_schedule_step *b, ui
     return true;
 }
 
-static uint32_t root_of(const hdi_schedule *schedule, uint32_t storage) {
-    uint64_t offset = 0;
-    return hdi_schedule_root(schedule, storage, &offset);
-}
-
 /* Does `step` write what `other` uses? */
 static bool disturbs(const hdi_schedule *schedule, const hdi_schedule_step *step, const hdi_schedule_step *other) {
     for (uint32_t u = 0; u < step->use_count; u++)
         for (uint32_t v = 0; (step->uses[u].access & HDI_WRITE) && v < other->use_count; v++)
-            if (root_of(schedule, step->uses[u].storage) == root_of(schedule, other->uses[v].storage)) return true;
+            if (hdi_schedule_root(schedule, step->uses[u].storage, NULL) ==
+                hdi_schedule_root(schedule, other->uses[v].storage, NULL))
+                return true;
     return false;
 }
 

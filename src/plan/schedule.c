@@ -12,7 +12,7 @@ uint32_t hdi_schedule_storage(hdi_schedule *schedule, hdi_storage_kind kind, uin
 
 uint32_t hdi_schedule_root(const hdi_schedule *schedule, uint32_t storage, uint64_t *inout_offset) {
     while (schedule->storages[storage].parent != HDI_NO_INDEX) {
-        *inout_offset += schedule->storages[storage].parent_offset;
+        if (inout_offset) *inout_offset += schedule->storages[storage].parent_offset;
         storage = schedule->storages[storage].parent;
     }
     return storage;

@@ -117,6 +117,6 @@ hd_status hdi_schedule_emit(hdi_schedule *schedule, hd_error *error);
 uint32_t hdi_schedule_storage(hdi_schedule *schedule, hdi_storage_kind kind, uint64_t bytes, const char *name);
 /* What named values and intermediates begin at a multiple of. */
 uint64_t hdi_schedule_alignment(const hdi_schedule *schedule);
-/* Follows parts to the whole storage; adds up their offsets. */
+/* Follows parts to the whole storage; adds up their offsets (NULL: nobody asks). */
 uint32_t hdi_schedule_root(const hdi_schedule *schedule, uint32_t storage, uint64_t *inout_offset);
 #endif

@@ -183,8 +183,7 @@ static hd_status emit_custom(hdi_schedule *schedule, const hdi_task *task, const
 
 /* Is it there before the plan begins, whatever runs? */
 static bool is_given(const hdi_schedule *schedule, const hdi_tensor *tensor) {
-    uint64_t offset = 0;
-    const hdi_storage_kind kind = schedule->storages[hdi_schedule_root(schedule, tensor->storage, &offset)].kind;
+    const hdi_storage_kind kind = schedule->storages[hdi_schedule_root(schedule, tensor->storage, NULL)].kind;
     return kind == HDI_STORAGE_INPUT || kind == HDI_STORAGE_CONSTANT;
 }
 
