@@ -337,7 +337,8 @@
  * (x - mean) * exact_rsqrt(exact_div(sum of (x - mean)^2, float(n)) + eps), * weight, + bias. */
 #define HDI_ROW_OP   16
 #define HDI_ROW_TYPE 17 /* of x */
-#define HDI_ROW_HAS  18 /* norm: bit 0 weight, bit 1 bias; their type is HDI_ROW_TYPE */
+#define HDI_ROW_HAS  18 /* norm: bit 0 weight, bit 1 bias; their type is HDI_ROW_TYPE; and HDI_ROW_HALVES */
+#define HDI_ROW_HALVES 4u /* finite numbers that f16 does not hold become its largest */
 #define HDI_ROW_SOFTMAX       0
 #define HDI_ROW_LOG_SOFTMAX   1
 #define HDI_ROW_CROSS_ENTROPY 2
@@ -385,6 +386,13 @@
 #define HDI_ROPE_NORM    18 /* 0 none, 1 without and 2 with a weight, of x's type */
 #define HDI_ROPE_ROWS    19 /* 1: y is a state, and token t's heads are one of its rows */
 #define HDI_ROPE_PAGE    20 /* as write_rows' */
+/* Sines and cosines, each times magnitude: made by each head for itself; made for all heads, y[T, dims / 2] being pairs of them;
+ * or read so, in place of positions. */
+#define HDI_ROPE_TURNS   21
+#define HDI_ROPE_TURNS_OWN   0
+#define HDI_ROPE_TURNS_MADE  1
+#define HDI_ROPE_TURNS_GIVEN 2
+#define HDI_ROPE_WIDTH   22 /* of rope_subgroup: D */
 
 /* ---- experts. Bindings: x, w, chosen, code books, y. Push words: [0] pairs (t,u), [1] neighbouring pairs that share a row of x, [2] E,
  * [3] N, [4] K. A group is (expert, COLUMNS columns), the last fastest. Exact order: matmul's sums of f32 over K. ---- */

@@ -84,6 +84,7 @@ typedef struct hdi_request {
     const hdi_chain  *chain;   /* NULL: none */
     hdi_norm          a_norm;  /* of a matrix product */
     bool              pair;    /* of a matrix product: inputs[2] is a second B, and chain source 1 is A times it */
+    bool              a_rounded; /* of a matrix product: A is f32, but what made it stored it as f16 */
     bool              b_given; /* of a matrix product: nothing in the plan writes B, nor the second one */
     const hdi_caps   *caps;
     hd_math           math;    /* fast or exact */
@@ -181,6 +182,11 @@ uint32_t hdi_launch_chain(hdi_launch *launch, const hdi_chain *chain, uint32_t *
 /* May the chain be one launch of the element-wise kernel? It has at most HDI_CHAIN_STEPS steps, one costly step, and
  * views whose words the device's push constants hold. */
 bool hdi_chain_fits(const hdi_chain *chain, const hdi_tensor *out, const hdi_caps *caps);
+/* Adds the step that makes f16 of the chain's result as a product wants it: finite numbers that f16 does not hold
+ * become its largest. False where there is no room. */
+bool hdi_chain_add_halves(hdi_chain *chain);
+/* Is it nothing but that? */
+bool hdi_chain_is_halves(const hdi_chain *chain);
 /* How many of a chain's steps are costly functions (steps.inc): at most one may be in a kernel. */
 uint32_t hdi_chain_costly_steps(const hdi_chain *chain);
 /* The step that an element-wise operation is: code, operands 0, 1, 2 as sources, attributes; the type is the caller's.
@@ -199,6 +205,10 @@ bool hdi_kernels_take_view(hdi_op op, uint32_t operand);
 bool hdi_kernels_take_epilogue(hdi_op op, const hdi_chain *chain);
 /* Is there a kernel for the matrix product with the norm and the pair that it asks for? */
 bool hdi_matmul_fits(const hdi_request *request);
+/* Would the product make f16 of its A ahead of it, in a launch of its own? */
+bool hdi_matmul_rounds(const hdi_request *request);
+/* The least rows of A with which products make quantised weights f16 first, in fast mode, each time; 0: none do. */
+uint32_t hdi_matmul_half_rows(const hdi_caps *caps);
 /* The shape that a kernel of the device's library of products has, as one number above zero (hdi_caps.refused). */
 uint64_t hdi_product_shape(const hdi_kernel *kernel);
 bool hdi_product_is_refused(const hdi_caps *caps, const uint64_t sizes[4]); /* M, N, K, batch */

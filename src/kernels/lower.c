@@ -56,9 +56,10 @@ bool hdi_kernels_take_view(hdi_op op, uint32_t operand) {
     return hdi_op_step(op, &none, &step, attrs, &attr_count) || (op == HDI_OP_MATMUL && operand < 2);
 }
 
-/* A norm of f32 rounds what it stores to any float. */
+/* A norm of f32 rounds what it stores to any float, or to f16 as products want it. */
 static bool is_rounding(const hdi_chain *chain) {
     const hdi_step *step = &chain->steps[0];
+    if (hdi_chain_is_halves(chain)) return chain->inputs[0].dtype == HD_F32;
     return chain->step_count == 1 && step->code == HDI_STEP_CAST && chain->inputs[0].dtype == HD_F32 &&
            hdi_dtype_is_float(step->type);
 }

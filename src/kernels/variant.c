@@ -28,7 +28,7 @@ hdi_variant hdi_variant_of(const hdi_kernel *kernel) {
         variant.forms = UINT64_C(1) << ((spec[HDI_ROW_OP] * OPERATION + spec[HDI_ROW_TYPE]) & 63u);
         break;
     case HDI_MODULE_GATHER: case HDI_MODULE_WRITE_ROWS: case HDI_MODULE_ROPE: case HDI_MODULE_CUMSUM:
-    case HDI_MODULE_TOP_K: case HDI_MODULE_TRANSPOSE:
+    case HDI_MODULE_TOP_K: case HDI_MODULE_TRANSPOSE: case HDI_MODULE_ROPE_SUBGROUP:
         variant.forms = UINT64_C(1) << (spec[HDI_SPEC_FAMILY] & 63u);
         break;
     case HDI_MODULE_RANDOM: variant.forms = UINT64_C(1) << HDI_TYPE_I32; break;

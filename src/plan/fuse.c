@@ -1,57 +1,13 @@
 /* fuse.c: nodes become tasks. Reshape, permute, slice and part move no data: they are views. Element-wise nodes are
  * held back as pending chains and join the chain, the matrix product or, as casts, the norm that makes their operand,
- * when they are its only reader; two products of one operand that such a chain joins become one, and an rms_norm that
- * only products read becomes a part of each; everything else is emitted in the program's order. Relies on program
- * checks; decides nothing about kernels. */
-#include "plan/task.h"
+ * when they are its only reader; two products of one operand that such a chain joins become one; what products do to
+ * their rows is in fuse_products.c, what becomes of heads in fuse_heads.c; everything else is emitted in the program's
+ * order. Relies on program checks; decides nothing about kernels. */
+#include "plan/fusion.h"
 
-#define NO_TASK UINT32_MAX
-
-/* What is known of a value while walking the program. */
-typedef struct value_state {
-    hdi_tensor view;
-    uint32_t   uses;      /* by living nodes and outputs */
-    uint32_t   last_use;  /* the last node that reads it; UINT32_MAX: an output does */
-    uint32_t   pending;   /* its task, not yet emitted, or NO_TASK */
-    hdi_norm   left_norm; /* present: the view is of the norm's operand, and each reader makes the norm itself */
-    bool       alive;
-    bool       absorbed;  /* made by the kernel of a later node: nothing is emitted here */
-    hd_value   rope;      /* the rope that ends as this node, or 0 */
-    hd_value   norm;      /* of a rope: the rms_norm before it, or 0 */
-    hd_value   rows;      /* of a write_rows: the f32 value that it rounds itself, or 0 */
-    uint32_t   readers;   /* of an rms_norm: index + 1 of its first reader; 0: none */
-} value_state;
-
-/* A living node that reads an rms_norm. */
-typedef struct norm_reader {
-    hd_value node;
-    uint32_t next; /* the one behind it: index + 1; 0: none */
-} norm_reader;
-
-/* Values that may show rows of a state which are yet to be overwritten, ascending. */
-typedef struct witnesses {
-    hd_value *values;
-    uint32_t  count, capacity;
-} witnesses;
-
-typedef struct fusion {
-    hdi_schedule         *schedule;
-    const hd_program *program;
-    value_state      *values; /* by id */
-    hdi_task         *tasks;  /* pending ones, */
-    uint32_t         *unused; /* and places among them that are free again */
-    uint32_t          task_count, task_capacity, unused_count, unused_capacity;
-    norm_reader      *readers;
-    uint32_t          reader_count, reader_capacity;
-    witnesses        *witnesses; /* of storages; those of states have some */
-    uint32_t          witnesses_capacity;
-    hd_error         *error;
-} fusion;
-
-static hd_status no_memory(fusion *f) {
+hd_status hdi_fusion_no_memory(fusion *f) {
     return hdi_fail(f->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to plan %u nodes", f->program->node_count);
 }
-static const hdi_node *node_of(const fusion *f, hd_value value) { return &f->program->nodes[value - 1]; }
 
 /* ---- which nodes live: outputs and written states, and all they need ---- */
 
@@ -72,7 +28,7 @@ static bool count_uses(fusion *f) {
         v->last_use = UINT32_MAX;
     }
     for (uint32_t id = f->program->node_count; id >= 1; id--) {
-        const hdi_node *node = node_of(f, id);
+        const hdi_node *node = hdi_fusion_node(f, id);
         /* What the caller can name is there, even where nothing reads it. */
         if (hdi_op_writes_state(node->op) || hdi_op_is_source(node->op)) f->values[id].alive = true;
         if (!f->values[id].alive) continue;
@@ -82,90 +38,21 @@ static bool count_uses(fusion *f) {
             operand->alive = true;
             operand->uses++;
             operand->last_use = HDI_MAX(operand->last_use, id);
-            const bool norm = node_of(f, node->operands[i])->op == HDI_OP_RMS_NORM;
+            const bool norm = hdi_op_kind_of(hdi_fusion_node(f, node->operands[i])->op) == HDI_KIND_NORM;
             if (norm && !add_reader(f, node->operands[i], id)) return false;
         }
     }
     return true;
 }
 
-/* ---- heads: an rms_norm, a rope, a cast and a write_rows in a row become one kernel at the place of the last ---- */
-
-/* The one node that reads the value, looking through reshapes, or 0; `out_read` is what it reads. */
-static hd_value only_reader(const fusion *f, hd_value value, hd_value *out_read) {
+hd_value hdi_fusion_only_reader(const fusion *f, hd_value value, hd_value *out_read) {
     for (;;) {
         *out_read = value;
         if (f->values[value].uses != 1 || f->values[value].last_use == UINT32_MAX) return 0;
         const hd_value reader = f->values[value].last_use;
-        if (node_of(f, reader)->op != HDI_OP_RESHAPE) return reader;
+        if (hdi_fusion_node(f, reader)->op != HDI_OP_RESHAPE) return reader;
         value = reader;
     }
-}
-/* What the value is made from, looking back through reshapes that nothing else reads. */
-static hd_value behind_reshapes(const fusion *f, hd_value value) {
-    while (node_of(f, value)->op == HDI_OP_RESHAPE && f->values[value].uses == 1)
-        value = node_of(f, value)->operands[0];
-    return value;
-}
-/* Can the node's operands be read later than the program says? Not where they may show a state. */
-static bool can_wait(const fusion *f, hd_value id) {
-    const hdi_node *node = node_of(f, id);
-    for (uint32_t i = 0; i < node->operand_count; i++) {
-        hd_value value = node->operands[i];
-        if (value == 0) continue;
-        while (hdi_op_is_view(node_of(f, value)->op)) value = node_of(f, value)->operands[0];
-        if (hdi_op_shows_state(node_of(f, value)->op)) return false;
-    }
-    return true;
-}
-/* Marks what lies between two values of which the later is made from the earlier, with the earlier. */
-static void absorb(fusion *f, hd_value from, hd_value until) {
-    for (hd_value value = from; value != until; value = f->values[value].last_use) f->values[value].absorbed = true;
-}
-
-static void join_head(fusion *f, hd_value rope) {
-    const hdi_node *node = node_of(f, rope);
-    const uint32_t rank = node->shape.rank;
-    const uint64_t row = (uint64_t)(node->shape.dims[rank - 1] * node->shape.dims[rank - 2]);
-    hd_value first = rope, last = rope, read;
-    const hd_value norm = behind_reshapes(f, node->operands[0]);
-    const hdi_node *before = node_of(f, norm);
-    if (before->op == HDI_OP_RMS_NORM && f->values[norm].uses == 1 && can_wait(f, norm) &&
-        before->shape.dims[before->shape.rank - 1] == node->shape.dims[rank - 1]) first = norm;
-    hd_value reader = can_wait(f, rope) ? only_reader(f, rope, &read) : 0;
-    if (reader != 0 && node_of(f, reader)->op == HDI_OP_CAST && hdi_dtype_is_float(node_of(f, reader)->dtype)) {
-        last = reader;
-        reader = only_reader(f, last, &read);
-    }
-    if (reader != 0 && node_of(f, reader)->op == HDI_OP_WRITE_ROWS && node_of(f, reader)->operands[1] == read &&
-        (last == rope || node_of(f, reader)->dtype == node_of(f, read)->dtype)) {
-        const hdi_node *writer = node_of(f, reader);
-        const hd_shape *pages = writer->operands[3] != 0 ? &node_of(f, writer->operands[3])->shape : NULL;
-        if (hdi_write_rows_place(writer->shape, node_of(f, read)->shape, node_of(f, writer->operands[2])->shape, pages)
-                .n == row)
-            last = reader;
-    }
-    if (first == rope && last == rope) return;
-    absorb(f, first, last);
-    f->values[last].rope = rope;
-    f->values[rope].norm = first == norm ? norm : 0;
-}
-
-/* A cast from f32 to the type of the state whose rows it becomes: write_rows rounds by itself. */
-static void join_cast(fusion *f, hd_value writer) {
-    const hd_value cast = behind_reshapes(f, node_of(f, writer)->operands[1]);
-    const hdi_node *node = node_of(f, cast);
-    if (node->op != HDI_OP_CAST || f->values[cast].uses != 1 || f->values[cast].absorbed || !can_wait(f, cast)) return;
-    if (node_of(f, node->operands[0])->dtype != HD_F32 || (node->dtype != HD_F16 && node->dtype != HD_BF16)) return;
-    absorb(f, cast, writer);
-    f->values[writer].rows = node->operands[0];
-}
-
-static void join_heads(fusion *f) {
-    for (hd_value id = 1; id <= f->program->node_count && !f->schedule->options.no_fusion; id++)
-        if (f->values[id].alive && node_of(f, id)->op == HDI_OP_ROPE) join_head(f, id);
-    for (hd_value id = 1; id <= f->program->node_count && !f->schedule->options.no_fusion; id++)
-        if (node_of(f, id)->op == HDI_OP_WRITE_ROWS && f->values[id].rope == 0) join_cast(f, id);
 }
 
 /* ---- pending tasks ---- */
@@ -183,8 +70,7 @@ static bool add_witness(fusion *f, uint32_t storage, hd_value value) {
     return true;
 }
 
-/* Keeps the task as the value's, to be emitted later. */
-static bool hold(fusion *f, const hdi_task *task, hd_value value) {
+bool hdi_fusion_hold(fusion *f, const hdi_task *task, hd_value value) {
     const hd_allocator *allocator = f->schedule->arena.allocator;
     const size_t count = (size_t)f->task_count + (f->unused_count == 0);
     if (!hdi_grow(allocator, &f->tasks, &f->task_capacity, count, sizeof *f->tasks) ||
@@ -199,18 +85,16 @@ static bool hold(fusion *f, const hdi_task *task, hd_value value) {
     return true;
 }
 
-/* The value's pending task, which is so no longer; it lies there until another one is held. */
-static const hdi_task *let_go(fusion *f, hd_value value) {
+const hdi_task *hdi_fusion_let_go(fusion *f, hd_value value) {
     const uint32_t at = f->values[value].pending;
-    f->values[value].pending = NO_TASK;
+    f->values[value].pending = HDI_NO_TASK;
     f->unused[f->unused_count++] = at; /* there is room for every place */
     return &f->tasks[at];
 }
 
-/* Emits the value's pending task, if it has one: from here on its storage holds it. */
-static hd_status settle(fusion *f, hd_value value) {
-    if (f->values[value].pending == NO_TASK) return HD_OK;
-    return hdi_task_emit(f->schedule, f->program, let_go(f, value), f->error);
+hd_status hdi_fusion_settle(fusion *f, hd_value value) {
+    if (f->values[value].pending == HDI_NO_TASK) return HD_OK;
+    return hdi_task_emit(f->schedule, f->program, hdi_fusion_let_go(f, value), f->error);
 }
 
 /* In the program's order what waits long for its reader would keep all that it reads for as long. */
@@ -224,14 +108,14 @@ static hd_status finish(fusion *f, hdi_task *task, hd_value value, bool may_wait
     f->values[value].view = task->out;
     if (!may_wait || f->schedule->options.no_fusion || f->values[value].uses != 1 || !is_near(f, value))
         return hdi_task_emit(f->schedule, f->program, task, f->error);
-    return hold(f, task, value) ? HD_OK : no_memory(f);
+    return hdi_fusion_hold(f, task, value) ? HD_OK : hdi_fusion_no_memory(f);
 }
 
 /* ---- tensors ---- */
 
-static hd_status new_tensor(fusion *f, hd_dtype dtype, hd_shape shape, hdi_tensor *out) {
+hd_status hdi_fusion_tensor(fusion *f, hd_dtype dtype, hd_shape shape, hdi_tensor *out) {
     uint32_t storage = hdi_schedule_storage(f->schedule, HDI_STORAGE_SCRATCH, hd_tensor_bytes(dtype, shape), NULL);
-    if (storage == HDI_NO_INDEX) return no_memory(f);
+    if (storage == HDI_NO_INDEX) return hdi_fusion_no_memory(f);
     *out = hdi_tensor_dense(storage, dtype, shape);
     return HD_OK;
 }
@@ -248,15 +132,14 @@ static hdi_task copy_task(const hdi_tensor *from, const hdi_tensor *to, hd_value
 
 /* A dense copy of a view, in memory of its own. */
 static hd_status copy_of(fusion *f, const hdi_tensor *view, hd_value value, hdi_tensor *out) {
-    const hd_status status = new_tensor(f, view->dtype, view->shape, out);
+    const hd_status status = hdi_fusion_tensor(f, view->dtype, view->shape, out);
     if (status) return status;
     const hdi_task task = copy_task(view, out, value);
     return hdi_task_emit(f->schedule, f->program, &task, f->error);
 }
 
-/* The value as a tensor that lies dense from the start of its storage, copied if it is a view. */
-static hd_status dense(fusion *f, hd_value value, hdi_tensor *out) {
-    hd_status status = settle(f, value);
+hd_status hdi_fusion_dense(fusion *f, hd_value value, hdi_tensor *out) {
+    hd_status status = hdi_fusion_settle(f, value);
     hdi_tensor *view = &f->values[value].view;
     *out = *view;
     if (status || (hdi_tensor_is_dense(view) && view->first == 0)) return status;
@@ -326,7 +209,7 @@ static uint32_t times_used_by(const hdi_node *node, hd_value value) {
 /* May the operand's pending task become part of `node`'s chain? */
 static bool joinable(const fusion *f, const hdi_node *node, hd_value operand) {
     const value_state *v = &f->values[operand];
-    return v->pending != NO_TASK && v->uses == times_used_by(node, operand) &&
+    return v->pending != HDI_NO_TASK && v->uses == times_used_by(node, operand) &&
            hdi_shape_equal(v->view.shape, node->shape);
 }
 
@@ -384,7 +267,7 @@ static uint8_t join_pair(hdi_task *task, const hdi_task *other) {
  * caller when `settled` is set. False where it does not fit; nothing was changed then. */
 static bool grow_task(fusion *f, hd_value id, hd_value base, bool join_others, hdi_task *out, hd_value *joined,
                       uint32_t *out_joined_count) {
-    const hdi_node *node = node_of(f, id);
+    const hdi_node *node = hdi_fusion_node(f, id);
     hdi_task task = { .op = HDI_OP_COPY };
     uint32_t joined_count = 0;
     if (base) {
@@ -402,7 +285,7 @@ static bool grow_task(fusion *f, hd_value id, hd_value base, bool join_others, h
         hd_value operand = node->operands[i];
         const value_state *v = &f->values[operand];
         hdi_tensor wide = broadcast(v->view, node->shape);
-        const hdi_task *other = v->pending != NO_TASK ? &f->tasks[v->pending] : NULL;
+        const hdi_task *other = v->pending != HDI_NO_TASK ? &f->tasks[v->pending] : NULL;
         if (operand == base) sources[i] = base_source;
         else if (i > 0 && operand == node->operands[i - 1]) sources[i] = sources[i - 1];
         else if (join_others && other && (other->op == HDI_OP_COPY || pairs(&task, other)) &&
@@ -436,14 +319,14 @@ static hd_status fuse_elementwise(fusion *f, const hdi_node *node, hd_value id) 
     for (uint32_t i = 0; i < node->operand_count; i++) {
         bool inside = false;
         for (uint32_t k = 0; grown && k < joined_count; k++) inside |= joined[k] == node->operands[i];
-        hd_status status = inside ? HD_OK : settle(f, node->operands[i]);
+        hd_status status = inside ? HD_OK : hdi_fusion_settle(f, node->operands[i]);
         if (status) return status;
     }
     if (!grown && !grow_task(f, id, 0, false, &task, joined, &joined_count))
         return hdi_fail(f->error, HD_STATUS_UNSUPPORTED,
                         "%s of shapes that need more push constants than the device has", hdi_op_get(node->op).name);
-    for (uint32_t k = 0; k < joined_count; k++) let_go(f, joined[k]);
-    hd_status status = new_tensor(f, node->dtype, node->shape, &task.out);
+    for (uint32_t k = 0; k < joined_count; k++) hdi_fusion_let_go(f, joined[k]);
+    hd_status status = hdi_fusion_tensor(f, node->dtype, node->shape, &task.out);
     return status ? status : finish(f, &task, id, true);
 }
 
@@ -451,17 +334,17 @@ static hd_status fuse_elementwise(fusion *f, const hdi_node *node, hd_value id) 
 
 /* A reshape needs its operand dense, but not from the storage's start. */
 static hd_status view_reshape(fusion *f, const hdi_node *node, hd_value id) {
-    hd_status status = settle(f, node->operands[0]);
+    hd_status status = hdi_fusion_settle(f, node->operands[0]);
     hdi_tensor from = f->values[node->operands[0]].view;
-    if (!status && !hdi_tensor_is_dense(&from)) status = dense(f, node->operands[0], &from);
+    if (!status && !hdi_tensor_is_dense(&from)) status = hdi_fusion_dense(f, node->operands[0], &from);
     uint64_t first = from.first;
-    f->values[id].view = hdi_tensor_dense(from.storage, node->dtype, node->shape);
+    f->values[id].view = hdi_tensor_dense(from.storage, from.dtype, node->shape);
     f->values[id].view.first = first;
     return status;
 }
 
 static hd_status view_permute(fusion *f, const hdi_node *node, hd_value id) {
-    hd_status status = settle(f, node->operands[0]);
+    hd_status status = hdi_fusion_settle(f, node->operands[0]);
     hdi_tensor from = f->values[node->operands[0]].view, view = from;
     view.shape = node->shape;
     for (uint32_t i = 0; i < node->shape.rank; i++) view.strides[i] = from.strides[node->attrs.ints[i]];
@@ -470,7 +353,7 @@ static hd_status view_permute(fusion *f, const hdi_node *node, hd_value id) {
 }
 
 static hd_status view_slice(fusion *f, const hdi_node *node, hd_value id) {
-    hd_status status = settle(f, node->operands[0]);
+    hd_status status = hdi_fusion_settle(f, node->operands[0]);
     hdi_tensor view = f->values[node->operands[0]].view;
     for (uint32_t i = 0; i < node->shape.rank; i++) view.first += (uint64_t)(node->attrs.ints[i] * view.strides[i]);
     view.shape = node->shape;
@@ -480,7 +363,7 @@ static hd_status view_slice(fusion *f, const hdi_node *node, hd_value id) {
 
 static hd_status view_part(fusion *f, const hdi_node *node, hd_value id) {
     hdi_tensor from;
-    const hd_status status = dense(f, node->operands[0], &from);
+    const hd_status status = hdi_fusion_dense(f, node->operands[0], &from);
     f->values[id].view = hdi_tensor_dense(from.storage, node->dtype, node->shape);
     f->values[id].view.first = (uint64_t)node->attrs.ints[0] / hdi_dtype(node->dtype).block_bytes;
     return status;
@@ -498,7 +381,7 @@ static hd_status part_of(fusion *f, const hdi_tensor *whole, const int64_t *begi
     uint64_t align = HDI_MAX(f->schedule->caps.binding_align, UINT64_C(4));
     if (!hdi_tensor_is_dense(out) || offset % align != 0 || hd_tensor_bytes(out->dtype, shape) % 4 != 0) return HD_OK;
     uint32_t storage = hdi_schedule_storage(f->schedule, HDI_STORAGE_SCRATCH, hd_tensor_bytes(out->dtype, shape), NULL);
-    if (storage == HDI_NO_INDEX) return no_memory(f);
+    if (storage == HDI_NO_INDEX) return hdi_fusion_no_memory(f);
     f->schedule->storages[storage].parent = whole->storage;
     f->schedule->storages[storage].parent_offset = offset;
     *out = hdi_tensor_dense(storage, out->dtype, shape);
@@ -506,7 +389,7 @@ static hd_status part_of(fusion *f, const hdi_tensor *whole, const int64_t *begi
 }
 
 static hd_status copy_into(fusion *f, hd_value from, const hdi_tensor *whole, const int64_t *begin, hd_value id) {
-    hd_status status = settle(f, from);
+    hd_status status = hdi_fusion_settle(f, from);
     hdi_tensor part;
     if (!status) status = part_of(f, whole, begin, f->values[from].view.shape, &part);
     if (status) return status;
@@ -516,11 +399,11 @@ static hd_status copy_into(fusion *f, hd_value from, const hdi_tensor *whole, co
 
 static hd_status fuse_concat(fusion *f, const hdi_node *node, hd_value id) {
     hdi_tensor out;
-    hd_status status = new_tensor(f, node->dtype, node->shape, &out);
+    hd_status status = hdi_fusion_tensor(f, node->dtype, node->shape, &out);
     int64_t begin[HD_MAX_RANK] = { 0 }, axis = node->attrs.ints[0];
     for (uint32_t i = 0; i < node->operand_count && !status; i++) {
         status = copy_into(f, node->operands[i], &out, begin, id);
-        begin[axis] += node_of(f, node->operands[i])->shape.dims[axis];
+        begin[axis] += hdi_fusion_node(f, node->operands[i])->shape.dims[axis];
     }
     f->values[id].view = out;
     return status;
@@ -528,7 +411,7 @@ static hd_status fuse_concat(fusion *f, const hdi_node *node, hd_value id) {
 
 static hd_status fuse_pad(fusion *f, const hdi_node *node, hd_value id) {
     hdi_tensor out;
-    hd_status status = new_tensor(f, node->dtype, node->shape, &out);
+    hd_status status = hdi_fusion_tensor(f, node->dtype, node->shape, &out);
     if (!status) status = hdi_task_fill(f->schedule, f->program, id, &out, node->attrs.floats[0], f->error);
     if (!status) status = copy_into(f, node->operands[0], &out, node->attrs.ints, id);
     f->values[id].view = out;
@@ -537,8 +420,7 @@ static hd_status fuse_pad(fusion *f, const hdi_node *node, hd_value id) {
 
 /* ---- states ---- */
 
-/* Rows are about to be overwritten in place: whatever still shows the old rows is made, or copied, now. */
-static hd_status save_old_rows(fusion *f, hd_value state, hd_value writer) {
+hd_status hdi_fusion_save_old_rows(fusion *f, hd_value state, hd_value writer) {
     const uint32_t storage = f->values[state].view.storage;
     hd_status status = HD_OK;
     if (storage >= f->witnesses_capacity) return HD_OK;
@@ -546,19 +428,19 @@ static hd_status save_old_rows(fusion *f, hd_value state, hd_value writer) {
     for (uint32_t i = 0; i < all->count && !status; i++) {
         const hd_value v = all->values[i];
         const hdi_tensor view = f->values[v].view;
-        status = settle(f, v);
-        if (!status && hdi_op_is_view(node_of(f, v)->op) && view.storage == storage && f->values[v].last_use > writer)
+        status = hdi_fusion_settle(f, v);
+        const bool is_view = hdi_op_is_view(hdi_fusion_node(f, v)->op);
+        if (!status && is_view && view.storage == storage && f->values[v].last_use > writer)
             status = copy_of(f, &view, v, &f->values[v].view);
     }
     all->count = 0; /* nobody reads them later */
     return status;
 }
 
-/* The value as a dense tensor of another shape, wherever its first element lies. */
-static hd_status shaped(fusion *f, hd_value value, hd_shape shape, hdi_tensor *out) {
-    hd_status status = settle(f, value);
+hd_status hdi_fusion_shaped(fusion *f, hd_value value, hd_shape shape, hdi_tensor *out) {
+    hd_status status = hdi_fusion_settle(f, value);
     *out = f->values[value].view;
-    if (!status && !hdi_tensor_is_dense(out)) status = dense(f, value, out);
+    if (!status && !hdi_tensor_is_dense(out)) status = hdi_fusion_dense(f, value, out);
     const uint64_t first = out->first;
     *out = hdi_tensor_dense(out->storage, out->dtype, shape);
     out->first = first;
@@ -569,10 +451,10 @@ static hd_status fuse_write_rows(fusion *f, const hdi_node *node, hd_value id) {
     const hd_value rows = f->values[id].rows != 0 ? f->values[id].rows : node->operands[1];
     hdi_task task = { .op = node->op, .attrs = &node->attrs, .input_count = node->operand_count - 1, .values = { id },
                       .value_count = 1 };
-    hd_status status = shaped(f, rows, node_of(f, node->operands[1])->shape, &task.inputs[0]);
+    hd_status status = hdi_fusion_shaped(f, rows, hdi_fusion_node(f, node->operands[1])->shape, &task.inputs[0]);
     for (uint32_t i = 2; i < node->operand_count && !status; i++)
-        status = dense(f, node->operands[i], &task.inputs[i - 1]); /* position, pages */
-    if (!status) status = save_old_rows(f, node->operands[0], id);
+        status = hdi_fusion_dense(f, node->operands[i], &task.inputs[i - 1]); /* position, pages */
+    if (!status) status = hdi_fusion_save_old_rows(f, node->operands[0], id);
     task.out = f->values[node->operands[0]].view;
     f->values[id].view = task.out;
     return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
@@ -596,81 +478,18 @@ static hd_status fuse_assign(fusion *f, const hdi_node *node, hd_value id) {
     const hdi_tensor to = f->values[node->operands[0]].view;
     value_state *value = &f->values[node->operands[1]];
     f->values[id].view = to;
-    if (value->pending != NO_TASK && may_store_to(&f->tasks[value->pending], &to)) {
-        hdi_task task = *let_go(f, node->operands[1]);
-        const hd_status status = save_old_rows(f, node->operands[0], id);
+    if (value->pending != HDI_NO_TASK && may_store_to(&f->tasks[value->pending], &to)) {
+        hdi_task task = *hdi_fusion_let_go(f, node->operands[1]);
+        const hd_status status = hdi_fusion_save_old_rows(f, node->operands[0], id);
         task.out = value->view = to;
         return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
     }
-    hd_status status = settle(f, node->operands[1]);
+    hd_status status = hdi_fusion_settle(f, node->operands[1]);
     hdi_tensor from = value->view;
     if (!status && from.storage == to.storage) status = copy_of(f, &value->view, id, &from);
-    if (!status) status = save_old_rows(f, node->operands[0], id);
+    if (!status) status = hdi_fusion_save_old_rows(f, node->operands[0], id);
     hdi_task task = copy_task(&from, &to, id);
     return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
-}
-
-/* The kernel of a rope and what was joined to it, at the place of its last node: the rope itself, a cast or a
- * write_rows. */
-static hd_status fuse_head(fusion *f, const hdi_node *node, hd_value id) {
-    const hd_value rope = f->values[id].rope, norm = f->values[rope].norm;
-    const hdi_node *turn = node_of(f, rope), *before = norm != 0 ? node_of(f, norm) : NULL;
-    hdi_task task = {
-        .op = HDI_OP_ROPE, .attrs = &turn->attrs, .input_count = 5, .norm = before ? &before->attrs : NULL
-    };
-    for (hd_value value = before ? norm : rope;; value = f->values[value].last_use) {
-        if (node_of(f, value)->op != HDI_OP_RESHAPE) task.values[task.value_count++] = value;
-        if (value == id) break;
-    }
-    task.inputs[2].storage = task.inputs[3].storage = task.inputs[4].storage = HDI_NO_INDEX;
-    hd_status status = shaped(f, before ? before->operands[0] : turn->operands[0], turn->shape, &task.inputs[0]);
-    if (!status) status = dense(f, turn->operands[1], &task.inputs[1]);
-    if (!status && before && before->operands[1] != 0) status = dense(f, before->operands[1], &task.inputs[2]);
-    if (node->op != HDI_OP_WRITE_ROWS) {
-        if (!status) status = new_tensor(f, node->dtype, node->shape, &task.out);
-    } else {
-        for (uint32_t i = 2; i < node->operand_count && !status; i++)
-            status = dense(f, node->operands[i], &task.inputs[i + 1]);
-        if (!status) status = save_old_rows(f, node->operands[0], id);
-        task.out = f->values[node->operands[0]].view;
-    }
-    f->values[id].view = task.out;
-    return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
-}
-
-/* ---- norms ---- */
-
-/* Would `reader`, a living node, make the norm of `x` itself? B's layout is known of sources and of what came
- * before. */
-static bool reader_takes_norm(const fusion *f, const hdi_node *reader, hd_value id, const hdi_tensor *x,
-                              const hdi_norm *norm) {
-    if (reader->op != HDI_OP_MATMUL || reader->operands[1] == id) return false;
-    const hdi_node *b = node_of(f, reader->operands[1]);
-    const bool source = hdi_op_is_source(b->op);
-    if (!source && reader->operands[1] > id) return false;
-    hdi_task task = { .op = reader->op, .attrs = &reader->attrs, .input_count = 2, .a_norm = *norm };
-    task.inputs[0] = *x;
-    task.inputs[1] = source ? hdi_tensor_dense(0, b->dtype, b->shape) : f->values[reader->operands[1]].view;
-    task.out = hdi_tensor_dense(0, reader->dtype, reader->shape);
-    return hdi_task_fits(f->schedule, &task);
-}
-
-/* Leaves an rms_norm to its readers where all of them are products that make it on the way; a state's rows may be
- * overwritten before they do. */
-static bool leave_norm(fusion *f, const hdi_node *node, hd_value id, const hdi_task *task) {
-    value_state *value = &f->values[id];
-    const hdi_tensor *x = &task->inputs[0];
-    hdi_norm norm = { .present = true, .weighted = node->operands[1] != 0, .eps = node->attrs.floats[0] };
-    if (norm.weighted) norm.weight = task->inputs[1];
-    if (f->schedule->options.no_fusion || value->last_use == UINT32_MAX ||
-        f->schedule->storages[x->storage].kind == HDI_STORAGE_STATE ||
-        (norm.weighted && f->schedule->storages[norm.weight.storage].kind == HDI_STORAGE_STATE))
-        return false;
-    for (uint32_t at = value->readers; at; at = f->readers[at - 1].next)
-        if (!reader_takes_norm(f, node_of(f, f->readers[at - 1].node), id, x, &norm)) return false;
-    value->view = *x;
-    value->left_norm = norm;
-    return true;
 }
 
 /* ---- the rest ---- */
@@ -679,24 +498,32 @@ static hd_status fuse_other(fusion *f, const hdi_node *node, hd_value id) {
     hdi_task task = { .op = node->op, .attrs = &node->attrs, .values = { id }, .value_count = 1 };
     const uint32_t next = f->values[id].last_use;
     const bool rounds = hdi_op_kind_of(node->op) == HDI_KIND_NORM && next != UINT32_MAX &&
-                        node_of(f, next)->op == HDI_OP_CAST; /* as it stores, where the cast is its only reader */
-    hd_status status = HD_OK;
+                        hdi_fusion_node(f, next)->op == HDI_OP_CAST; /* as it stores, where only the cast reads it */
+    const bool product = node->op == HDI_OP_MATMUL;
+    hd_status status = product ? hdi_fusion_round_rows(f, node) : HD_OK;
     for (uint32_t i = 0; i < node->operand_count && !status; i++) {
         hdi_tensor *input = &task.inputs[task.input_count++];
         if (node->operands[i] == 0) *input = (hdi_tensor){ .storage = HDI_NO_INDEX };
         else if (hdi_kernels_take_view(node->op, i)) {
-            status = settle(f, node->operands[i]);
+            status = hdi_fusion_settle(f, node->operands[i]);
             *input = f->values[node->operands[i]].view;
-        } else status = dense(f, node->operands[i], input);
+        } else status = hdi_fusion_dense(f, node->operands[i], input);
     }
-    if (!status && node->op == HDI_OP_RMS_NORM && leave_norm(f, node, id, &task)) return HD_OK;
-    if (!status && node->op == HDI_OP_MATMUL && f->values[node->operands[0]].left_norm.present) {
+    if (!status && node->op == HDI_OP_RMS_NORM && hdi_fusion_leave_norm(f, node, id, &task)) return HD_OK;
+    if (!status && product && f->values[node->operands[0]].left_norm.present) {
         task.a_norm = f->values[node->operands[0]].left_norm;
         task.values[0] = node->operands[0];
         task.values[task.value_count++] = id;
     }
-    if (!status) status = new_tensor(f, node->dtype, node->shape, &task.out);
-    return status ? status : finish(f, &task, id, node->op == HDI_OP_MATMUL || rounds);
+    task.a_rounded = product && task.inputs[0].dtype != hdi_fusion_node(f, node->operands[0])->dtype;
+    const bool rounded = !status && hdi_fusion_is_rounded(f, node, id);
+    if (!status) status = hdi_fusion_tensor(f, rounded ? HD_F16 : node->dtype, node->shape, &task.out);
+    if (!status && rounded && hdi_op_kind_of(node->op) == HDI_KIND_NORM) {
+        task.chain.inputs[0] = hdi_tensor_dense(task.out.storage, node->dtype, node->shape);
+        task.chain.input_count = 1;
+        hdi_chain_add_halves(&task.chain);
+    }
+    return status ? status : finish(f, &task, id, product || rounds);
 }
 
 static hd_status fuse_source(fusion *f, const hdi_node *node, hd_value id) {
@@ -704,7 +531,7 @@ static hd_status fuse_source(fusion *f, const hdi_node *node, hd_value id) {
     const char *name = hdi_arena_text(&f->schedule->arena, node->name, strlen(node->name));
     const uint64_t bytes = hd_tensor_bytes(node->dtype, node->shape);
     const uint32_t storage = name ? hdi_schedule_storage(f->schedule, kind, bytes, name) : HDI_NO_INDEX;
-    if (storage == HDI_NO_INDEX) return no_memory(f);
+    if (storage == HDI_NO_INDEX) return hdi_fusion_no_memory(f);
     const hdi_tensor view = f->values[id].view = hdi_tensor_dense(storage, node->dtype, node->shape);
     const bool across = kind == HDI_STORAGE_INPUT && !f->schedule->caps.host_visible && bytes <= HDI_ACROSS_BYTES;
     return across && f->values[id].uses > HDI_ACROSS_USES ? copy_of(f, &view, id, &f->values[id].view) : HD_OK;
@@ -718,12 +545,12 @@ static hd_status fuse_view(fusion *f, const hdi_node *node, hd_value id) {
     case HDI_OP_SLICE: status = view_slice(f, node, id); break;
     default: status = view_part(f, node, id); break;
     }
-    return status || add_witness(f, f->values[id].view.storage, id) ? status : no_memory(f);
+    return status || add_witness(f, f->values[id].view.storage, id) ? status : hdi_fusion_no_memory(f);
 }
 
 static hd_status fuse_node(fusion *f, const hdi_node *node, hd_value id) {
     if (f->values[id].absorbed) return HD_OK;
-    if (f->values[id].rope != 0) return fuse_head(f, node, id);
+    if (f->values[id].rope != 0) return hdi_fuse_head(f, node, id);
     switch (node->op) {
     case HDI_OP_INPUT: case HDI_OP_STATE: return fuse_source(f, node, id);
     case HDI_OP_RESHAPE: case HDI_OP_PERMUTE: case HDI_OP_SLICE: case HDI_OP_PART: return fuse_view(f, node, id);
@@ -736,8 +563,8 @@ static hd_status fuse_node(fusion *f, const hdi_node *node, hd_value id) {
     hdi_step step;
     float attrs[4];
     uint32_t attr_count;
-    bool quantised =
-        node->operand_count > 0 && node->operands[0] && hdi_dtype_is_quantised(node_of(f, node->operands[0])->dtype);
+    const bool quantised = node->operand_count > 0 && node->operands[0] &&
+                           hdi_dtype_is_quantised(hdi_fusion_node(f, node->operands[0])->dtype);
     if (!quantised && hdi_op_step(node->op, &node->attrs, &step, attrs, &attr_count))
         return fuse_elementwise(f, node, id);
     return fuse_other(f, node, id);
@@ -745,10 +572,10 @@ static hd_status fuse_node(fusion *f, const hdi_node *node, hd_value id) {
 
 /* An output takes over the storage that its value was made in, or gets a copy where that is shared or a view. */
 static hd_status place_output(fusion *f, const hdi_output *output) {
-    hd_status status = settle(f, output->value);
+    hd_status status = hdi_fusion_settle(f, output->value);
     hdi_tensor view = f->values[output->value].view;
     const char *name = hdi_arena_text(&f->schedule->arena, output->name, strlen(output->name));
-    if (!name) return no_memory(f);
+    if (!name) return hdi_fusion_no_memory(f);
     if (status) return status;
     hdi_storage *storage = &f->schedule->storages[view.storage];
     uint64_t bytes = hd_tensor_bytes(view.dtype, view.shape);
@@ -759,7 +586,7 @@ static hd_status place_output(fusion *f, const hdi_output *output) {
         return HD_OK;
     }
     uint32_t copy = hdi_schedule_storage(f->schedule, HDI_STORAGE_OUTPUT, bytes, name);
-    if (copy == HDI_NO_INDEX) return no_memory(f);
+    if (copy == HDI_NO_INDEX) return hdi_fusion_no_memory(f);
     hdi_tensor to = hdi_tensor_dense(copy, view.dtype, view.shape);
     hdi_task task = copy_task(&view, &to, output->value);
     return hdi_task_emit(f->schedule, f->program, &task, f->error);
@@ -780,16 +607,16 @@ hd_status hdi_schedule_fuse(hdi_schedule *schedule, const hd_program *program, h
     const hd_allocator *allocator = schedule->arena.allocator;
     fusion f = { .schedule = schedule, .program = program, .error = error };
     f.values = hdi_alloc(allocator, ((size_t)program->node_count + 1) * sizeof *f.values);
-    if (!f.values) return no_memory(&f);
-    for (uint32_t id = 0; id <= program->node_count; id++) f.values[id].pending = NO_TASK;
-    hd_status status = count_uses(&f) ? HD_OK : no_memory(&f);
-    if (!status) join_heads(&f);
+    if (!f.values) return hdi_fusion_no_memory(&f);
+    for (uint32_t id = 0; id <= program->node_count; id++) f.values[id].pending = HDI_NO_TASK;
+    hd_status status = count_uses(&f) ? HD_OK : hdi_fusion_no_memory(&f);
+    if (!status) hdi_fusion_join_heads(&f);
     for (hd_value id = 1; id <= program->node_count && !status; id++)
         if (f.values[id].alive) {
-            status = fuse_node(&f, node_of(&f, id), id);
+            status = fuse_node(&f, hdi_fusion_node(&f, id), id);
             if (status && error && error->op[0] == 0)
-                memcpy(error->op, hdi_op_get(node_of(&f, id)->op).name,
-                       strlen(hdi_op_get(node_of(&f, id)->op).name) + 1);
+                memcpy(error->op, hdi_op_get(hdi_fusion_node(&f, id)->op).name,
+                       strlen(hdi_op_get(hdi_fusion_node(&f, id)->op).name) + 1);
         }
     for (uint32_t i = 0; i < program->output_count && !status; i++) status = place_output(&f, &program->outputs[i]);
     end(&f);

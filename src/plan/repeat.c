@@ -1,5 +1,6 @@
-/* repeat.c: what is made once. A step that does what one before it did, from bytes that nobody wrote since, is left
- * out: products of the same rows share them as whole numbers. */
+/* repeat.c: what is made once. A step that does what one before it did, from bytes that stay what they are, is left
+ * out: products of the same rows share them as whole numbers, ropes of all layers their angles. Only what a task makes
+ * ready for its last step is looked for, among the latest of that kind. */
 #include "plan/task.h"
 
 /* Which use of a step is written, where it is one that is not read; else none. */
@@ -20,36 +21,33 @@ static bool are_equal(const hdi_schedule_step *a, const hdi_schedule_step *b, ui
         return false;
     for (uint32_t u = 0; u < a->use_count; u++) {
         const hdi_use *x = &a->uses[u], *y = &b->uses[u];
-        const bool same = u == written || (x->storage == y->storage && x->offset == y->offset);
-        if (x->bytes != y->bytes || !same) return false;
+        const bool same = x->offset == y->offset && x->bytes == y->bytes;
+        if (!same || (u != written && x->storage != y->storage)) return false;
     }
     return true;
 }
 
-/* Does `step` write what `other` uses? */
-static bool disturbs(const hdi_schedule *schedule, const hdi_schedule_step *step, const hdi_schedule_step *other) {
-    for (uint32_t u = 0; u < step->use_count; u++)
-        for (uint32_t v = 0; (step->uses[u].access & HDI_WRITE) && v < other->use_count; v++)
-            if (hdi_schedule_root(schedule, step->uses[u].storage, NULL) ==
-                hdi_schedule_root(schedule, other->uses[v].storage, NULL))
-                return true;
-    return false;
+/* What it reads was written before, once: no state, whose rows change. */
+static bool reads_what_stays(const hdi_schedule *schedule, const hdi_schedule_step *step) {
+    for (uint32_t u = 0; u < step->use_count; u++) {
+        const uint32_t root = hdi_schedule_root(schedule, step->uses[u].storage, NULL);
+        if (schedule->storages[root].kind == HDI_STORAGE_STATE) return false;
+    }
+    return true;
 }
 
 uint32_t hdi_steps_leave_repeated(hdi_schedule *schedule) {
-    enum { REACH = 16 }; /* products of the same rows are neighbours */
-    const uint32_t count = schedule->step_count - 1;
-    const hdi_schedule_step *last = &schedule->steps[count];
+    const uint32_t at = schedule->step_count - 1;
+    const hdi_schedule_step *last = &schedule->steps[at];
     const uint32_t written = only_written(last);
-    if (last->kind != HDI_CMD_DISPATCH || written == HDI_NO_INDEX) return HDI_NO_INDEX;
-    for (uint32_t at = count; at > 0 && count - at < REACH; at--) {
-        const hdi_schedule_step *step = &schedule->steps[at - 1];
-        if (are_equal(step, last, written)) {
-            for (uint32_t after = at; after < count; after++)
-                if (disturbs(schedule, &schedule->steps[after], step)) return HDI_NO_INDEX;
-            schedule->step_count--;
-            return step->uses[written].storage;
-        }
+    if (last->kind != HDI_CMD_DISPATCH || written == HDI_NO_INDEX || !reads_what_stays(schedule, last))
+        return HDI_NO_INDEX;
+    for (uint32_t i = 0; i < HDI_MIN(schedule->ahead_count, HDI_COUNT(schedule->ahead)); i++) {
+        const hdi_schedule_step *step = &schedule->steps[schedule->ahead[i]];
+        if (!are_equal(step, last, written)) continue;
+        schedule->step_count--;
+        return step->uses[written].storage;
     }
+    schedule->ahead[schedule->ahead_count++ % HDI_COUNT(schedule->ahead)] = at;
     return HDI_NO_INDEX;
 }

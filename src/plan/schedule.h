@@ -93,6 +93,7 @@ typedef struct hdi_schedule {
     hdi_names      constants;          /* tables that were made, by their bytes: storage + 1 */
     uint32_t       zeros;              /* the storage of hdi_lowering's zeros + 1; 0: none yet */
     uint32_t       zeros_step;         /* which fills it; ordering moves it */
+    uint32_t       ahead[16], ahead_count; /* the latest steps that make something ready for others, in a ring */
     bool           tight;              /* planned anew, one step a level, to fit a budget */
     uint32_t       slices;             /* pieces beyond one a step */
     hd_plan_memory memory;

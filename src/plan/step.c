@@ -194,7 +194,7 @@ static hdi_request request_of(const hdi_schedule *schedule, const hdi_task *task
         .op = task->op, .attrs = task->attrs, .inputs = task->inputs, .input_count = task->input_count,
             .out = task->out,
         .chain = task->chain.step_count > 0 ? &task->chain : NULL, .norm = task->norm, .a_norm = task->a_norm,
-        .pair = task->pair,
+        .pair = task->pair, .a_rounded = task->a_rounded,
         .b_given = b_given,
         .caps = &schedule->caps, .math = schedule->options.math };
 }
@@ -204,6 +204,11 @@ bool hdi_task_fits(const hdi_schedule *schedule, const hdi_task *task) {
     if (task->chain.step_count > 0 && !hdi_kernels_take_epilogue(task->op, &task->chain)) return false;
     const hdi_request request = request_of(schedule, task);
     return (!task->a_norm.present && !task->pair) || hdi_matmul_fits(&request);
+}
+
+bool hdi_task_rounds(const hdi_schedule *schedule, const hdi_task *task) {
+    const hdi_request request = request_of(schedule, task);
+    return hdi_matmul_rounds(&request);
 }
 
 /* A copy of one whole dense tensor to another needs no kernel. */

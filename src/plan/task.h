@@ -15,6 +15,7 @@ typedef struct hdi_task {
     uint32_t         input_count;
     hdi_chain        chain; /* step_count 0: none */
     hdi_norm         a_norm; /* of a product: what it does to A on the way */
+    bool             a_rounded; /* of a product: A is f32 in the program and was stored as f16 */
     bool             pair;  /* of a product: inputs[2] is a second B, chain source 1 its product */
     hdi_tensor       out;
     hd_value         values[HDI_TASK_VALUES]; /* the nodes it computes, in order */
@@ -31,4 +32,6 @@ hd_status hdi_task_fill(hdi_schedule *schedule, const hd_program *program, hd_va
 uint32_t hdi_steps_leave_repeated(hdi_schedule *schedule);
 /* May the task be one kernel: its operation, the norm and the pair, and the chain behind? Asks the kernels room. */
 bool hdi_task_fits(const hdi_schedule *schedule, const hdi_task *task);
+/* Would the task, a product, make f16 of its A in a step of its own? */
+bool hdi_task_rounds(const hdi_schedule *schedule, const hdi_task *task);
 #endif

@@ -1,5 +1,5 @@
-/* product.c: matrix products of the stand-in, as the library of products (products.c) hands them to a stream: D = A x B along
- * columns, plain sums in f32 in the order of K. */
+/* product.c: matrix products of the stand-in, as the library of products (products.c) hands them to a stream: D = A x B, or
+ * that and an addend, along columns, plain sums in f32 in the order of K. */
 #include "standin.h"
 #include "kernels/exact.h"
 #include <stdlib.h>
@@ -36,7 +36,10 @@ void standin_product_run(const standin_product *p) {
                 const float factor = float_of(b->data, b->type, batch * b->batch_offset + (b->transposed ? k * b->line + j : j * b->line + k));
                 for (uint64_t i = 0; i < d->rows; i++) sums[i] += left[k * d->rows + i] * factor;
             }
-            for (uint64_t i = 0; i < d->rows; i++) store(d->data, d->type, batch * d->batch_offset + j * d->line + i, sums[i]);
+            for (uint64_t i = 0; i < d->rows; i++) {
+                const uint64_t at = batch * d->batch_offset + j * d->line + i;
+                store(d->data, d->type, at, sums[i] + (p->addend ? float_of(p->addend, d->type, at) : 0));
+            }
         }
     }
     free(left);

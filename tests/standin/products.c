@@ -88,12 +88,12 @@ static bool lies_in_memory(const layout *l, const void *data, uint64_t align) {
 
 ENTRY int cublasLtMatmul(library *l, desc *d, const float *alpha, const void *a, layout *a_layout, const void *b, layout *b_layout, const float *beta, const void *c,
                          layout *c_layout, void *out, layout *out_layout, const uint64_t *algo, void *workspace, size_t workspace_bytes, standin_stream *stream) {
-    NEEDS(l && d && alpha && beta && *alpha == 1 && *beta == 0 && algo && algo[0] && stream && goes_together(d, a_layout, b_layout, c_layout, out_layout));
-    NEEDS(c == out && lies_in_memory(a_layout, a, algo[0]) && lies_in_memory(b_layout, b, algo[0]) && lies_in_memory(out_layout, out, algo[0]));
+    NEEDS(l && d && alpha && beta && *alpha == 1 && (*beta == 0 || *beta == 1) && algo && algo[0] && stream && goes_together(d, a_layout, b_layout, c_layout, out_layout));
+    NEEDS((*beta == 1 || c == out) && lies_in_memory(c_layout, c, algo[0]) && lies_in_memory(a_layout, a, algo[0]) && lies_in_memory(b_layout, b, algo[0]) && lies_in_memory(out_layout, out, algo[0]));
     NEEDS(standin_holds(workspace, workspace_bytes));
     standin_task task = { .kind = STANDIN_PRODUCT, .product = malloc(sizeof *task.product) };
     if (!task.product) return ALLOC_FAILED;
-    *task.product = (standin_product){ matrix_of(a_layout, a, d->transposed[0]), matrix_of(b_layout, b, d->transposed[1]), matrix_of(out_layout, out, false),
+    *task.product = (standin_product){ matrix_of(a_layout, a, d->transposed[0]), matrix_of(b_layout, b, d->transposed[1]), matrix_of(out_layout, out, false), *beta == 1 ? c : NULL,
                                        d->transposed[0] ? a_layout->rows : a_layout->columns, (uint64_t)out_layout->batch, workspace, workspace_bytes };
     return standin_stream_push(stream, task) ? EXECUTION_FAILED : SUCCESS;
 }

@@ -7,6 +7,7 @@
 #ifndef HDCU_CU_H
 #define HDCU_CU_H
 
+#include "cmds/library.h"
 #include "device/backend.h"
 #include "device/cache.h"
 #include "device/loader.h"
@@ -239,9 +240,9 @@ void hdcu_kernel_end(hdi_backend_device *device, hdi_used *kernel);
 hd_status hdcu_product_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                             hdcu_product **out_product, hd_error *error);
 void hdcu_product_end(hdi_backend_device *device, hdcu_product *product);
-/* One call on the compute stream; addresses of A, B, C and of memory to work in. */
-bool hdcu_product_run(hdi_backend_device *device, const hdcu_product *product, const uint64_t addresses[4],
-                      uint64_t workspace_bytes);
+/* One call on the compute stream; addresses of what is bound. */
+bool hdcu_product_run(hdi_backend_device *device, const hdcu_product *product,
+                      const uint64_t addresses[HDI_PRODUCT_BINDINGS], uint64_t workspace_bytes);
 /* encode.c: commands become calls on the stream of their queue, or nodes of a graph. */
 /* Hands the commands over at once; with timestamps their marks' events go into the job. */
 hd_status hdcu_enqueue(hdi_backend_device *device, const hdi_submission *submission, hdcu_job *job, hd_error *error);

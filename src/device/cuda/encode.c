@@ -70,8 +70,8 @@ static uint64_t address_of(const encoder *e, const hdi_range *range) {
 
 static bool multiply(encoder *e, const hdi_cmd *cmd, const hdcu_product *product) {
     const hdi_binding *bindings = &e->submission->cmds->bindings[cmd->as.dispatch.binding_first];
-    uint64_t addresses[4];
-    for (int i = 0; i < 4; i++) addresses[i] = address_of(e, &bindings[i].range);
+    uint64_t addresses[HDI_PRODUCT_BINDINGS];
+    for (int i = 0; i < HDI_PRODUCT_BINDINGS; i++) addresses[i] = address_of(e, &bindings[i].range);
     return hdcu_product_run(e->device, product, addresses, bindings[3].range.bytes);
 }
 

@@ -2,7 +2,6 @@
  * becomes descriptions and an algorithm when it is loaded, and one call on the stream when it runs, which a capture
  * records. The library counts along columns, so what it is asked for is the product turned round: C' = B' x A'. */
 #include "device/cuda/cu.h"
-#include "cmds/library.h"
 
 /* The library's own numbers. */
 enum { REAL_F32 = 0, REAL_F16 = 2, REAL_BF16 = 14, COMPUTE_F32 = 68, TRANSPOSED = 1 };
@@ -15,6 +14,7 @@ struct hdcu_product {
     hdcu_blas_layout first, second, result; /* B', A' and C' */
     hdcu_blas_algo   algo;
     uint64_t         first_bytes, second_bytes; /* where they begin */
+    bool             adds;
 };
 
 /* One matrix: `rows` along its lines, `columns` of them. */
@@ -103,6 +103,7 @@ hd_status hdcu_product_load(hdi_backend_device *device, const hdi_module *module
                                "no memory for kernel %s", module->name);
     p->first_bytes = hd_dtype_bytes((hd_dtype)spec[HDI_PRODUCT_B_TYPE], spec[HDI_PRODUCT_B_FIRST]);
     p->second_bytes = hd_dtype_bytes((hd_dtype)spec[HDI_PRODUCT_A_TYPE], spec[HDI_PRODUCT_A_FIRST]);
+    p->adds = spec[HDI_PRODUCT_ADDS];
     hdi_mutex_lock(&device->inflight.kernels_lock);
     const hd_status opened = open_library(device, module, error);
     hdi_mutex_unlock(&device->inflight.kernels_lock);
@@ -125,10 +126,11 @@ void hdcu_product_end(hdi_backend_device *device, hdcu_product *p) {
     hdi_free(device->host->allocator, p, sizeof *p);
 }
 
-bool hdcu_product_run(hdi_backend_device *device, const hdcu_product *p, const uint64_t addresses[4],
-                      uint64_t workspace_bytes) {
-    const float one = 1, zero = 0;
+bool hdcu_product_run(hdi_backend_device *device, const hdcu_product *p,
+                      const uint64_t addresses[HDI_PRODUCT_BINDINGS], uint64_t workspace_bytes) {
+    const float one = 1, addends = p->adds;
+    const uint64_t addend = addresses[p->adds ? 4 : 2];
     return HDCU_CALL(&device->api, BlasMultiply, device->blas, p->desc, &one, addresses[1] + p->first_bytes, p->first,
-                     addresses[0] + p->second_bytes, p->second, &zero, addresses[2], p->result, addresses[2], p->result,
+                     addresses[0] + p->second_bytes, p->second, &addends, addend, p->result, addresses[2], p->result,
                      &p->algo, addresses[3], (size_t)workspace_bytes, device->streams[HDI_QUEUE_COMPUTE]);
 }

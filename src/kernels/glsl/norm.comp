@@ -22,6 +22,7 @@ uint value(uint i) {
     float v = mul_rounded(centred(i), scale);
     if ((HAS & 1u) != 0u) v = mul_rounded(v, LOAD_FLOAT(weight, TYPE, i - first));
     if ((HAS & 2u) != 0u) v = add_rounded(v, LOAD_FLOAT(bias, TYPE, i - first));
+    if ((HAS & HDI_ROW_HALVES) != 0u) v = v > 65504.0 ? 65504.0 : v < -65504.0 ? -65504.0 : v;
     return canonical_bits(v);
 }
 

@@ -46,6 +46,24 @@ uint32_t hdi_chain_costly_steps(const hdi_chain *chain) {
     return costly;
 }
 
+static const float most_of_halves[] = { -65504, 65504 };
+
+bool hdi_chain_add_halves(hdi_chain *chain) {
+    if (chain->step_count == HDI_CHAIN_STEPS) return false;
+    const uint32_t last = chain->step_count, at = chain->attr_count;
+    chain->steps[chain->step_count++] = (hdi_step){ HDI_STEP_CLIP, (uint8_t)(last ? HDI_CHAIN_INPUTS + last - 1 : 0),
+                                                    HDI_SOURCE_NONE, HDI_SOURCE_NONE, HD_F16, at };
+    memcpy(chain->attrs + at, most_of_halves, sizeof most_of_halves);
+    chain->attr_count += HDI_COUNT(most_of_halves);
+    return true;
+}
+
+bool hdi_chain_is_halves(const hdi_chain *chain) {
+    const hdi_step *step = &chain->steps[0];
+    return chain->step_count == 1 && step->code == HDI_STEP_CLIP && step->type == HD_F16 &&
+           memcmp(chain->attrs + step->attr_first, most_of_halves, sizeof most_of_halves) == 0;
+}
+
 uint32_t hdi_launch_chain(hdi_launch *launch, const hdi_chain *chain, uint32_t *push_at) {
     uint32_t *spec = launch->kernel.spec;
     for (uint32_t i = 0; i < chain->input_count; i++)
@@ -155,9 +173,9 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
         const uint32_t from = s->operands[i].tensor ? i : 0; /* an absent input shows input 0 again */
         const hdi_operand *o = &s->operands[from];
         const hdi_place p = hdi_space_place(s, from, caps);
-        const uint32_t access = i < HDI_SPACE_OUTPUT   ? HDI_READ
-                                : o->element_bytes < 4 ? HDI_READ | HDI_WRITE
-                                                       : HDI_WRITE;
+        /* words that hold others' elements too, beside a part or behind the last four of a dense output */
+        const bool shares = o->element_bytes < 4 && !(p.dense && elements % HDI_EW_PER_INVOCATION == 0);
+        const uint32_t access = i < HDI_SPACE_OUTPUT ? HDI_READ : shares ? HDI_READ | HDI_WRITE : HDI_WRITE;
         launch->uses[i] = (hdi_use){ o->tensor->storage, p.offset, p.bytes, access };
         if (from != i) continue;
         launch->bytes += distinct_elements(s, i) * o->element_bytes;

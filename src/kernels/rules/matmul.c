@@ -8,6 +8,8 @@
 #include "kernels/rows.h"
 
 enum { FEW_ROWS = 8, STREAM_BINDINGS = BINDINGS + 1 };
+/* Rows from which weights are worth making f16 ahead, for matrix units; least ones of the device's library. */
+enum { MATRIX_HALF_ROWS = 257, LIBRARY_LEAST_SIDE = 16 };
 
 #define NEVER UINT64_MAX
 
@@ -211,45 +213,6 @@ static uint64_t native_vector_cost(const product *p, const hdi_kernel_option *o)
  * and end like so much of K, one more launch like so many products, and an element of a sum's operands like so many. */
 enum { LEAST_PART = 512, START_DEPTH = 640, LAUNCH_WORK = 3600000, SUM_WORK = 2 };
 
-/* The sum of the parts of K, from `partial` [batch, parts, M, N] on (one part: the product itself), and the product's
- * chain behind it: one element-wise launch over [batch, M, N]. False where a chain cannot hold them. */
-static bool chain_of_parts(const product *p, uint32_t parts, uint32_t partial, hdi_chain *out_chain, hdi_tensor *out) {
-    const hdi_chain *behind = p->request->chain;
-    const hd_shape shape = HD_SHAPE((int64_t)p->batch, (int64_t)p->m, (int64_t)p->n);
-    const uint32_t adds = parts - 1, inputs = parts + p->source_count, steps = adds + (behind ? behind->step_count : 0);
-    if (inputs > HDI_CHAIN_INPUTS || steps > HDI_CHAIN_STEPS) return false;
-    *out_chain = (hdi_chain){ .step_count = steps, .input_count = inputs };
-    *out = hdi_tensor_dense(p->request->out.storage, p->request->out.dtype, shape);
-    for (uint32_t i = 0; i < parts; i++) {
-        out_chain->inputs[i] = hdi_tensor_dense(partial, parts > 1 ? HD_F32 : p->type, shape);
-        out_chain->inputs[i].strides[0] *= parts;
-        out_chain->inputs[i].first = i * p->m * p->n;
-    }
-    for (uint32_t i = 0; i < p->source_count; i++) {
-        const source *s = &p->sources[i];
-        out_chain->inputs[parts + i] = (hdi_tensor){ s->tensor->storage, s->tensor->dtype, shape,
-                                                     { (int64_t)s->batch, (int64_t)s->m, (int64_t)s->n },
-                                                     s->tensor->first };
-    }
-    for (uint32_t i = 0; i < adds; i++)
-        out_chain->steps[i] = (hdi_step){ HDI_STEP_ADD, (uint8_t)(i ? HDI_CHAIN_INPUTS + i - 1 : 0), (uint8_t)(i + 1),
-                                          HDI_SOURCE_NONE, i + 1 == adds ? p->type : HD_F32, 0 };
-    for (uint32_t i = adds; i < steps; i++) {
-        hdi_step *step = &out_chain->steps[i];
-        *step = behind->steps[i - adds];
-        uint8_t *sources[] = { &step->a, &step->b, &step->c };
-        for (uint32_t k = 0; k < HDI_COUNT(sources); k++) {
-            if (*sources[k] == HDI_SOURCE_NONE) continue;
-            /* the product itself */
-            if (*sources[k] == 0) *sources[k] = adds ? (uint8_t)(HDI_CHAIN_INPUTS + adds - 1) : 0;
-            else *sources[k] = (uint8_t)(*sources[k] + adds); /* later inputs and later steps alike */
-        }
-    }
-    if (behind) memcpy(out_chain->attrs, behind->attrs, sizeof behind->attrs);
-    out_chain->attr_count = behind ? behind->attr_count : 0;
-    return hdi_chain_fits(out_chain, out, p->request->caps);
-}
-
 /* Does a tensor fill the memory between its first and its last element, each once? */
 static bool is_gapless(const hdi_tensor *tensor) {
     uint64_t span = 1;
@@ -271,7 +234,7 @@ static bool parts_fit(const product *p, uint32_t parts) {
     hdi_chain chain;
     hdi_tensor out;
     return parts == 1 || (p->k / parts >= LEAST_PART && p->batch * p->m * p->n * parts <= UINT32_MAX &&
-                          chain_of_parts(p, parts, 0, &chain, &out));
+                          hdi_product_chain(p, parts, 0, &chain, &out));
 }
 
 /* A subgroup of 32 for each part of the tile; false where the device has others. */
@@ -294,7 +257,7 @@ static bool matrix_fits(const product *p, config *c) {
     c->because = "many rows of A beside narrow weights: matrix units, sums in f32";
     /* What many tiles would convert is worth a launch that does so once. */
     c->halves[0] = p->a.tensor->dtype != HD_F16 && p->m >= 256 && p->n >= 1024;
-    c->halves[1] = hdi_dtype_is_quantised(b->dtype) && p->m > 256 && halves_fit(p);
+    c->halves[1] = hdi_dtype_is_quantised(b->dtype) && p->m >= MATRIX_HALF_ROWS && halves_fit(p);
     return true;
 }
 
@@ -345,7 +308,7 @@ static bool is_plain(const side *s, uint64_t lines, uint64_t depths) {
 
 /* Both operands of one float type, or floats beside weights that are made f16 first, as for matrix units. */
 static bool library_fits(const product *p, config *c) {
-    enum { LEAST_SIDE = 16, LEAST_WORK = 1 << 21, UNIT = 8 };
+    enum { LEAST_SIDE = LIBRARY_LEAST_SIDE, LEAST_WORK = 1 << 21, UNIT = 8 };
     const hdi_caps *caps = p->request->caps;
     const hd_dtype a = p->a.tensor->dtype, b = p->b.tensor->dtype;
     hdi_chain chain;
@@ -364,7 +327,7 @@ static bool library_fits(const product *p, config *c) {
     if (b != HD_F32 && (p->n % UNIT != 0 || p->k % UNIT != 0)) return false;
     if (hdi_product_is_refused(caps, (const uint64_t[4]){ p->m, p->n, p->k, p->batch })) return false;
     c->because = "many rows of A: the device's own library of matrix products";
-    return !p->request->chain || chain_of_parts(p, 1, 0, &chain, &out);
+    return !p->request->chain || hdi_product_chain(p, 1, 0, &chain, &out);
 }
 
 /* ---- tiles ---- */
@@ -582,7 +545,8 @@ static bool option_fits(const void *user, const hdi_kernel_option *o) {
 /* The option that is chosen by what was measured, or NULL. Such choices are for products as in models: rows of f32 and
  * weights whose columns lie along K. */
 static const hdi_kernel_option *measured_option(const product *p, hdi_offer *offer) {
-    if (p->a.tensor->dtype != HD_F32 || !p->a.along_k || !p->b.along_k || p->batch != 1) return NULL;
+    if (p->a.tensor->dtype != HD_F32 && !p->request->a_rounded) return NULL;
+    if (!p->a.along_k || !p->b.along_k || p->batch != 1) return NULL;
     const bool merged = p->request->a_norm.present || p->request->pair;
     const hdi_class_kind kind = merged ? HDI_CLASS_MERGED : p->m <= FEW_ROWS ? HDI_CLASS_MATVEC : HDI_CLASS_MATMUL;
     const hdi_class class = hdi_class_of(kind, p->b.tensor->dtype, p->m, p->n * p->k);
@@ -686,14 +650,15 @@ bool hdi_matmul_fits(const hdi_request *request) {
     return hdi_product_read(request, &p, NULL) == HD_OK && apply_all_rules(&p, &c);
 }
 
-/* What `partial` holds of the product, as chain_of_parts has it, and the chain behind it. */
-static hd_status launch_chain(const product *p, uint32_t parts, const hdi_tensor *partial, hdi_lowering *lowering,
-                              hd_error *error) {
-    hdi_chain chain;
-    hdi_tensor out;
-    if (!chain_of_parts(p, parts, partial->storage, &chain, &out))
-        return hdi_fail(error, HD_STATUS_INTERNAL, "what follows a product does not fit a chain");
-    return hdi_rows_chain(p->request, &chain, &out, lowering, error);
+uint32_t hdi_matmul_half_rows(const hdi_caps *caps) {
+    return caps->product_library ? LIBRARY_LEAST_SIDE : caps->matrix_f16 && caps->f16_arithmetic ? MATRIX_HALF_ROWS : 0;
+}
+
+bool hdi_matmul_rounds(const hdi_request *request) {
+    product p;
+    config c;
+    return hdi_product_read(request, &p, NULL) == HD_OK && take_option(&p, measured_option(&p, NULL), &c) &&
+           c.halves[0];
 }
 
 /* The product in parts of K, then their sum. */
@@ -710,40 +675,7 @@ static hd_status launch_parts(const product *p, const config *c, hdi_lowering *l
     bare.source_count = 0;
     bare.type = HD_F32;
     status = launch_product(&bare, c, bare.a.tensor, bare.b.tensor, lowering, error);
-    return status ? status : launch_chain(p, c->parts, &partial, lowering, error);
-}
-
-/* One call of the device's library, with memory for it to work in, and the chain behind it. */
-static hd_status launch_library(const product *p, const config *c, hdi_lowering *lowering, hd_error *error) {
-    enum { WORKSPACE_BYTES = 32 << 20 }; /* what the makers of cuBLASLt advise for their newest devices */
-    hdi_tensor out = p->request->out, workspace;
-    hd_status status = hdi_rows_temporary(lowering, HD_U8, HD_SHAPE(WORKSPACE_BYTES), &workspace, error);
-    const hd_shape shape = HD_SHAPE((int64_t)p->batch, (int64_t)p->m, (int64_t)p->n);
-    if (!status && p->request->chain) status = hdi_rows_temporary(lowering, p->type, shape, &out, error);
-    if (status) return status;
-    hdi_launch *launch = hdi_lowering_add(lowering);
-    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
-    const uint64_t constants[HDI_PRODUCT_CONSTANTS] = {
-        [HDI_PRODUCT_A_TYPE] = p->a.tensor->dtype, [HDI_PRODUCT_B_TYPE] = p->b.tensor->dtype,
-        [HDI_PRODUCT_OUT_TYPE] = out.dtype, [HDI_PRODUCT_M] = p->m, [HDI_PRODUCT_N] = p->n, [HDI_PRODUCT_K] = p->k,
-        [HDI_PRODUCT_A_ALONG_K] = p->a.along_k, [HDI_PRODUCT_A_LINE] = p->a.along_k ? p->a.line : p->a.depth,
-        [HDI_PRODUCT_B_ALONG_K] = p->b.along_k, [HDI_PRODUCT_B_LINE] = p->b.along_k ? p->b.line : p->b.depth,
-        [HDI_PRODUCT_A_FIRST] = p->a.first, [HDI_PRODUCT_A_BATCH] = p->a.batch[BATCH_AXES - 1],
-        [HDI_PRODUCT_B_FIRST] = p->b.first, [HDI_PRODUCT_B_BATCH] = p->b.batch[BATCH_AXES - 1],
-        [HDI_PRODUCT_BATCH] = p->batch, [HDI_PRODUCT_WORKSPACE] = WORKSPACE_BYTES };
-    launch->kernel = (hdi_kernel){ .module = c->option->module, .spec_count = HDI_PRODUCT_CONSTANTS };
-    for (uint32_t i = 0; i < HDI_PRODUCT_CONSTANTS; i++) launch->kernel.spec[i] = (uint32_t)constants[i];
-    hdi_launch_bind(launch, p->a.tensor, HDI_READ);
-    hdi_launch_bind(launch, p->b.tensor, HDI_READ);
-    hdi_launch_bind(launch, &out, HDI_WRITE);
-    hdi_launch_bind(launch, &workspace, HDI_READ | HDI_WRITE);
-    for (int i = 0; i < 3; i++) launch->groups[i] = 1;
-    launch->flops = 2 * p->batch * p->m * p->n * p->k;
-    launch->bytes = hdi_product_side_bytes(p, &p->a, p->m) + hdi_product_side_bytes(p, &p->b, p->n) +
-                    hd_tensor_bytes(out.dtype, out.shape);
-    launch->because = c->because;
-    launch->option = c->measured ? c->option->id : 0;
-    return p->request->chain ? launch_chain(p, 1, &out, lowering, error) : HD_OK;
+    return status ? status : hdi_product_launch_chain(p, c->parts, &partial, lowering, error);
 }
 
 hd_status hdi_product_lower(const product *p, const hdi_kernel_option *option, hdi_lowering *lowering,
@@ -769,7 +701,8 @@ hd_status hdi_product_lower(const product *p, const hdi_kernel_option *option, h
         return status ? status : launch_product(p, &c, &rows, &columns, lowering, error);
     }
     if (!c.halves[0] && !c.halves[1]) {
-        if (c.option->module == HDI_MODULE_MATMUL_LIBRARY) return launch_library(p, &c, lowering, error);
+        if (c.option->module == HDI_MODULE_MATMUL_LIBRARY)
+            return hdi_product_launch_library(p, c.because, c.measured ? c.option->id : 0, lowering, error);
         if (c.parts > 1) return launch_parts(p, &c, lowering, error);
         return launch_product(p, &c, p->a.tensor, p->b.tensor, lowering, error);
     }

@@ -45,6 +45,19 @@ bool hdi_product_dealt(const product *p, uint64_t tile_n);
 /* Adds the launches of a product: by an option if it fits, else as the rules choose. */
 hd_status hdi_product_lower(const product *p, const hdi_kernel_option *option, hdi_lowering *lowering, hd_error *error);
 
+/* One call of the device's library and what follows it (matmul_library.c). @param option the id of what was measured,
+ * or 0 */
+hd_status hdi_product_launch_library(const product *p, const char *because, uint32_t option, hdi_lowering *lowering,
+                                     hd_error *error);
+
+/* ---- what follows a product (matmul_behind.c) ---- */
+
+/* The sum of the parts of K, from `partial` [batch, parts, M, N] on (one part: the product itself), and the product's
+ * chain behind it: one element-wise launch over [batch, M, N]. False where a chain cannot hold them. */
+bool hdi_product_chain(const product *p, uint32_t parts, uint32_t partial, hdi_chain *out_chain, hdi_tensor *out);
+hd_status hdi_product_launch_chain(const product *p, uint32_t parts, const hdi_tensor *partial, hdi_lowering *lowering,
+                                   hd_error *error);
+
 /* ---- rows that chose a matrix (matmul_groups.c), on a processor ---- */
 
 /* x [T,K] or [T,U,K] times those of w [E,N,K] that i32 chosen [T,U] names; all dense. */

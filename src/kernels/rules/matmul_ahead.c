@@ -159,10 +159,8 @@ hd_status hdi_product_pack_rows(const product *p, uint32_t module, bool in_stran
 /* A float tensor as f16, dense; finite numbers that f16 does not hold become its largest. */
 hd_status hdi_product_floats_as_halves(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
                                   hdi_tensor *out_halves, hd_error *error) {
-    const float most = 65504;
-    const hdi_chain chain = { .steps = { { HDI_STEP_CLIP, 0, HDI_SOURCE_NONE, HDI_SOURCE_NONE, HD_F16, 0 } },
-                              .step_count = 1, .inputs = { *from }, .input_count = 1, .attrs = { -most, most },
-                              .attr_count = 2 };
+    hdi_chain chain = { .inputs = { *from }, .input_count = 1 };
+    hdi_chain_add_halves(&chain);
     const hd_status status = hdi_rows_temporary(lowering, HD_F16, from->shape, out_halves, error);
     if (status) return status;
     return hdi_rows_chain(request, &chain, out_halves, lowering, error);

@@ -117,8 +117,8 @@ hd_status hdi_product_read(const hdi_request *request, product *p, hd_error *err
     const uint32_t a_row = a->shape.rank - (flags & HD_TRANSPOSE_A ? 1u : 2u), a_column = 2 * a->shape.rank - 3 - a_row;
     const uint32_t b_row = b->shape.rank - (flags & HD_TRANSPOSE_B ? 1u : 2u), b_column = 2 * b->shape.rank - 3 - b_row;
     *p = (product){
-        .request = request, .type = flags & HD_RESULT_F32 ? HD_F32 : a->dtype, .m = (uint64_t)a->shape.dims[a_row],
-            .n = (uint64_t)b->shape.dims[b_column],
+        .request = request, .type = flags & HD_RESULT_F32 || request->a_rounded ? HD_F32 : a->dtype,
+            .m = (uint64_t)a->shape.dims[a_row], .n = (uint64_t)b->shape.dims[b_column],
         .k = (uint64_t)a->shape.dims[a_column], .batch = 1, .lengths = { 1, 1, 1 }, .free_axis = BATCH_AXES,
         .a = { .tensor = a, .first = a->first, .line = stride_along(a, a->shape.rank, a_row),
                .depth = stride_along(a, a->shape.rank, a_column) },

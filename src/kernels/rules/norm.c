@@ -12,6 +12,7 @@ hd_status hdi_lower_norm(const hdi_request *request, hdi_lowering *lowering, hd_
         if (status != HD_OK) return status;
         if (i > 0) has |= 1u << (i - 1);
     }
+    if (request->chain && hdi_chain_is_halves(request->chain)) has |= HDI_ROW_HALVES;
     const hdi_tensor *x = &operands[0];
     const uint64_t elements = hd_shape_elements(x->shape);
     const uint64_t n = x->shape.rank == 0 ? 1 : (uint64_t)x->shape.dims[x->shape.rank - 1];

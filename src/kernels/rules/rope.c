@@ -106,12 +106,58 @@ static hd_status frequency_table(const hdi_attrs *attrs, uint32_t dims, hdi_lowe
     return HD_OK;
 }
 
-/* On a GPU a workgroup has a head; on a CPU a token, whose sines and cosines serve all of its heads. */
+static uint32_t magnitude_of(const hdi_attrs *attrs) {
+    return hdi_rows_float_bits(attrs->floats[2] == 0.0f ? 1.0f : attrs->floats[2]);
+}
+
+/* Sines and cosines of all positions, in a launch of their own: equal ones of a plan are made once. `*out_turns` keeps
+ * the positions on a device that makes them for a token anyway, and where a binding does not hold them. */
+static hd_status make_turns(const hdi_request *request, const hdi_tensor *positions, const hdi_tensor *frequencies,
+                            hdi_lowering *lowering, hdi_tensor *out_turns, hd_error *error) {
+    const hdi_caps *caps = request->caps;
+    const uint32_t T = (uint32_t)hd_shape_elements(positions->shape),
+                   pairs = (uint32_t)hd_shape_elements(frequencies->shape) / 2;
+    const uint64_t elements = (uint64_t)T * pairs;
+    *out_turns = *positions;
+    if (caps->native_kernels || elements > UINT32_MAX / 8) return HD_OK;
+    if (caps->max_binding_bytes && 8 * elements > caps->max_binding_bytes) return HD_OK;
+    const hd_status status = hdi_rows_temporary(lowering, HD_F32, HD_SHAPE(T, pairs, 2), out_turns, error);
+    if (status != HD_OK) return status;
+    const uint32_t workgroup = HDI_MIN(64, hdi_rows_workgroup(caps));
+    const hdi_rows_launch launch = {
+        .module = HDI_MODULE_ROPE, .workgroup = workgroup,
+        .inputs = { positions, positions, frequencies, positions, positions, positions }, .input_count = 6,
+        .out = out_turns, .spec = { HD_I32, 0, 0, 0, 0, HDI_ROPE_TURNS_MADE }, .spec_count = 6,
+        .push = { 0, T, 0, 0, 2 * pairs, magnitude_of(request->attrs) }, .push_count = 10,
+        .groups = hdi_divide_up(elements, workgroup), .flops = 60 * elements,
+        .because = "sines and cosines of all positions, once" };
+    return hdi_rows_add(request, &launch, lowering, error);
+}
+
+/* Invocations that hold a head in fours, where subgroups can; else 0. */
+static uint32_t fours_of(const hdi_request *request, const hdi_tensor *x, const hdi_tensor *weight, uint32_t dims) {
+    enum { LEAST = 16 };
+    const hdi_caps *caps = request->caps;
+    const uint32_t D = hdi_rows_dim(x, x->shape.rank - 1), subgroup = (uint32_t)caps->subgroup;
+    const hd_dtype to = request->out.dtype;
+    if (caps->native_kernels || !caps->subgroup_shuffle || (subgroup & (subgroup - 1)) ||
+        subgroup > hdi_rows_workgroup(caps))
+        return 0;
+    if (D < LEAST || (D & (D - 1)) || D / 4 > subgroup || dims != D || x->dtype != HD_F32 || weight->dtype != HD_F32)
+        return 0;
+    if (hdi_variant_is_wrong(caps, (hdi_variant){ HDI_MODULE_ROPE_SUBGROUP, request->math == HD_MATH_EXACT,
+                                                  UINT64_C(1) << HD_F32 }))
+        return 0;
+    return to == HD_F32 || to == HD_F16 || to == HD_BF16 ? D / 4 : 0;
+}
+
+/* On a GPU a subgroup has one head or several, or a workgroup has one; on a CPU a group has a token, whose sines and
+ * cosines serve all of its heads. */
 hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
     const hdi_attrs *attrs = request->attrs;
     const bool has_weight = hdi_rows_has(request, 2), to_rows = hdi_rows_has(request, 3),
         paged = hdi_rows_has(request, 4), native = request->caps->native_kernels;
-    hdi_tensor operands[5], table;
+    hdi_tensor operands[5], table, turns;
     for (uint32_t i = 0; i < 5; i++) {
         operands[i] = operands[0];
         if (i >= 2 && !hdi_rows_has(request, i)) continue;
@@ -125,28 +171,40 @@ hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_
     const uint64_t elements = hd_shape_elements(x->shape), tokens = elements / H / D;
     if (dims < 2 || dims > D || dims % 2 != 0)
         return hdi_fail(error, HD_STATUS_SHAPE, "rope turns %u of %u elements", dims, D);
-    const hd_status status = frequency_table(attrs, dims, lowering, &table, error);
+    hd_status status = frequency_table(attrs, dims, lowering, &table, error);
+    if (status == HD_OK) status = make_turns(request, &operands[1], &table, lowering, &turns, error);
     if (status != HD_OK) return status;
+    const bool given = turns.storage != operands[1].storage;
     const uint64_t sequences = to_rows ? hd_shape_elements(operands[3].shape) : 1;
     const uint32_t page = paged ? hdi_rows_page(&request->out) : 0;
     const uint64_t rows = paged ? hd_shape_elements(operands[4].shape) / sequences << page :
                           to_rows ? hd_shape_elements(request->out.shape) / sequences / H / D : 0;
-    const float magnitude = attrs->floats[2] == 0.0f ? 1.0f : attrs->floats[2];
     uint32_t workgroup = hdi_rows_workgroup(request->caps);
     while (!native && workgroup > 32 && workgroup >= D) workgroup /= 2;
-    const hdi_rows_launch launch = {
+    hdi_rows_launch launch = {
         .module = HDI_MODULE_ROPE, .workgroup = workgroup,
-        .inputs = { x, &operands[1], &table, &operands[2], &operands[3], &operands[4] }, .input_count = 6,
+        .inputs = { x, &turns, given ? &turns : &table, &operands[2], &operands[3], &operands[4] }, .input_count = 6,
         .out = &request->out,
         .out_access = to_rows ? HDI_READ | HDI_WRITE : HDI_WRITE,
         .spec = { (uint32_t)x->dtype, attrs->ints[1] == HD_ROPE_NEIGHBOURS, request->norm ? 1u + has_weight : 0u,
-                  to_rows, page }, .spec_count = 5,
-        .push = { (uint32_t)tokens, T, H, D, dims, hdi_rows_float_bits(magnitude),
+                  to_rows, page, given ? HDI_ROPE_TURNS_GIVEN : HDI_ROPE_TURNS_OWN }, .spec_count = 6,
+        .push = { (uint32_t)tokens, T, H, D, dims, magnitude_of(attrs),
                   hdi_rows_float_bits(request->norm ? request->norm->floats[0] : 0),
                   (uint32_t)(tokens / sequences), (uint32_t)rows, paged ? hdi_rows_dim(&request->out, 0) : 0 },
                   .push_count = 10,
         .groups = native ? tokens : tokens * H, .flops = (request->norm ? 10 : 6) * elements,
         .scratch_bytes = 4 * (dims + 2 * D), .because = native ? "a group for each token, whose angles serve all heads"
         : "a workgroup for each head of each token" };
+    const uint32_t fours = given ? fours_of(request, x, &operands[2], dims) : 0;
+    if (fours) {
+        enum { HEADS = 4 };
+        launch.module = HDI_MODULE_ROPE_SUBGROUP;
+        launch.subgroup = request->caps->subgroup_control ? (uint32_t)request->caps->subgroup : 0;
+        launch.workgroup = HDI_MIN(HDI_MAX(HEADS * fours, (uint32_t)request->caps->subgroup),
+                                   hdi_rows_workgroup(request->caps));
+        launch.spec[launch.spec_count++] = D;
+        launch.groups = hdi_divide_up(tokens * H, launch.workgroup / fours);
+        launch.because = "subgroups hold whole heads";
+    }
     return hdi_rows_add(request, &launch, lowering, error);
 }

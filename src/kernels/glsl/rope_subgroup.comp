@@ -1,0 +1,86 @@
+#version 450
+// rope_subgroup: rope.comp for heads of f32 that turn whole, of 16, 32, 64, ... elements: as many invocations side by side as
+// the head has fours hold it in registers, and talk by shuffles, in the order of rope.comp's sums, so with its bits. The
+// sines and cosines are given.
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "rows.glsl"
+#include "early.glsl"
+layout(constant_id = HDI_ROPE_PAIRING) const uint PAIRING = 0u;
+layout(constant_id = HDI_ROPE_NORM) const uint NORM = 0u;
+layout(constant_id = HDI_ROPE_ROWS) const uint ROWS = 0u;
+layout(constant_id = HDI_ROPE_PAGE) const uint PAGE = 0u;
+layout(constant_id = HDI_ROPE_WIDTH) const uint D = 128u;
+layout(push_constant) uniform Push { uint tokens, T, H, unused, dims, magnitude, eps, rows_T, rows_S, rows_N; } push;
+layout(std430, binding = 0) readonly buffer X { uvec4 x[]; };
+layout(std430, binding = 1) readonly buffer Turns { vec4 turns[]; }; // two pairs of sine and cosine
+layout(std430, binding = 3) readonly buffer Weight { vec4 weight[]; };
+layout(std430, binding = 4) readonly buffer Place { int place[]; };
+layout(std430, binding = 5) readonly buffer Pages { int pages[]; };
+layout(std430, binding = 6) writeonly buffer Y { uvec4 y[]; };
+layout(std430, binding = 6) writeonly buffer Pairs { uvec2 y_pairs[]; };
+
+const uint FOURS = D / 4u; // of a head
+
+vec4 times(vec4 a, vec4 b) { precise vec4 product = a * b; return product; }
+vec4 plus(vec4 a, vec4 b) { precise vec4 sum = a + b; return sum; }
+vec4 canonical(vec4 v) {
+    return EXACT == 1u ? vec4(exact_canonical(v.x), exact_canonical(v.y), exact_canonical(v.z), exact_canonical(v.w)) : v;
+}
+
+// The factor of the head's rms_norm: element by element the tree of norm.comp's lanes.
+float norm_scale(vec4 own) {
+    vec4 sums = times(own, own);
+    for (uint apart = FOURS / 2u; apart > 0u; apart >>= 1) sums = plus(sums, subgroupShuffleXor(sums, apart));
+    float sum = add_rounded(add_rounded(sums.x, sums.z), add_rounded(sums.y, sums.w));
+    float spread = add_rounded(divided(sum, count_float(D)), uintBitsToFloat(push.eps));
+    return EXACT == 1u ? exact_rsqrt(spread) : inversesqrt(spread);
+}
+
+// Where the head's row of the state begins, in heads; false where it has none.
+bool find_row(uint head, uint token, out uint to) {
+    to = head;
+    if (ROWS == 0u) return true;
+    uint batch = token / push.rows_T;
+    int row = place[batch] + int(token - batch * push.rows_T);
+    if (row < 0 || row >= int(push.rows_S)) return false;
+    uint at = batch * push.rows_S + uint(row);
+    if (PAGE != 0u) {
+        int page = pages[batch * (push.rows_S >> PAGE) + (uint(row) >> PAGE)];
+        if (page < 0 || page >= int(push.rows_N)) return false;
+        at = (uint(page) << PAGE) + (uint(row) & ((1u << PAGE) - 1u));
+    }
+    to = at * push.H + head % push.H;
+    return true;
+}
+
+void main() {
+    const uint lane = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID, four = lane % FOURS;
+    const uint heads = push.tokens * push.H, wanted = group_number() * (WORKGROUP / FOURS) + lane / FOURS;
+    const uint head = min(wanted, heads - 1u), token = head / push.H; // all of a subgroup come along
+    const uint pair = PAIRING == 1u ? 2u * four : 4u * (four % (FOURS / 2u));
+    wait_for_earlier();
+    const vec4 read = uintBitsToFloat(x[head * FOURS + four]);
+    const uint turn = (token % push.T * (D / 2u) + pair) / 2u;
+    const vec4 low = turns[turn], high = PAIRING == 1u ? low : turns[turn + 1u];
+    vec4 own = read;
+    if (NORM != 0u) {
+        own = times(read, vec4(norm_scale(read)));
+        if (NORM == 2u) own = times(own, weight[four]);
+        own = canonical(own);
+    }
+    vec4 sines = PAIRING == 1u ? vec4(-low.x, low.x, -low.z, low.z) : vec4(low.xz, high.xz);
+    vec4 cosines = PAIRING == 1u ? vec4(low.yy, low.ww) : vec4(low.yw, high.yw);
+    if (PAIRING == 0u && four < FOURS / 2u) sines = -sines;
+    vec4 other = PAIRING == 1u ? own.yxwz : subgroupShuffleXor(own, FOURS / 2u);
+    own = canonical(plus(times(own, cosines), times(other, sines)));
+    uint to;
+    if (wanted >= heads || !find_row(head, token, to)) return;
+    uvec4 bits = floatBitsToUint(own);
+    if (type_bytes(OUT_TYPE) == 4u) y[to * FOURS + four] = bits;
+    else {
+        for (uint i = 0u; i < 4u; i++) bits[i] = pack_element(bits[i], OUT_TYPE);
+        y_pairs[to * FOURS + four] = uvec2(bits.x | (bits.y << 16), bits.z | (bits.w << 16));
+    }
+}
