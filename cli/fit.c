@@ -23,6 +23,11 @@ static int report(cli_llm *llm, bool json) {
     if (fit.device_bytes)
         print_row("device", fit.device_layers, fit.device_weight_bytes, fit.device_cache_bytes,
                   fit.device_scratch_bytes, fit.device_bytes);
+    if (fit.device_half_bytes) {
+        cli_cell halves;
+        cli_print("%-8s %6s  %12s are copies in f16, by which prompts are read faster\n", "", "",
+                  cli_bytes(fit.device_half_bytes, halves));
+    }
     if (fit.streamed_layers)
         cli_print("%-8s %6u  travel to the device for every token\n", "streamed", (unsigned)fit.streamed_layers);
     if (fit.cpu_layers)

@@ -284,6 +284,8 @@ typedef struct hd_session_desc {
 typedef struct hd_fit {
     uint32_t device_layers, cpu_layers, streamed_layers;
     uint64_t device_weight_bytes, device_cache_bytes, device_scratch_bytes, device_bytes; /* the last is the sum */
+    uint64_t device_half_bytes; /* of the weights' bytes: copies in f16 of quantised weights, by which prompts are read faster. They are
+                                   made where all of it takes no more than half of the memory, and given up where it is not there */
     uint64_t cpu_weight_bytes, cpu_cache_bytes, cpu_scratch_bytes, cpu_bytes;
     uint64_t device_memory_bytes; /* what the device has, or memory_bytes where that is less */
     bool     fits;

@@ -110,6 +110,8 @@ hd_status hdi_context_probe(hd_context *context) {
         context->probed = status == HD_OK;
         if (status) hdi_registry_free(&context->registry);
         else hdi_calibrate_order(&context->registry);
+        for (uint32_t i = 0; !status && i < context->registry.ranked_count; i++)
+            context->registry.ranked[i]->info.half_rows = hdi_matmul_half_rows(&context->registry.ranked[i]->caps);
     }
     hdi_mutex_unlock(&context->holder.lock);
     return hdi_context_done(context, status, &error);

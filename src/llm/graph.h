@@ -44,6 +44,7 @@ typedef struct hdl_size {
     uint32_t results;           /* rows whose logits are wanted */
     uint32_t candidates;        /* for the sampler, of each result; 0: none */
     uint32_t context;           /* tokens that a sequence of the session may come to hold */
+    uint32_t halves;            /* 1: weights that have copies in f16 are read so */
 } hdl_size;
 /* How many candidates a plan gives where they are wanted. */
 static inline uint32_t hdl_candidates(const hd_model *model) {

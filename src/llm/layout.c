@@ -23,6 +23,10 @@ uint32_t hdl_layout_bucket(const hdl_layout *layout, uint32_t position) {
     return bucket < layout->rows ? bucket : layout->rows;
 }
 
+static bool reads_halves(const hdl_layout *layout, uint32_t rows) {
+    return layout->half_rows && rows >= layout->half_rows;
+}
+
 /* Sizes double up to a row for each sequence, and grow by four from there. Every row is a sequence of its own to the
  * plan. */
 hdl_size hdl_layout_step(const hdl_layout *layout, uint32_t rows) {
@@ -30,11 +34,12 @@ hdl_size hdl_layout_step(const hdl_layout *layout, uint32_t rows) {
     uint32_t size = 2;
     while (size < rows) size = size >= sequences ? 4 * size : 2 * size < sequences ? 2 * size : sequences;
     if (size > most) size = most;
-    return (hdl_size){ size, 1, layout->rows, layout->pages, size < sequences ? size : sequences, 0, layout->context };
+    return (hdl_size){ size, 1, layout->rows, layout->pages, size < sequences ? size : sequences, 0, layout->context,
+                       reads_halves(layout, size) };
 }
 
 hdl_size hdl_layout_one(const hdl_layout *layout, uint32_t tokens, uint32_t bucket, uint32_t candidates) {
-    return (hdl_size){ 1, tokens, bucket, layout->pages, 1, candidates, layout->context };
+    return (hdl_size){ 1, tokens, bucket, layout->pages, 1, candidates, layout->context, reads_halves(layout, tokens) };
 }
 
 /* ---- bytes ---- */
@@ -112,9 +117,11 @@ static hd_status need_of(const where *w, need out[BOTH]) {
     const uint32_t layers = w->model->figures.layers, pages = w->layout->pages;
     uint64_t scratch[BOTH];
     const hd_status status = scratch_bytes(w, scratch);
-    const uint64_t here = hdl_part_weight_bytes(w->model, hdl_part_on_device(w->model, split)),
+    const hdl_part part = hdl_part_on_device(w->model, split);
+    const uint64_t here = hdl_part_weight_bytes(w->model, part),
+                   halves = w->layout->half_rows ? hdl_part_half_bytes(w->model, part) : 0,
                    slots = hdl_slot_bytes(w->model, split.streamed_layers);
-    out[DEVICE] = (need){ here + slots, hdl_cache_bytes(w->model, layers - split.cpu_layers, pages),
+    out[DEVICE] = (need){ here + halves + slots, hdl_cache_bytes(w->model, layers - split.cpu_layers, pages),
                           scratch[DEVICE] + table_bytes(w->layout) };
     if (split.cpu_layers)
         out[CPU] = (need){ hdl_part_weight_bytes(w->model, hdl_part_on_cpu(split)),
@@ -149,6 +156,7 @@ static hd_status place(const hd_model *model, hdl_layout *layout, hd_device *cpu
     fit->cpu_layers = on_cpu ? layers : split.cpu_layers;
     fit->streamed_layers = split.streamed_layers;
     if (!on_cpu) tell_device(fit, n[DEVICE]);
+    fit->device_half_bytes = layout->half_rows ? hdl_part_half_bytes(model, hdl_part_on_device(model, split)) : 0;
     tell_cpu(fit, n[on_cpu ? DEVICE : CPU]);
     fit->fits = total(n[DEVICE]) <= has;
     return status;
@@ -179,6 +187,23 @@ static hd_status divide(const hd_model *model, hdl_layout *layout, hd_device *cp
         *(layout->fit.fits ? &count : &above) = middle;
     }
     return count || stream ? keep(model, layout, cpu, stream, count) : move_to_cpu(model, layout, cpu);
+}
+
+/* With copies of weights in f16, where runs of many rows would read them and the device has as much memory again. */
+static hd_status add_halves(const hd_model *model, hdl_layout *layout) {
+    hdl_layout with = *layout;
+    with.half_rows = hd_device_get_info(layout->device)->half_rows;
+    if (layout->math == HD_MATH_EXACT || !with.half_rows || hdl_layout_most(layout) < with.half_rows) return HD_OK;
+    const hd_status status = place(model, &with, NULL, (hdl_split){ 0 }, layout->fit.device_memory_bytes);
+    if (!status && with.fit.device_half_bytes && with.fit.device_bytes <= layout->fit.device_memory_bytes / 2)
+        *layout = with;
+    return status;
+}
+
+void hdl_layout_leave_halves(hdl_layout *layout) {
+    layout->fit.device_weight_bytes -= layout->fit.device_half_bytes;
+    layout->fit.device_bytes -= layout->fit.device_half_bytes;
+    layout->fit.device_half_bytes = layout->half_rows = 0;
 }
 
 /* ---- wishes ---- */
@@ -221,7 +246,8 @@ hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd
     if (is_cpu(device)) return place(model, out, NULL, (hdl_split){ 0 }, has);
     if (wished == 0 || wished == (int)model->figures.layers) {
         status = place(model, out, NULL, (hdl_split){ 0 }, has);
-        if (status || out->fit.fits || wished) return status;
+        if (!status && out->fit.fits) return add_halves(model, out);
+        if (status || wished) return status;
     }
     return cpu ? divide(model, out, cpu, desc->stream, wished) : HD_STATUS_NO_DEVICE;
 }

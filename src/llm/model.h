@@ -113,6 +113,8 @@ void hdl_weight_name(uint32_t layer, const hdl_tensor_row *row, char out[HDL_WEI
 hd_status hdl_weight_data(const hd_model *model, const hdl_weight *weight, hdl_span *out_data, hd_error *error);
 /* Bytes that the weight takes on a device. */
 uint64_t hdl_weight_bytes(const hdl_weight *weight);
+/* Those of its copy in f16; 0: it has none. Quantised ones have that rows of a layer are multiplied with. */
+uint64_t hdl_weight_half_bytes(const hdl_weight *weight);
 /* ---- adapt.c ---- */
 /* Frees the model's list of weights, and what adapters added to it. */
 void hdl_weights_free(hd_model *model);

@@ -11,6 +11,7 @@ typedef struct hdl_layout {
     uint32_t    context, rows;       /* tokens of a sequence; the same in whole pages */
     uint32_t    sequences, chunk;
     uint32_t    pages;               /* of the cache, for all sequences */
+    uint32_t    half_rows;           /* runs of so many rows or more read copies of weights in f16; 0: there are none */
     hd_math     math;
     hd_device  *device, *cpu;        /* the CPU is NULL where nothing of the model is there beside the device */
     hdl_split   split;
@@ -64,6 +65,8 @@ bool hdl_session_has_room(const hd_session *session, uint32_t sequence);
  * to be needed: HD_STATUS_NO_DEVICE then, and nothing is kept on the context. */
 hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd_device *device, hd_device *cpu,
                           hdl_layout *out_layout);
+/* Does without copies of weights in f16. */
+void hdl_layout_leave_halves(hdl_layout *layout);
 /* The size of the run that comes next when `left` tokens of one sequence wait: how many go in at once. */
 uint32_t hdl_layout_tokens(const hdl_layout *layout, uint64_t left);
 /* Most rows of any run. */

@@ -17,6 +17,7 @@ hd_status hdl_stage_load(hdl_stage *stage, hd_progress_fn progress, void *user) 
                                     .layer_count = split.cpu_layers };
         status = hdl_store_load(&stage->there, &loading);
     }
+    if (!status && stage->halves) status = hdl_store_make_halves(&stage->here);
     if (!status && progress) progress(user, loading.total, loading.total);
     return status;
 }
@@ -40,8 +41,8 @@ static hd_status make_plan(hdl_stage *stage, hdl_size size, hdl_sized *sized) {
     hdl_placed_end(stage->model, &placed);
     if (status) return status;
     sized->size = size;
-    status = hdl_store_bind(&stage->here, sized->plan);
-    if (!status && stage->cpu) status = hdl_store_bind(&stage->there, sized->plan);
+    status = hdl_store_bind(&stage->here, sized->plan, size.halves);
+    if (!status && stage->cpu) status = hdl_store_bind(&stage->there, sized->plan, false);
     if (status) hd_plan_destroy(sized->plan);
     return status;
 }

@@ -4,7 +4,6 @@
 #include "llm/i2s.h"
 #include "llm/store.h"
 
-#define SLAB_BYTES  (UINT64_C(512) << 20)
 #define LAST_WAIT_NS UINT64_C(3600000000000) /* an hour: what the CPU does ends, however slow the machine */
 #define PIECE_BYTES (UINT64_C(16) << 20) /* between two calls of the progress function */
 
@@ -49,7 +48,7 @@ uint64_t hdl_table_bytes(uint32_t rows, uint32_t width) {
 
 /* ---- weights ---- */
 
-static hd_status make_buffer(hdl_store *store, const hd_buffer_desc *desc, hd_buffer **out) {
+hd_status hdl_store_buffer(hdl_store *store, const hd_buffer_desc *desc, hd_buffer **out) {
     if (!hdl_grow(&store->model->allocator, &store->buffers, &store->buffer_capacity, store->buffer_count + 1,
                   sizeof *store->buffers))
         return hdl_model_fail(store->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of buffers");
@@ -101,7 +100,7 @@ static uint64_t slab_bytes(const hdl_store *store, uint32_t first) {
         const hdl_weight *w = &store->model->weights[i];
         if (!hdl_part_needs(store->model, store->part, i) || borrows(store, w)) continue;
         const uint64_t more = hdl_aligned(hdl_weight_bytes(w));
-        if (bytes && bytes + more > SLAB_BYTES) break;
+        if (bytes && bytes + more > HDL_SLAB_BYTES) break;
         bytes += more;
     }
     return bytes;
@@ -114,7 +113,7 @@ static hd_status borrow(hdl_store *store, uint32_t index, hdl_loading *loading) 
     hdl_span data;
     if (hdl_weight_data(store->model, w, &data, &error)) return hd_context_put_error(store->model->context, &error);
     void *memory = (void *)(uintptr_t)data.bytes; /* kernels only read weights */
-    const hd_status status = make_buffer(store, &(hd_buffer_desc){ .bytes = data.count, .memory = memory },
+    const hd_status status = hdl_store_buffer(store, &(hd_buffer_desc){ .bytes = data.count, .memory = memory },
                                               &store->places[index].buffer);
     tell(loading, data.count);
     return status;
@@ -136,7 +135,7 @@ static hd_status load_weights(hdl_store *store, hdl_loading *loading) {
         if (used + bytes > room) {
             room = slab_bytes(store, i);
             used = 0;
-            if ((status = make_buffer(store, &(hd_buffer_desc){ .bytes = room, .label = "weights" }, &slab)))
+            if ((status = hdl_store_buffer(store, &(hd_buffer_desc){ .bytes = room, .label = "weights" }, &slab)))
                 return status;
         }
         store->places[i] = (hdl_place){ slab, used };
@@ -161,7 +160,7 @@ static hd_status make_slots(hdl_store *store) {
     hd_buffer *slots[2] = { NULL, NULL };
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < 2 && i < store->streamed_layers && !status; i++)
-        status = make_buffer(store, &(hd_buffer_desc){ .bytes = bytes, .label = "streamed weights" }, &slots[i]);
+        status = hdl_store_buffer(store, &(hd_buffer_desc){ .bytes = bytes, .label = "streamed weights" }, &slots[i]);
     for (uint32_t layer = 0; layer < store->streamed_layers; layer++) {
         uint64_t used = 0;
         for (uint32_t i = layer * model->layer_weights; i < (layer + 1) * model->layer_weights; i++) {
@@ -177,7 +176,7 @@ static hd_status make_slots(hdl_store *store) {
 static hd_status make_cache(hdl_store *store) {
     const uint32_t count = 2 * store->layer_count;
     const uint64_t each = tensor_bytes(store);
-    uint64_t fit = SLAB_BYTES / each;
+    uint64_t fit = HDL_SLAB_BYTES / each;
     hd_buffer *slab = NULL;
     if (!fit) fit = 1;
     store->caches = hdl_alloc(&store->model->allocator, count * sizeof *store->caches);
@@ -186,7 +185,7 @@ static hd_status make_cache(hdl_store *store) {
     for (uint32_t i = 0; i < count; i++) {
         const uint64_t in_slab = fit < count - i ? fit : count - i;
         const hd_buffer_desc desc = { .bytes = in_slab * each, .label = "cache" };
-        const hd_status status = i % fit ? HD_OK : make_buffer(store, &desc, &slab);
+        const hd_status status = i % fit ? HD_OK : hdl_store_buffer(store, &desc, &slab);
         if (status) return status;
         store->caches[i] = (hdl_place){ slab, i % fit * each };
     }
@@ -202,7 +201,7 @@ hd_status hdl_store_load(hdl_store *store, hdl_loading *loading) {
     const hd_buffer_desc table = { .bytes = hdl_table_bytes(store->pages->rows, store->pages->width),
                                    .label = "table of pages" };
     status = make_slots(store);
-    if (!status) status = make_buffer(store, &table, &store->table);
+    if (!status) status = hdl_store_buffer(store, &table, &store->table);
     return status ? status : make_cache(store);
 }
 
@@ -214,19 +213,22 @@ void hdl_store_end(hdl_store *store) {
     for (uint32_t i = 0; i < store->buffer_count; i++) hd_buffer_destroy(store->buffers[i]);
     hdl_free(allocator, store->buffers, store->buffer_capacity * sizeof *store->buffers);
     if (store->places) hdl_free(allocator, store->places, store->model->weight_count * sizeof *store->places);
+    hdl_free(allocator, store->halves, store->model->weight_count * sizeof *store->halves);
     if (store->caches) hdl_free(allocator, store->caches, 2 * store->layer_count * sizeof *store->caches);
     memset(store, 0, sizeof *store);
 }
 
 /* ---- plans ---- */
 
-hd_status hdl_store_bind(hdl_store *store, hd_plan *plan) {
+hd_status hdl_store_bind(hdl_store *store, hd_plan *plan, bool halves) {
     hd_status status = store->table ? hd_plan_bind(plan, "pages", store->table, 0) : HD_OK;
     for (uint32_t i = 0; i < store->model->weight_count && !status; i++) {
         char name[HDL_WEIGHT_NAME];
-        if (!store->places[i].buffer) continue;
+        const hdl_place *place = &store->places[i];
+        if (!place->buffer) continue;
+        if (halves && store->halves && store->halves[i].buffer) place = &store->halves[i];
         hdl_weight_name(i / store->model->layer_weights, store->model->weights[i].row, name);
-        status = hd_plan_bind(plan, name, store->places[i].buffer, store->places[i].offset);
+        status = hd_plan_bind(plan, name, place->buffer, place->offset);
     }
     for (uint32_t i = 0; i < 2 * store->layer_count && !status; i++) {
         char name[HDL_CACHE_NAME];

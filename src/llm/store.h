@@ -25,6 +25,7 @@ typedef struct hdl_store {
     size_t      buffer_capacity;
     hdl_place  *caches;                  /* [layer][keys, values]: [page][256][Hkv][D], f16 */
     hd_buffer  *table;                   /* the pages of each row of a run */
+    hdl_place  *halves;                  /* of every weight: its copy in f16; NULL: there are none */
     uint64_t    table_version;           /* of pages->shown that it holds; 0: nothing of use */
 } hdl_store;
 
@@ -42,8 +43,15 @@ void hdl_store_end(hdl_store *store);
 
 enum { HDL_ALIGN = 256 }; /* of what is bound to a plan */
 static inline uint64_t hdl_aligned(uint64_t bytes) { return (bytes + HDL_ALIGN - 1) & ~(uint64_t)(HDL_ALIGN - 1); }
-/* Binds table, weights and cache to a plan. */
-hd_status hdl_store_bind(hdl_store *store, hd_plan *plan);
+/* Binds table, weights and cache to a plan; with `halves` the weights that have copies in f16 as these. */
+hd_status hdl_store_bind(hdl_store *store, hd_plan *plan, bool halves);
+/* A buffer of the store, which it ends. */
+hd_status hdl_store_buffer(hdl_store *store, const hd_buffer_desc *desc, hd_buffer **out);
+/* Copies of weights in f16 (halves.c). Without memory for them the store has none, and HD_OK. */
+hd_status hdl_store_make_halves(hdl_store *store);
+/* Of these copies, for a part. */
+uint64_t hdl_part_half_bytes(const hd_model *model, hdl_part part);
+enum { HDL_SLAB_BYTES = 512 << 20 }; /* of a buffer for many tensors: a device has few allocations to give */
 /* Has the pages that a run reads in the table. */
 hd_status hdl_store_write_table(hdl_store *store);
 

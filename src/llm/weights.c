@@ -178,6 +178,12 @@ uint64_t hdl_weight_bytes(const hdl_weight *weight) {
     return weight->present ? hd_tensor_bytes(weight->dtype, weight->shape) : 0;
 }
 
+uint64_t hdl_weight_half_bytes(const hdl_weight *weight) {
+    const hd_dtype t = weight->dtype;
+    const bool plain = t == HD_F32 || t == HD_F16 || t == HD_BF16;
+    return weight->present && !plain && hdl_is_product(weight) ? hd_tensor_bytes(HD_F16, weight->shape) : 0;
+}
+
 bool hdl_part_needs(const hd_model *model, hdl_part part, uint32_t index) {
     const hdl_weight *w = &model->weights[index];
     if (!w->present) return false;

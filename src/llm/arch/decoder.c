@@ -20,7 +20,7 @@ static hd_value input(const hdl_graph *g, const char *name) {
         const hd_port port = hd_program_port(g->program, i);
         if (port.kind == HD_PORT_INPUT && strcmp(port.name, full) == 0) return port.value;
     }
-    return hd_input(g->program, full, w->dtype, w->shape);
+    return hd_input(g->program, full, g->size.halves && hdl_weight_half_bytes(w) ? HD_F16 : w->dtype, w->shape);
 }
 
 /* A weight that is not multiplied with, in f32; 0 where there is none. */

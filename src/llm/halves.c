@@ -1,0 +1,100 @@
+/* halves.c: copies in f16 of quantised weights that lie on a device. Its products of many rows would make them f16 each
+ * time; with room for that they are made once, by the device itself. */
+#include "llm/store.h"
+
+uint64_t hdl_part_half_bytes(const hd_model *model, hdl_part part) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < model->weight_count; i++)
+        if (hdl_part_needs(model, part, i)) bytes += hdl_aligned(hdl_weight_half_bytes(&model->weights[i]));
+    return bytes;
+}
+
+/* A plan that makes f16 of weights of one type and shape. */
+static hd_status make_plan(const hdl_store *store, const hdl_weight *w, hd_plan **out_plan) {
+    hd_program *p = hd_program_create(store->model->context);
+    if (!p) return hdl_model_fail(store->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a program");
+    const hd_value weight = hd_input(p, "weight", w->dtype, w->shape);
+    hd_output(p, "halves", hd_cast(p, hd_cast(p, weight, HD_F32), HD_F16));
+    hd_status status = hd_program_check(p);
+    if (!status) status = hd_plan_create(store->device, p, &(hd_plan_desc){ .alone = 1 }, out_plan);
+    hd_program_destroy(p);
+    return status;
+}
+
+static hd_status convert(const hdl_place *from, const hdl_place *to, hd_plan *plan) {
+    hd_status status = hd_plan_bind(plan, "weight", from->buffer, from->offset);
+    if (!status) status = hd_plan_bind(plan, "halves", to->buffer, to->offset);
+    return status ? status : hd_plan_run(plan, NULL);
+}
+
+/* Of the copy of weight `index`; 0: it gets none here. */
+static uint64_t bytes_of(const hdl_store *store, uint32_t index) {
+    if (!hdl_part_needs(store->model, store->part, index)) return 0;
+    return hdl_aligned(hdl_weight_half_bytes(&store->model->weights[index]));
+}
+
+/* Of the slab that begins with weight `first`: no slab ends in unused room. */
+static uint64_t slab_bytes(const hdl_store *store, uint32_t first) {
+    uint64_t bytes = 0;
+    for (uint32_t i = first; i < store->model->weight_count; i++) {
+        const uint64_t more = bytes_of(store, i);
+        if (bytes && bytes + more > HDL_SLAB_BYTES) break;
+        bytes += more;
+    }
+    return bytes;
+}
+
+/* Where the copies go. */
+static hd_status make_room(hdl_store *store) {
+    uint64_t used = 0, room = 0;
+    hd_buffer *slab = NULL;
+    for (uint32_t i = 0; i < store->model->weight_count; i++) {
+        const uint64_t bytes = bytes_of(store, i);
+        if (!bytes) continue;
+        if (used + bytes > room) {
+            room = slab_bytes(store, i);
+            used = 0;
+            const hd_buffer_desc desc = { .bytes = room, .label = "weights in f16" };
+            const hd_status status = hdl_store_buffer(store, &desc, &slab);
+            if (status) return status;
+        }
+        store->halves[i] = (hdl_place){ slab, used };
+        used += bytes;
+    }
+    return HD_OK;
+}
+
+static hd_status fill(hdl_store *store) {
+    const hd_model *model = store->model;
+    const hdl_weight *made_for = NULL; /* weights of one kind follow each other in the list of a layer, or nearly */
+    hd_plan *plan = NULL;
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < model->weight_count && !status; i++) {
+        const hdl_weight *w = &model->weights[i];
+        if (!store->halves[i].buffer) continue;
+        if (!plan || w->dtype != made_for->dtype || w->shape.dims[0] != made_for->shape.dims[0] ||
+            w->shape.dims[1] != made_for->shape.dims[1]) {
+            hd_plan_destroy(plan);
+            plan = NULL;
+            status = make_plan(store, w, &plan);
+            made_for = w;
+        }
+        if (!status) status = convert(&store->places[i], &store->halves[i], plan);
+    }
+    hd_plan_destroy(plan);
+    return status;
+}
+
+hd_status hdl_store_make_halves(hdl_store *store) {
+    const hd_model *model = store->model;
+    const uint32_t before = store->buffer_count;
+    store->halves = hdl_alloc(&model->allocator, model->weight_count * sizeof *store->halves);
+    if (!store->halves) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of weights");
+    hd_status status = make_room(store);
+    if (!status) status = fill(store);
+    if (!status) return HD_OK;
+    while (store->buffer_count > before) hd_buffer_destroy(store->buffers[--store->buffer_count]);
+    hdl_free(&model->allocator, store->halves, model->weight_count * sizeof *store->halves);
+    store->halves = NULL;
+    return status == HD_STATUS_OUT_OF_DEVICE_MEMORY ? HD_OK : status;
+}
