@@ -1,7 +1,7 @@
 /* lower.c: what a trimmed module is made of, words being written, and the module as it is afterwards: the same, but
- * for images, samplers and arrays of buffers, which lower_images.c and lower_arrays.c know. Relies on nothing but
+ * for what lower_images.c and its like know. Relies on nothing but
  * whole instructions: every id, length and type is looked at before it is used. Takes time and memory in proportion
- * to the module and to its instructions about images and arrays of buffers, each of which makes one function at most.
+ * to the module and to its instructions about such things, each of which makes one function at most.
  */
 #include "spirv/lower.h"
 #include <stdarg.h>
@@ -233,7 +233,8 @@ static bool scan(hdi_lowering *l) {
         else if (words[3] == SpvStorageClassUniformConstant) hdi_lower_find_image(l, words);
         else if (words[3] == SpvStorageClassStorageBuffer) hdi_lower_find_array(l, words);
     }
-    return !l->status && (l->image_count || l->sampler_count || l->array_count || l->addressed);
+    return !l->status && (l->image_count || l->sampler_count || l->array_count || l->addressed ||
+                          hdi_lower_any_pointers(l));
 }
 
 /* Types of images, of samplers and of arrays of buffers, and pointers to them, have no use any more. */
@@ -241,7 +242,7 @@ static void leave_types_out(hdi_lowering *l) {
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at, opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
         bool gone = opcode == SpvOpTypeImage || opcode == SpvOpTypeSampler || opcode == SpvOpTypeSampledImage;
-        if (opcode == SpvOpTypePointer && length == 4) gone = words[3] < l->bound && l->gone[words[3]];
+        if (opcode == SpvOpTypePointer && length == 4) gone = words[3] < l->bound && l->gone[words[3]] == 1;
         if (gone && length > 1 && words[1] < l->bound) l->gone[words[1]] = 1;
     }
 }
@@ -299,6 +300,7 @@ static void put_front(hdi_lowering *l, hdi_lower_words *to) {
         if (!decorated && (hdi_spirv_is_type(opcode) || hdi_spirv_is_constant(opcode) || opcode == SpvOpVariable)) {
             for (size_t i = 0; i < l->decorations.count; i += hdi_lower_length(l->decorations.items + i))
                 copy(l, to, l->decorations.items + i);
+            hdi_lower_put_pointer_types(l, to);
             hdi_lower_put_address_types(l, to);
             decorated = true;
         }
@@ -307,6 +309,7 @@ static void put_front(hdi_lowering *l, hdi_lower_words *to) {
         if (about && length > 1 && words[1] < l->bound && l->gone[words[1]] == 1) continue;
         if (opcode == SpvOpNop || (result && l->gone[result])) continue;
         if (l->addressed && is_about_addresses(l, words)) continue;
+        if (hdi_lower_pointer_front(l, to, words)) continue;
         if (opcode == SpvOpEntryPoint) put_entry(l, to, words);
         else if (opcode == SpvOpMemoryModel && l->addressed)
             HDI_LOWER_ADD(l, to, opcode, SpvAddressingModelLogical, words[2]);
@@ -321,8 +324,8 @@ static void put_front(hdi_lowering *l, hdi_lower_words *to) {
 static void put_functions(hdi_lowering *l) {
     for (size_t at = l->functions; at < l->count && !l->status; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at;
-        if (hdi_lower_opcode(words) == SpvOpNop || hdi_lower_image_use(l, words) || hdi_lower_array_use(l, words) ||
-            hdi_lower_address_use(l, words))
+        if (hdi_lower_opcode(words) == SpvOpNop || hdi_lower_pointer_use(l, words) || hdi_lower_image_use(l, words) ||
+            hdi_lower_array_use(l, words) || hdi_lower_address_use(l, words))
             continue;
         copy(l, &l->code, words);
     }
@@ -389,6 +392,7 @@ hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *
     if (!l->at || !l->gone || !l->chosen_of) no_memory(l);
     else if (scan(l) && note_stated(l)) {
         hdi_lower_words module = { 0 };
+        if (!hdi_lower_find_pointers(l)) no_memory(l);
         l->addressed = l->addressed && hdi_lower_def(l, hdi_lower_uint(l), SpvOpTypeInt, 4);
         leave_types_out(l);
         if (l->image_count || l->addressed) measure_push(l);
@@ -398,6 +402,7 @@ hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *
         hdi_lower_put_arrays(l);
         put_push(l);
         hdi_lower_decorate_addresses(l);
+        hdi_lower_put_variables(l);
         put_functions(l);
         if (!l->status) write_module(l, &module);
         if (!l->status) l->status = keep(l, &module, out_lowered);

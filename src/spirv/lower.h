@@ -3,6 +3,7 @@
  *   lower_images.c  images become buffers of texels, samplers arithmetic on them
  *   lower_arrays.c  arrays of buffers become buffers by themselves
  *   lower_addresses.c  and so do buffers whose addresses stand in the push constants
+ *   lower_pointers.c  pointers that are chosen become numbers
  * An instruction that has to go is replaced by a call of a function that is made for it, so that the control flow
  * around it stays as it is. Trusts nothing: what does not fit is left as it was, for the checks, which see the module
  * afterwards; what is understood and not taken is refused by name. */
@@ -73,6 +74,7 @@ typedef struct hdi_lowering {
     hdi_lower_array   arrays[HDI_SPIRV_MAX_BINDINGS];   uint32_t array_count;
     hdi_lower_chosen *chosen;                           uint32_t chosen_count, chosen_capacity;
     uint32_t       *chosen_of;        /* by id: 1 + its index in `chosen` */
+    struct hdi_lower_pointers *pointers; /* NULL: the module has none that are values */
     bool            addressed;        /* the module says that it has addresses */
     hdi_lower_address addresses[HDI_SPIRV_MAX_BINDINGS]; uint32_t address_count;
     uint32_t        looks;            /* for members of structs, of which there are not too many */
@@ -120,6 +122,19 @@ bool hdi_lower_image_use(hdi_lowering *l, const uint32_t *words);     /* false: 
 void hdi_lower_find_array(hdi_lowering *l, const uint32_t *variable);
 void hdi_lower_put_arrays(hdi_lowering *l);
 bool hdi_lower_array_use(hdi_lowering *l, const uint32_t *words);
+/* Values that a function is given which is made for an instruction, and its parameters for them. */
+typedef struct hdi_lower_given {
+    uint32_t count, values[HDI_LOWER_MAX_OPERANDS], types[HDI_LOWER_MAX_OPERANDS], ids[HDI_LOWER_MAX_OPERANDS];
+} hdi_lower_given;
+/* Gives it a value, unless it is a constant or has it; false: there are too many. */
+bool hdi_lower_give(const hdi_lowering *l, uint32_t id, hdi_lower_given *given);
+/* All that the instruction needs but for the pointer at word `at`. */
+bool hdi_lower_give_operands(const hdi_lowering *l, const uint32_t *words, uint32_t at, hdi_lower_given *given);
+/* What stands for the value in the function. */
+uint32_t hdi_lower_given_as(const hdi_lower_given *given, uint32_t id);
+/* The instruction with this pointer at word `at`, in the function, which returns what comes of it. */
+void hdi_lower_put_use(hdi_lowering *l, const uint32_t *words, uint32_t at, uint32_t pointer,
+                       const hdi_lower_given *given);
 
 /* ---- lower_addresses.c ---- */
 bool hdi_lower_is_address(const hdi_lowering *l, uint32_t type); /* a type of pointers that are addresses */
@@ -127,4 +142,15 @@ bool hdi_lower_is_address(const hdi_lowering *l, uint32_t type); /* a type of po
 void hdi_lower_put_address_types(hdi_lowering *l, hdi_lower_words *to);
 void hdi_lower_decorate_addresses(hdi_lowering *l);
 bool hdi_lower_address_use(hdi_lowering *l, const uint32_t *words);
+
+/* ---- lower_pointers.c ---- */
+bool hdi_lower_any_pointers(const hdi_lowering *l); /* that are values */
+/* Where they may lead; before anything is written. False: no memory. */
+bool hdi_lower_find_pointers(hdi_lowering *l);
+/* Types of vectors, in front of all that holds them. */
+void hdi_lower_put_pointer_types(hdi_lowering *l, hdi_lower_words *to);
+/* What is said of such pointers in front of the functions. False: the instruction is about none. */
+bool hdi_lower_pointer_front(hdi_lowering *l, hdi_lower_words *to, const uint32_t *words);
+void hdi_lower_put_variables(hdi_lowering *l); /* that are chosen as a whole */
+bool hdi_lower_pointer_use(hdi_lowering *l, const uint32_t *words);
 #endif

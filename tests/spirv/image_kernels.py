@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes image_kernels.h: kernels with images, samplers, arrays of buffers and their addresses, as C arrays of SPIR-V, with glslc
-and spirv-as.
+"""Writes image_kernels.h: kernels with images, samplers, arrays of buffers, their addresses and chosen pointers, as C arrays of
+SPIR-V, with glslc and spirv-as.
 
 Usage: tests/spirv/image_kernels.py > tests/spirv/image_kernels.h      (GLSLC names another glslc)
 """
@@ -153,13 +153,186 @@ OpReturn
 OpFunctionEnd
 '''
 
+# Pointers that are values: chosen, walking along an array, kept in a variable, given to functions and returned by one; into buffers
+# and into shared memory.
+POINTERS = '''OpCapability Shader
+OpCapability VariablePointers
+OpExtension "SPV_KHR_variable_pointers"
+OpExtension "SPV_KHR_storage_buffer_storage_class"
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main" %id %local
+OpExecutionMode %main LocalSize 32 1 1
+OpDecorate %id BuiltIn GlobalInvocationId
+OpDecorate %local BuiltIn LocalInvocationId
+OpDecorate %floats ArrayStride 4
+OpDecorate %rows ArrayStride 32
+OpDecorate %P ArrayStride 4
+OpDecorate %PR ArrayStride 32
+OpDecorate %A Block
+OpMemberDecorate %A 0 Offset 0
+OpMemberDecorate %row 0 Offset 0
+OpMemberDecorate %row 1 Offset 16
+OpDecorate %B Block
+OpMemberDecorate %B 0 Offset 0
+OpMemberDecorate %B 0 NonWritable
+OpMemberDecorate %A2 0 Offset 0
+OpMemberDecorate %A2 0 NonWritable
+OpDecorate %A2 Block
+OpDecorate %a DescriptorSet 0
+OpDecorate %a Binding 0
+OpDecorate %b DescriptorSet 0
+OpDecorate %b Binding 1
+OpDecorate %out DescriptorSet 0
+OpDecorate %out Binding 2
+%void = OpTypeVoid
+%fn = OpTypeFunction %void
+%bool = OpTypeBool
+%uint = OpTypeInt 32 0
+%int = OpTypeInt 32 1
+%u3 = OpTypeVector %uint 3
+%pu3 = OpTypePointer Input %u3
+%float = OpTypeFloat 32
+%v4 = OpTypeVector %float 4
+%floats = OpTypeRuntimeArray %float
+%row = OpTypeStruct %float %v4
+%rows = OpTypeRuntimeArray %row
+%A = OpTypeStruct %floats
+%A2 = OpTypeStruct %floats
+%B = OpTypeStruct %rows
+%PA = OpTypePointer StorageBuffer %A
+%PA2 = OpTypePointer StorageBuffer %A2
+%PB = OpTypePointer StorageBuffer %B
+%P = OpTypePointer StorageBuffer %float
+%PR = OpTypePointer StorageBuffer %row
+%kept = OpTypePointer Function %P
+%two = OpConstant %uint 2
+%pair = OpTypeArray %P %two
+%kepts = OpTypePointer Function %pair
+%n32 = OpConstant %uint 32
+%shared = OpTypeArray %float %n32
+%PS = OpTypePointer Workgroup %shared
+%W = OpTypePointer Workgroup %float
+%id = OpVariable %pu3 Input
+%local = OpVariable %pu3 Input
+%a = OpVariable %PA2 StorageBuffer
+%b = OpVariable %PB StorageBuffer
+%out = OpVariable %PA StorageBuffer
+%left = OpVariable %PS Workgroup
+%right = OpVariable %PS Workgroup
+%i0 = OpConstant %int 0
+%i1 = OpConstant %int 1
+%m1 = OpConstant %int -1
+%zero = OpConstant %uint 0
+%one = OpConstant %uint 1
+%three = OpConstant %uint 3
+%four = OpConstant %uint 4
+%n64 = OpConstant %uint 64
+%f0 = OpConstant %float 0
+%f2 = OpConstant %float 2
+%wg = OpConstant %uint 264
+%none = OpConstantNull %P
+%tf = OpTypeFunction %float %P
+%tg = OpTypeFunction %P %PR %uint
+%twice = OpFunction %float None %tf
+%tp = OpFunctionParameter %P
+%tl = OpLabel
+%tx = OpLoad %float %tp
+%ty = OpFMul %float %tx %f2
+OpReturnValue %ty
+OpFunctionEnd
+%lane = OpFunction %P None %tg
+%lp = OpFunctionParameter %PR
+%lk = OpFunctionParameter %uint
+%ll = OpLabel
+%lq = OpAccessChain %P %lp %i1 %lk
+OpReturnValue %lq
+OpFunctionEnd
+%main = OpFunction %void None %fn
+%begin = OpLabel
+%hold = OpVariable %kept Function %none
+%holds = OpVariable %kepts Function
+%i3 = OpLoad %u3 %id
+%i = OpCompositeExtract %uint %i3 0
+%l3 = OpLoad %u3 %local
+%l = OpCompositeExtract %uint %l3 0
+%bit = OpBitwiseAnd %uint %i %one
+%odd = OpINotEqual %bool %bit %zero
+%which = OpUMod %uint %i %four
+%pa = OpAccessChain %P %a %i0 %i
+%pb = OpAccessChain %P %b %i0 %i %i1 %which
+%sel = OpSelect %P %odd %pa %pb
+%x = OpLoad %float %sel
+OpBranch %loop
+%loop = OpLabel
+%p = OpPhi %P %pa %begin %next %more
+%k = OpPhi %uint %zero %begin %k1 %more
+%sum = OpPhi %float %f0 %begin %sum1 %more
+%go = OpULessThan %bool %k %three
+OpLoopMerge %done %more None
+OpBranchConditional %go %body %done
+%body = OpLabel
+%e = OpLoad %float %p
+%sum1 = OpFAdd %float %sum %e
+OpBranch %more
+%more = OpLabel
+%next = OpPtrAccessChain %P %p %two
+%k1 = OpIAdd %uint %k %one
+OpBranch %loop
+%done = OpLabel
+%back = OpPtrAccessChain %P %p %m1
+%y = OpLoad %float %back
+OpStore %hold %sel
+%h0 = OpAccessChain %kept %holds %zero
+%h1 = OpAccessChain %kept %holds %one
+OpStore %h0 %pb
+OpStore %h1 %back
+%hk = OpAccessChain %kept %holds %bit
+%held = OpLoad %P %hk
+%z = OpLoad %float %held
+%again = OpLoad %P %hold
+%t1 = OpFunctionCall %float %twice %again
+%t2 = OpFunctionCall %float %twice %pa
+%pr = OpAccessChain %PR %b %i0 %i
+%i_1 = OpIAdd %uint %i %one
+%pr1 = OpPtrAccessChain %PR %pr %one
+%prs = OpSelect %PR %odd %pr %pr1
+%q = OpFunctionCall %P %lane %prs %which
+%u = OpLoad %float %q
+%s0 = OpAccessChain %W %left %l
+%s1 = OpAccessChain %W %right %l
+%sw = OpSelect %W %odd %s0 %s1
+%so = OpSelect %W %odd %s1 %s0
+OpStore %sw %x
+OpStore %so %y
+OpControlBarrier %two %two %wg
+%other = OpBitwiseXor %uint %l %three
+%r0 = OpAccessChain %W %left %other
+%r1 = OpAccessChain %W %right %other
+%rw = OpSelect %W %odd %r0 %r1
+%v = OpLoad %float %rw
+%w1 = OpFAdd %float %x %sum
+%w2 = OpFAdd %float %w1 %y
+%w3 = OpFAdd %float %w2 %z
+%w4 = OpFAdd %float %w3 %t1
+%w5 = OpFAdd %float %w4 %t2
+%w6 = OpFAdd %float %w5 %u
+%w7 = OpFAdd %float %w6 %v
+%far = OpIAdd %uint %i %n64
+%o0 = OpAccessChain %P %out %i0 %i
+%o1 = OpAccessChain %P %out %i0 %far
+%o = OpSelect %P %odd %o0 %o1
+OpStore %o %w7
+OpReturn
+OpFunctionEnd
+'''
 
-def assembled(source):
+
+def assembled(source, environment='spv1.5'):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'k.spvasm')
         with open(path, 'w') as file:
             file.write(source)
-        subprocess.run(['spirv-as', '--target-env', 'spv1.5', path, '-o', path + '.spv'], check=True)
+        subprocess.run(['spirv-as', '--target-env', environment, path, '-o', path + '.spv'], check=True)
         data = open(path + '.spv', 'rb').read()
     return struct.unpack('<%dI' % (len(data) // 4), data)
 
@@ -191,6 +364,7 @@ for name, source in KERNELS:
     for option, ending in (('-O', ''), ('-O0', '_plain')):
         put(name, ending, option, made(source, option))
 put('stepped', '', 'assembled', assembled(ASSEMBLY))
+put('pointers', '', 'assembled', assembled(POINTERS, 'spv1.3'))
 print('static const struct { const char *name, *option; const uint32_t *words; size_t bytes; } image_kernels[] = {')
 print('\n'.join(rows))
 print('};')

@@ -1,5 +1,5 @@
-/* test_spirv_images.c: kernels with images, samplers, arrays of buffers and addresses (image_kernels.py) give what C says they give, to the
- * bit, on every device that takes SPIR-V; and what is not taken is refused by name. */
+/* test_spirv_images.c: kernels with images, samplers, arrays of buffers, addresses and chosen pointers (image_kernels.py) give what
+ * C says they give, to the bit, on every device that takes SPIR-V; and what is not taken is refused by name. */
 #include "validation.h"
 #include <heddle.h>
 #include <math.h>
@@ -186,6 +186,17 @@ static void stepped(void) { /* from, to; push two addresses, scale 3 */
     for (int i = 0; i < 64; i++) to[i] = from[i] * 3.0f + from[0];
 }
 
+static void chosen_pointers(void) { /* a, rows of b, to */
+    const float *a = put(HD_F32, HD_SHAPE(70), false)->before.f, *b = put(HD_F32, HD_SHAPE(66, 8), false)->before.f;
+    float *to = put(HD_F32, HD_SHAPE(128), true)->wanted.f;
+    for (int i = 0; i < 64; i++) {
+        const bool odd = i % 2;
+        const float in_row = b[i * 8 + 4 + i % 4], x = odd ? a[i] : in_row, y = a[i + 5];
+        const float twice = 2 * x + 2 * a[i], lane = b[(odd ? i : i + 1) * 8 + 4 + i % 4];
+        to[odd ? i : i + 64] = x + (a[i] + a[i + 2] + a[i + 4]) + y + (odd ? y : in_row) + twice + lane + a[(i ^ 3) + 5];
+    }
+}
+
 /* ---- running ---- */
 
 static const struct {
@@ -204,6 +215,7 @@ static const struct {
     { "atomics", atomics, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "arrays", arrays, { 2, 64 }, 8, { 2, 1 }, { { 0 } }, NULL },
     { "addresses", addresses, { 40, 0, 7, 7, 7, 7, 0x3F000000 }, 28, { 2, 1 }, { { 0 } }, NULL },
+    { "pointers", chosen_pointers, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "stepped", stepped, { 7, 7, 7, 7, 0x40400000 }, 20, { 2, 1 }, { { 0 } }, NULL },
 };
 enum { RULES = (int)(sizeof rules / sizeof *rules) };
