@@ -288,11 +288,25 @@ static bool is_about_addresses(const hdi_lowering *l, const uint32_t *words) {
     }
 }
 
+/* What the elements of images need that are narrower than a word. */
+static void put_capabilities(hdi_lowering *l, hdi_lower_words *to) {
+    if (l->element_bytes & 2) HDI_LOWER_ADD(l, to, SpvOpCapability, SpvCapabilityStorageBuffer16BitAccess);
+    if (!(l->element_bytes & 1)) return;
+    uint32_t name[6] = { 0 };
+    memcpy(name, "SPV_KHR_8bit_storage", sizeof "SPV_KHR_8bit_storage");
+    HDI_LOWER_ADD(l, to, SpvOpCapability, SpvCapabilityStorageBuffer8BitAccess);
+    hdi_lower_add(l, to, SpvOpExtension, name, HDI_COUNT(name));
+}
+
 static void put_front(hdi_lowering *l, hdi_lower_words *to) {
-    bool decorated = false;
+    bool decorated = false, able = false;
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at, opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
         const uint32_t word = result_word(words), result = word && words[word] < l->bound ? words[word] : 0;
+        if (!able && opcode != SpvOpCapability && opcode != SpvOpNop) {
+            put_capabilities(l, to);
+            able = true;
+        }
         if (opcode == SpvOpMemoryModel && l->new_glsl) {
             const uint32_t name[] = { l->glsl, 0x4c534c47u, 0x6474732eu, 0x3035342eu, 0 }; /* "GLSL.std.450" */
             hdi_lower_add(l, to, SpvOpExtInstImport, name, HDI_COUNT(name));

@@ -30,16 +30,19 @@ typedef struct hdi_lower_image {
     uint32_t set, binding;
     /* ids of types: of a texel's component as the kernel sees it, of the buffer's elements */
     uint32_t component, element;
-    uint32_t axes, layers;       /* layers: how many of the axes count layers, 0 or 1 */
-    hd_dtype dtype;
-    uint32_t channels, texel_words;
+    uint32_t axes, layers;       /* layers: how many of the axes count layers, or a cube's faces: 0 or 1 */
+    bool     cube, cubes;        /* cubes: an array of them */
+    hd_dtype dtype;              /* of the tensor, and its last axis */
+    uint32_t channels;
+    uint32_t coding, bits, components; /* of a texel: what a component is (lower_texels.c), of how many bits */
+    uint32_t element_bytes, texel_elements;
     uint32_t length;             /* which word behind the module's own push constants is its first length */
 } hdi_lower_image;
 typedef struct hdi_lower_sampler { uint32_t variable, set, binding; } hdi_lower_sampler;
 
 /* A function that was made, and what for. */
 typedef struct hdi_lower_made {
-    uint32_t opcode, image, sampler, coordinates, offset, value, function;
+    uint32_t opcode, image, sampler, coordinates, offset, moved, component, value, function;
 } hdi_lower_made;
 
 /* An array of buffers, and a pointer into one that is chosen at run time. */
@@ -75,6 +78,7 @@ typedef struct hdi_lowering {
     hdi_lower_chosen *chosen;                           uint32_t chosen_count, chosen_capacity;
     uint32_t       *chosen_of;        /* by id: 1 + its index in `chosen` */
     struct hdi_lower_pointers *pointers; /* NULL: the module has none that are values */
+    uint32_t        element_bytes;    /* those of images' elements, or-ed */
     bool            addressed;        /* the module says that it has addresses */
     hdi_lower_address addresses[HDI_SPIRV_MAX_BINDINGS]; uint32_t address_count;
     uint32_t        looks;            /* for members of structs, of which there are not too many */

@@ -302,7 +302,8 @@ static void place_vector(hdi_lowering *l, const uint32_t *words) {
     place at;
     uint32_t number = 0, indices[MOST_INDICES];
     if (p->role[id] == 0) {
-        if (!place_of(l, words, &at, indices)) hdi_lower_refuse(l, words, "a chosen pointer that leads into no single buffer");
+        if (!place_of(l, words, &at, indices))
+            hdi_lower_refuse(l, words, "a chosen pointer that leads into no single buffer");
         else if ((number = number_of(l, &at)) < MOST_PLACES) join(p, id, UINT64_C(1) << number);
     } else {
         way along;
@@ -525,14 +526,15 @@ static bool put_indices(hdi_lowering *l, const place *from, const way *along, co
 
 /* One case: what the instruction does with that place, or (`at` 0) the vector that leads there. */
 static void put_case(hdi_lowering *l, const uint32_t *words, uint32_t at, const place *from, const way *along,
-                     const hdi_lower_given *g, const uint32_t *slots, uint32_t type) {
+                     const hdi_lower_given *g, const uint32_t *slots) {
     uint32_t indices[1 + MOST_INDICES];
     place to;
     if (!put_indices(l, from, along, g, slots, &to, indices + 1)) return;
     indices[0] = from->variable;
     if (at) {
-        const uint32_t made = to.count == 0 ? from->variable
-                                            : hdi_lower_make(l, SpvOpAccessChain, type, indices, 1 + to.count);
+        const uint32_t type = type_of(words_of(l, words[at]));
+        const uint32_t made =
+            to.count == 0 ? from->variable : hdi_lower_make(l, SpvOpAccessChain, type, indices, 1 + to.count);
         hdi_lower_put_use(l, words, at, made, g);
         return;
     }
@@ -547,8 +549,7 @@ static void put_case(hdi_lowering *l, const uint32_t *words, uint32_t at, const 
 }
 
 /* The function of a use, with a case for each place that the value at the way's beginning may lead to. */
-static void put_cases(hdi_lowering *l, const uint32_t *words, uint32_t at, const way *along, hdi_lower_given *g,
-                      uint32_t type) {
+static void put_cases(hdi_lowering *l, const uint32_t *words, uint32_t at, const way *along, hdi_lower_given *g) {
     const pointers *p = l->pointers;
     const uint32_t *pointer = pointer_of(l, along->base);
     uint32_t numbers[MOST_PLACES], labels[MOST_PLACES], cases[2 * MOST_PLACES + 2], slots[MOST_SLOTS], count = 0;
@@ -562,7 +563,7 @@ static void put_cases(hdi_lowering *l, const uint32_t *words, uint32_t at, const
     for (uint32_t i = 0; i < p->slots; i++)
         slots[i] = HDI_LOWER_MAKE(l, SpvOpCompositeExtract, p->number, vector, 1 + i);
     if (count == 1) {
-        put_case(l, words, at, &p->all[numbers[0]], along, g, slots, type);
+        put_case(l, words, at, &p->all[numbers[0]], along, g, slots);
         return;
     }
     const uint32_t which = HDI_LOWER_MAKE(l, SpvOpCompositeExtract, p->number, vector, 0), merge = l->next++;
@@ -575,7 +576,7 @@ static void put_cases(hdi_lowering *l, const uint32_t *words, uint32_t at, const
     hdi_lower_add(l, &l->made, SpvOpSwitch, cases, operands);
     for (uint32_t i = 0; i < count; i++) {
         HDI_LOWER_ADD(l, &l->made, SpvOpLabel, labels[i]);
-        put_case(l, words, at, &p->all[numbers[i]], along, g, slots, type);
+        put_case(l, words, at, &p->all[numbers[i]], along, g, slots);
     }
     HDI_LOWER_ADD(l, &l->made, SpvOpLabel, merge);
     hdi_lower_add(l, &l->made, SpvOpUnreachable, NULL, 0);
@@ -602,7 +603,7 @@ static bool use(hdi_lowering *l, const uint32_t *words, uint32_t at) {
     if (!room) return hdi_lower_refuse(l, words, "too many values that its pointer needs");
     const uint32_t nothing = hdi_lower_once(l, SpvOpTypeVoid, 0, NULL, 0), result = results ? results : nothing;
     const uint32_t function = hdi_lower_begin(l, result, g.types, g.count, g.ids);
-    put_cases(l, words, at, &along, &g, type_of(words_of(l, pointer)));
+    put_cases(l, words, at, &along, &g);
     hdi_lower_add(l, &l->made, SpvOpFunctionEnd, NULL, 0);
     uint32_t call[HDI_LOWER_MAX_OPERANDS + 3] = { result, !at ? p->vector[pointer] : results ? words[2] : l->next++,
                                                   function };

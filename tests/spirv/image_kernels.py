@@ -71,6 +71,61 @@ void main() {
     imageAtomicAdd(counts, ivec2(i % 5u, i / 5u % 3u), i);
     imageAtomicMin(least, int(i % 4u), -int(i));
 }'''),
+    # formats of fewer bits than a word, or other kinds of numbers: each texel is read, changed and written
+    ('formats', '''layout(local_size_x = 4, local_size_y = 4) in;
+layout(binding = 0, r8) uniform image2D a;
+layout(binding = 1, rg8ui) uniform uimage2D b;
+layout(binding = 2, r8i) uniform iimage2D c;
+layout(binding = 3, rgba8_snorm) uniform image2D d;
+layout(binding = 4, r16f) uniform image2D e;
+layout(binding = 5, r16ui) uniform uimage2D f;
+layout(binding = 6, rgba16i) uniform iimage2D g;
+layout(binding = 7, rg16) uniform image2D h;
+layout(binding = 8, rgb10_a2) uniform image2D k;
+layout(binding = 9, rgb10_a2ui) uniform uimage2D m;
+void main() {
+    ivec2 at = ivec2(gl_GlobalInvocationID.xy);
+    imageStore(a, at, imageLoad(a, at) * 0.5);
+    imageStore(b, at, imageLoad(b, at).yxzw + 3u);
+    imageStore(c, at, imageLoad(c, at) >> 1);
+    imageStore(d, at, imageLoad(d, at) * 0.5);
+    imageStore(e, at, imageLoad(e, at) * 2.0 + vec4(float(at.x) * 0.25, 0.0, 0.0, 0.0));
+    imageStore(f, at, imageLoad(f, at) ^ 0x5A5u);
+    imageStore(g, at, imageLoad(g, at).wzyx >> 1);
+    imageStore(h, at, imageLoad(h, at) * 0.25);
+    imageStore(k, at, imageLoad(k, at).zyxw * 0.5);
+    imageStore(m, at, imageLoad(m, at).yzxw);
+}'''),
+    # gathers: of texels of three bytes, with steps that are no constants; of layers; of integers
+    ('gathers', '''layout(local_size_x = 32) in;
+layout(binding = 0) uniform sampler2D image;
+layout(binding = 1) uniform sampler2DArray layers;
+layout(binding = 2) uniform isampler2D whole;
+layout(binding = 3) writeonly buffer O { vec4 taken[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    precise vec2 where = vec2(float(i) * 0.0625 - 0.5, float(i % 7u) * 0.25 - 0.25);
+    taken[i * 4u] = textureGather(image, where, 1);
+    taken[i * 4u + 1u] = textureGatherOffset(image, where, ivec2(int(i % 3u) - 1, 1), 2);
+    taken[i * 4u + 2u] = textureGatherOffset(layers, vec3(where, float(i % 4u)), ivec2(1, -2), 0);
+    taken[i * 4u + 3u] = vec4(textureGather(whole, where, 3));
+}'''),
+    # cubes: faces are chosen by a direction, and what lies beside an edge is on another face
+    ('cubes', '''layout(local_size_x = 32) in;
+layout(binding = 0) uniform samplerCube one;
+layout(binding = 1) uniform samplerCubeArray some;
+layout(binding = 2, r32f) readonly uniform imageCube faces;
+layout(binding = 3) writeonly buffer O { vec4 taken[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    precise vec3 to = vec3(float(i % 9u) * 0.25 - 1.0, float(i / 9u % 9u) * 0.25 - 1.0, float(i % 7u) * 0.375 - 1.125);
+    precise vec4 a = textureLod(one, to, 0.0);
+    vec4 b = textureLod(some, vec4(to.zxy, float(i % 3u)), 0.0);
+    taken[i * 3u] = a;
+    taken[i * 3u + 1u] = textureGather(one, to, 1);
+    taken[i * 3u + 2u] = vec4(b.x, b.z, float(textureSize(one, 0).x * 100 + textureSize(some, 0).z * 10 + imageSize(faces).y),
+                              imageLoad(faces, ivec3(i % 5u, i % 3u, i % 6u)).x);
+}'''),
     ('arrays', '''layout(local_size_x = 32) in;
 layout(binding = 0) readonly buffer A { float a[]; } from[3];
 layout(binding = 1) uniform U { vec4 scale; } by[2];
@@ -184,6 +239,8 @@ OpDecorate %b DescriptorSet 0
 OpDecorate %b Binding 1
 OpDecorate %out DescriptorSet 0
 OpDecorate %out Binding 2
+OpDecorate %c DescriptorSet 0
+OpDecorate %c Binding 3
 %void = OpTypeVoid
 %fn = OpTypeFunction %void
 %bool = OpTypeBool
@@ -216,6 +273,7 @@ OpDecorate %out Binding 2
 %local = OpVariable %pu3 Input
 %a = OpVariable %PA2 StorageBuffer
 %b = OpVariable %PB StorageBuffer
+%c = OpVariable %PB StorageBuffer
 %out = OpVariable %PA StorageBuffer
 %left = OpVariable %PS Workgroup
 %right = OpVariable %PS Workgroup
@@ -293,8 +351,8 @@ OpStore %h1 %back
 %t1 = OpFunctionCall %float %twice %again
 %t2 = OpFunctionCall %float %twice %pa
 %pr = OpAccessChain %PR %b %i0 %i
-%i_1 = OpIAdd %uint %i %one
-%pr1 = OpPtrAccessChain %PR %pr %one
+%pc = OpAccessChain %PR %c %i0 %i
+%pr1 = OpPtrAccessChain %PR %pc %one
 %prs = OpSelect %PR %odd %pr %pr1
 %q = OpFunctionCall %P %lane %prs %which
 %u = OpLoad %float %q
