@@ -215,13 +215,20 @@ static void put_push(hdi_lowering *l) {
 
 /* ---- finding ---- */
 
-static bool scan(hdi_lowering *l) {
+/* Where ids are defined, and the first function. */
+static bool index_ids(hdi_lowering *l) {
+    l->at = hdi_arena_alloc(&l->arena, l->bound * sizeof *l->at);
+    if (!l->at) return false;
     l->functions = l->count;
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->count; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at, word = result_word(words);
         if (hdi_lower_opcode(words) == SpvOpFunction && l->functions == l->count) l->functions = at;
         if (word && words[word] && words[word] < l->bound && !l->at[words[word]]) l->at[words[word]] = (uint32_t)at;
     }
+    return true;
+}
+
+static bool scan(hdi_lowering *l) {
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions && !l->status; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at, length = hdi_lower_length(words);
         if (hdi_lower_opcode(words) == SpvOpMemoryModel && length == 3) l->addressed = words[1] == PHYSICAL_ADDRESSES;
@@ -400,11 +407,12 @@ hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *
                          .wish_count = input->image_count,
                          .bound = words[3],
                          .next = words[3] };
-    l->at = hdi_arena_alloc(&l->arena, l->bound * sizeof *l->at);
+    bool indexed = index_ids(l) && hdi_lower_copy_functions(l);
+    if (indexed && l->words != words) indexed = index_ids(l);
     l->gone = hdi_arena_alloc(&l->arena, l->bound);
     l->chosen_of = hdi_arena_alloc(&l->arena, l->bound * sizeof *l->chosen_of);
-    if (!l->at || !l->gone || !l->chosen_of) no_memory(l);
-    else if (scan(l) && note_stated(l)) {
+    if (!indexed || !l->gone || !l->chosen_of) no_memory(l);
+    else if (!l->status && scan(l) && note_stated(l)) {
         hdi_lower_words module = { 0 };
         if (!hdi_lower_find_pointers(l)) no_memory(l);
         l->addressed = l->addressed && hdi_lower_def(l, hdi_lower_uint(l), SpvOpTypeInt, 4);

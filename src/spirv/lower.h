@@ -1,6 +1,7 @@
 /* lower.h: a module of others, trimmed, becomes one that knows buffers only. Internal to src/spirv/. In this order:
  *   lower.c         what the module is made of; words being written; its functions, instruction by instruction
- *   lower_images.c  images become buffers of texels, samplers arithmetic on them
+ *   lower_calls.c   functions that are given images become copies that know them
+ *   lower_images.c  images become buffers of texels (lower_texels.c), samplers arithmetic on them (lower_samplers.c)
  *   lower_arrays.c  arrays of buffers become buffers by themselves
  *   lower_addresses.c  and so do buffers whose addresses stand in the push constants
  *   lower_pointers.c  pointers that are chosen become numbers
@@ -113,6 +114,11 @@ static inline uint32_t hdi_lower_number(hdi_lowering *l, uint32_t type, uint32_t
 }
 /* Begins a function that is made, up to its first label: its id, and those of its parameters. */
 uint32_t hdi_lower_begin(hdi_lowering *l, uint32_t result, const uint32_t *types, uint32_t count, uint32_t *parameters);
+
+/* ---- lower_calls.c ---- */
+/* Another module in place of the lowering's words, where its functions are given images. Knows `at` and `functions`.
+ * False: no memory. */
+bool hdi_lower_copy_functions(hdi_lowering *l);
 
 /* ---- lower_images.c ---- */
 /* The operands, in op_table.inc's letters, of an instruction that is none of its rows, but may be lowered; NULL: it is

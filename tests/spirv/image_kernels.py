@@ -110,6 +110,37 @@ void main() {
     taken[i * 4u + 2u] = textureGatherOffset(layers, vec3(where, float(i % 4u)), ivec2(1, -2), 0);
     taken[i * 4u + 3u] = vec4(textureGather(whole, where, 3));
 }'''),
+    # functions that are given images and samplers, alone and together, and give them on
+    ('given', '''#extension GL_EXT_shader_image_load_formatted : require
+layout(local_size_x = 32) in;
+layout(binding = 0) uniform sampler2D one;
+layout(binding = 1) uniform sampler2D other;
+layout(binding = 2) uniform texture2D image;
+layout(binding = 6) uniform sampler taker;
+layout(binding = 3) readonly uniform image2D from;
+layout(binding = 4) writeonly uniform image2D to;
+layout(binding = 5) writeonly buffer O { vec4 taken[]; };
+vec4 twice(sampler2D s, vec2 at) {
+    precise vec4 x = textureLod(s, at, 0.0) * 0.75 + textureLod(s, at.yx, 0.0);
+    return x;
+}
+vec4 both(sampler2D s, sampler2D t, float x) {
+    precise vec4 sum = twice(s, vec2(x, 0.375)) + twice(t, vec2(0.5, x));
+    return sum;
+}
+vec4 apart(texture2D t, sampler s, vec2 at) { return textureLod(sampler2D(t, s), at, 0.0); }
+void move(readonly image2D a, writeonly image2D b, ivec2 at) {
+    if (at.x < imageSize(b).x) imageStore(b, at, imageLoad(a, at.yx) + 1.0);
+}
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    float x = float(i) * 0.03125 - 0.25;
+    taken[i * 4u] = both(one, other, x);
+    taken[i * 4u + 1u] = both(other, one, x);
+    taken[i * 4u + 2u] = both(one, one, x);
+    taken[i * 4u + 3u] = apart(image, taker, vec2(x, 0.5));
+    move(from, to, ivec2(i % 8u, i / 8u));
+}'''),
     # cubes: faces are chosen by a direction, and what lies beside an edge is on another face
     ('cubes', '''layout(local_size_x = 32) in;
 layout(binding = 0) uniform samplerCube one;

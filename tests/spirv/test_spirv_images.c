@@ -227,6 +227,34 @@ static void gathers(void) {
     }
 }
 
+static void add_twice(const image *m, float x, float y, float scale, float out[4]) {
+    float a[4], b[4];
+    sample(m, (const float[]){ x, y }, 0, HD_FILTER_NEAREST, HD_WRAP_REPEAT, a);
+    sample(m, (const float[]){ y, x }, 0, HD_FILTER_NEAREST, HD_WRAP_REPEAT, b);
+    for (int c = 0; c < 4; c++) {
+        const float part = a[c] * 0.75f, sum = part + b[c];
+        out[c] = scale * out[c] + sum;
+    }
+}
+
+static void given(void) {
+    const image one = { put(HD_F32, HD_SHAPE(5, 6, 4), false), 2, 4, { 6, 5, 1 } },
+                other = { put(HD_F32, HD_SHAPE(7, 4, 4), false), 2, 4, { 4, 7, 1 } },
+                alone = { put(HD_F32, HD_SHAPE(3, 9, 4), false), 2, 4, { 9, 3, 1 } };
+    const float *from = put(HD_F32, HD_SHAPE(8, 8, 4), false)->before.f;
+    float *to = put(HD_F32, HD_SHAPE(8, 8, 4), true)->wanted.f, *out = put(HD_F32, HD_SHAPE(64 * 4, 4), true)->wanted.f;
+    const image *const pairs[3][2] = { { &one, &other }, { &other, &one }, { &one, &one } };
+    for (int i = 0; i < 64; i++) {
+        const float x = (float)i * 0.03125f - 0.25f;
+        for (int k = 0; k < 3; k++) {
+            add_twice(pairs[k][0], x, 0.375f, 0, &out[(i * 4 + k) * 4]);
+            add_twice(pairs[k][1], 0.5f, x, 1, &out[(i * 4 + k) * 4]);
+        }
+        sample(&alone, (const float[]){ x, 0.5f }, 0, HD_FILTER_NEAREST, HD_WRAP_REPEAT, &out[(i * 4 + 3) * 4]);
+        for (int c = 0; c < 4; c++) to[i * 4 + c] = from[(i % 8 * 8 + i / 8) * 4 + c] + 1.0f;
+    }
+}
+
 typedef struct on_face { int face; double s, t, by; } on_face;
 static on_face face_of(double x, double y, double z) { /* the table of Vulkan's specification */
     const double ax = fabs(x), ay = fabs(y), az = fabs(z);
@@ -364,6 +392,7 @@ static const struct {
       { { 0, 0, HD_F32, 2, HD_FILTER_LINEAR, HD_WRAP_REPEAT }, { 0, 1, HD_DTYPE_NONE, 0, HD_FILTER_LINEAR, HD_WRAP_CLAMP } }, NULL },
     { "formats", formats, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "gathers", gathers, { 0 }, 0, { 2, 1 }, { { 0, 0, HD_U8, 3, HD_FILTER_NEAREST, HD_WRAP_CLAMP } }, NULL },
+    { "given", given, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "cubes", cubes, { 0 }, 0, { 2, 1 }, { { 0, 0, HD_F32, 4, HD_FILTER_LINEAR, HD_WRAP_REPEAT } }, NULL },
     { "atomics", atomics, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "arrays", arrays, { 2, 64 }, 8, { 2, 1 }, { { 0 } }, NULL },
