@@ -5,8 +5,10 @@
 
 /* ---- formats ---- */
 
-/* What a component is. PACKED: words of 10, 10, 10 and 2 bits. */
-enum { FLOATS, INTEGERS, SIGNED, STEPS /* 0 to 1 */, SIGNED_STEPS /* -1 to 1 */, PACKED_INTEGERS, PACKED_STEPS };
+/* What a component is. PACKED: words of 10, 10, 10 and 2 bits; of floats 11, 11 and 10, which are halves without a sign
+ * and their last bits. */
+enum { FLOATS, INTEGERS, SIGNED, STEPS /* 0 to 1 */, SIGNED_STEPS /* -1 to 1 */, PACKED_INTEGERS, PACKED_STEPS,
+       PACKED_FLOATS };
 
 /* How the module's format codes a texel; false: it is not taken. */
 static bool format_of(uint32_t format, hdi_lower_image *image) {
@@ -32,6 +34,7 @@ static bool format_of(uint32_t format, hdi_lower_image *image) {
         { SpvImageFormatR16Snorm, SIGNED_STEPS, 16, 1 }, { SpvImageFormatRgba8Snorm, SIGNED_STEPS, 8, 4 },
         { SpvImageFormatRg8Snorm, SIGNED_STEPS, 8, 2 },  { SpvImageFormatR8Snorm, SIGNED_STEPS, 8, 1 },
         { SpvImageFormatRgb10a2ui, PACKED_INTEGERS, 32, 4 }, { SpvImageFormatRgb10A2, PACKED_STEPS, 32, 4 },
+        { SpvImageFormatR11fG11fB10f, PACKED_FLOATS, 32, 3 },
     };
     for (size_t i = 0; i < HDI_COUNT(formats); i++) {
         if (formats[i].format != format) continue;
@@ -44,7 +47,7 @@ static bool format_of(uint32_t format, hdi_lower_image *image) {
 }
 
 static bool is_packed(const hdi_lower_image *image) {
-    return image->coding == PACKED_INTEGERS || image->coding == PACKED_STEPS;
+    return image->coding == PACKED_INTEGERS || image->coding == PACKED_STEPS || image->coding == PACKED_FLOATS;
 }
 
 /* The tensor that such texels are: packed words are integers, and of integers of 16 bits each is two bytes, as no
@@ -128,6 +131,7 @@ uint32_t hdi_texel_element(hdi_lowering *l, const hdi_lower_image *image, uint32
 /* Where a component lies: in which element, from which bit of it on, in how many. */
 typedef struct field { uint32_t element, from, bits; } field;
 static field field_of(const hdi_lower_image *image, uint32_t c) {
+    if (image->coding == PACKED_FLOATS) return (field){ 0, 11 * c, c < 2 ? 11 : 10 };
     if (is_packed(image)) return (field){ 0, 10 * c, c < 3 ? 10 : 2 };
     const uint32_t together = image->element_bytes * 8 / image->bits;
     return (field){ c / together, c % together * image->bits, image->bits };
@@ -149,8 +153,9 @@ static uint32_t steps_of(const hdi_lower_image *image, uint32_t bits, bool inver
 /* The component that these bits, in the lowest of an unsigned number, stand for. */
 static uint32_t decoded(hdi_lowering *l, const hdi_lower_image *image, uint32_t raw, uint32_t bits) {
     const uint32_t uint = hdi_lower_uint(l), real_type = hdi_lower_float(l);
-    if (image->coding == FLOATS && bits == 16) {
+    if (image->coding == FLOATS || image->coding == PACKED_FLOATS) {
         const uint32_t pair = HDI_LOWER_ONCE(l, SpvOpTypeVector, 0, real_type, 2);
+        if (bits < 15) raw = HDI_LOWER_MAKE(l, SpvOpShiftLeftLogical, uint, raw, number(l, 15 - bits));
         return HDI_LOWER_MAKE(l, SpvOpCompositeExtract, real_type, glsl(l, GLSL_UNPACK_HALF, pair, raw), 0);
     }
     if (image->coding == STEPS || image->coding == PACKED_STEPS)
@@ -190,13 +195,28 @@ void hdi_texel_decode(hdi_lowering *l, const hdi_lower_image *image, uint32_t te
     }
 }
 
+/* What a float without a sign can hold of it: what is below 0 is 0, and what is too large the largest one; infinity and
+ * NaN stay. */
+static uint32_t unsigned_float(hdi_lowering *l, uint32_t value, uint32_t bits) {
+    const uint32_t truth = bool_type(l), type = hdi_lower_float(l);
+    const uint32_t most = real(l, bits == 11 ? 0x477E0000u : 0x477C0000u), zero = real(l, 0); /* 65024 and 64512 */
+    const uint32_t large = HDI_LOWER_MAKE(l, SpvOpFOrdGreaterThan, truth, value, most),
+                   whole = HDI_LOWER_MAKE(l, SpvOpLogicalNot, truth, HDI_LOWER_MAKE(l, SpvOpIsInf, truth, value));
+    const uint32_t cut = HDI_LOWER_MAKE(l, SpvOpLogicalAnd, truth, large, whole),
+                   below = HDI_LOWER_MAKE(l, SpvOpFOrdLessThan, truth, value, zero);
+    return HDI_LOWER_MAKE(l, SpvOpSelect, type, below, zero, HDI_LOWER_MAKE(l, SpvOpSelect, type, cut, most, value));
+}
+
 /* The bits of a component, in the lowest of an unsigned number; those above them are anything. */
 static uint32_t encoded(hdi_lowering *l, const hdi_lower_image *image, uint32_t value, uint32_t bits) {
     const uint32_t uint = hdi_lower_uint(l), real_type = hdi_lower_float(l), type = signed_type(l);
-    if (image->coding == FLOATS && bits == 16) {
+    if (image->coding == FLOATS || image->coding == PACKED_FLOATS) {
         const uint32_t pair = HDI_LOWER_ONCE(l, SpvOpTypeVector, 0, real_type, 2);
-        return glsl(l, GLSL_PACK_HALF, uint,
-                    HDI_LOWER_MAKE(l, SpvOpCompositeConstruct, pair, value, real(l, 0)));
+        if (bits < 15) value = unsigned_float(l, value, bits);
+        const uint32_t half = glsl(l, GLSL_PACK_HALF, uint,
+                                   HDI_LOWER_MAKE(l, SpvOpCompositeConstruct, pair, value, real(l, 0)));
+        return bits == 16 ? half
+                          : HDI_LOWER_MAKE(l, SpvOpBitFieldUExtract, uint, half, number(l, 15 - bits), number(l, bits));
     }
     const bool steps = image->coding == STEPS || image->coding == PACKED_STEPS || image->coding == SIGNED_STEPS;
     if (!steps) return as_type(l, value, image->component, uint);

@@ -83,6 +83,7 @@ layout(binding = 6, rgba16i) uniform iimage2D g;
 layout(binding = 7, rg16) uniform image2D h;
 layout(binding = 8, rgb10_a2) uniform image2D k;
 layout(binding = 9, rgb10_a2ui) uniform uimage2D m;
+layout(binding = 10, r11f_g11f_b10f) uniform image2D n;
 void main() {
     ivec2 at = ivec2(gl_GlobalInvocationID.xy);
     imageStore(a, at, imageLoad(a, at) * 0.5);
@@ -95,6 +96,8 @@ void main() {
     imageStore(h, at, imageLoad(h, at) * 0.25);
     imageStore(k, at, imageLoad(k, at).zyxw * 0.5);
     imageStore(m, at, imageLoad(m, at).yzxw);
+    vec4 float_texel = imageLoad(n, at).zxyw;
+    imageStore(n, at, at.x == 0 ? vec4(-1.0, 1e9, 70000.0, 0.0) : at.x == 1 ? vec4(float_texel.w) : float_texel);
 }'''),
     # gathers: of texels of three bytes, with steps that are no constants; of layers; of integers
     ('gathers', '''layout(local_size_x = 32) in;

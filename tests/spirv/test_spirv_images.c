@@ -8,7 +8,7 @@
 #include <string.h>
 #include "image_kernels.h"
 
-enum { KERNELS = (int)(sizeof image_kernels / sizeof *image_kernels), MOST = 10, MOST_NUMBERS = 4096 };
+enum { KERNELS = (int)(sizeof image_kernels / sizeof *image_kernels), MOST = 11, MOST_NUMBERS = 4096 };
 /* What a binding holds before and after; floats, halves, integers or bytes as its type says. */
 typedef struct held {
     hd_dtype dtype;
@@ -178,7 +178,7 @@ static void formats(void) {
     held *a = put(HD_U8, HD_SHAPE(H, W), true), *b = put(HD_U8, HD_SHAPE(H, W, 2), true), *c = put(HD_U8, HD_SHAPE(H, W), true),
          *d = put(HD_U8, HD_SHAPE(H, W, 4), true), *e = put(HD_F16, HD_SHAPE(H, W), true), *f = put(HD_U8, HD_SHAPE(H, W, 2), true),
          *g = put(HD_U8, HD_SHAPE(H, W, 8), true), *h = put(HD_U8, HD_SHAPE(H, W, 4), true), *k = put(HD_I32, HD_SHAPE(H, W), true),
-         *m = put(HD_I32, HD_SHAPE(H, W), true);
+         *m = put(HD_I32, HD_SHAPE(H, W), true), *n = put(HD_I32, HD_SHAPE(H, W), true);
     for (int i = 0; i < W * H; i++) {
         a->wanted.b[i] = stepped_byte((float)a->before.b[i] * (1.0f / 255.0f) * 0.5f);
         for (int j = 0; j < 2; j++) b->wanted.b[2 * i + j] = (uint8_t)(b->before.b[2 * i + 1 - j] + 3);
@@ -195,6 +195,11 @@ static void formats(void) {
         k->wanted.i[i] = (int32_t)(half_of(part[2], 1023) | half_of(part[1], 1023) << 10 | half_of(part[0], 1023) << 20 |
                                    half_of(part[3], 3) << 30);
         m->wanted.i[i] = (int32_t)(part[1] | part[2] << 10 | part[0] << 20 | part[3] << 30);
+        n->before.i[i] = (int32_t)(x & 0xF7FDFFBFu & ~(1u << 10)); /* exponents below 31 */
+        const uint32_t y = (uint32_t)n->before.i[i], red = y & 2047, green = y >> 11 & 2047, blue = y >> 22;
+        n->wanted.i[i] = (int32_t)(i % W == 0   ? 0x7BFu << 11 | 0x3DFu << 22     /* the largest */
+                                   : i % W == 1 ? 0x3C0u | 0x3C0u << 11 | 0x1E0u << 22 /* 1 */
+                                                : blue << 1 | red << 11 | green >> 1 << 22);
     }
 }
 
