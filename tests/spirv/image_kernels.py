@@ -418,6 +418,57 @@ OpReturn
 OpFunctionEnd
 '''
 
+# Atomic operations that name memory and no order, and a barrier with an order of no memory, as naga writes them.
+LOOSE = '''OpCapability Shader
+OpExtension "SPV_KHR_storage_buffer_storage_class"
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main" %id
+OpExecutionMode %main LocalSize 32 1 1
+OpDecorate %id BuiltIn GlobalInvocationId
+OpDecorate %ints ArrayStride 4
+OpDecorate %A Block
+OpMemberDecorate %A 0 Offset 0
+OpDecorate %out DescriptorSet 0
+OpDecorate %out Binding 0
+%void = OpTypeVoid
+%fn = OpTypeFunction %void
+%uint = OpTypeInt 32 0
+%int = OpTypeInt 32 1
+%u3 = OpTypeVector %uint 3
+%pu3 = OpTypePointer Input %u3
+%ints = OpTypeRuntimeArray %int
+%A = OpTypeStruct %ints
+%PA = OpTypePointer StorageBuffer %A
+%P = OpTypePointer StorageBuffer %int
+%id = OpVariable %pu3 Input
+%out = OpVariable %PA StorageBuffer
+%c0 = OpConstant %uint 0
+%c1 = OpConstant %uint 1
+%c2 = OpConstant %uint 2
+%c3 = OpConstant %uint 3
+%memory = OpConstant %uint 64
+%order = OpConstant %uint 8
+%seven = OpConstant %int 7
+%much = OpConstant %int 12345
+%main = OpFunction %void None %fn
+%l = OpLabel
+%i3 = OpLoad %u3 %id
+%u = OpCompositeExtract %uint %i3 0
+%i = OpBitcast %int %u
+%p0 = OpAccessChain %P %out %c0 %c0
+%p1 = OpAccessChain %P %out %c0 %c1
+%p2 = OpAccessChain %P %out %c0 %c2
+%p3 = OpAccessChain %P %out %c0 %c3
+%a = OpAtomicIAdd %int %p0 %c1 %memory %i
+%b = OpAtomicSMax %int %p1 %c1 %memory %i
+OpControlBarrier %c2 %c2 %order
+OpAtomicStore %p2 %c1 %memory %seven
+%c = OpAtomicLoad %int %p2 %c1 %memory
+%d = OpAtomicCompareExchange %int %p3 %c1 %memory %memory %i %much
+OpReturn
+OpFunctionEnd
+'''
+
 
 def assembled(source, environment='spv1.5'):
     with tempfile.TemporaryDirectory() as folder:
@@ -456,6 +507,7 @@ for name, source in KERNELS:
     for option, ending in (('-O', ''), ('-O0', '_plain')):
         put(name, ending, option, made(source, option))
 put('stepped', '', 'assembled', assembled(ASSEMBLY))
+put('loose', '', 'assembled', assembled(LOOSE, 'spv1.3'))
 put('pointers', '', 'assembled', assembled(POINTERS, 'spv1.3'))
 print('static const struct { const char *name, *option; const uint32_t *words; size_t bytes; } image_kernels[] = {')
 print('\n'.join(rows))

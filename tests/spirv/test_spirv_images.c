@@ -368,6 +368,15 @@ static void stepped(void) { /* from, to; push two addresses, scale 3 */
     for (int i = 0; i < 64; i++) to[i] = from[i] * 3.0f + from[0];
 }
 
+static void loose(void) {
+    int32_t *to = put(HD_I32, HD_SHAPE(4), true)->wanted.i;
+    for (int i = 0; i < 64; i++) {
+        to[0] += i;
+        if (to[1] < i) to[1] = i;
+    }
+    to[2] = 7;
+}
+
 static void chosen_pointers(void) { /* a, rows of b, to, rows of c */
     const float *a = put(HD_F32, HD_SHAPE(70), false)->before.f, *b = put(HD_F32, HD_SHAPE(66, 8), false)->before.f;
     float *to = put(HD_F32, HD_SHAPE(128), true)->wanted.f;
@@ -402,6 +411,7 @@ static const struct {
     { "atomics", atomics, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "arrays", arrays, { 2, 64 }, 8, { 2, 1 }, { { 0 } }, NULL },
     { "addresses", addresses, { 40, 0, 7, 7, 7, 7, 0x3F000000 }, 28, { 2, 1 }, { { 0 } }, NULL },
+    { "loose", loose, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "pointers", chosen_pointers, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "stepped", stepped, { 7, 7, 7, 7, 0x40400000 }, 20, { 2, 1 }, { { 0 } }, NULL },
 };
