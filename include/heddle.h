@@ -845,7 +845,7 @@ typedef struct hd_image_desc {
     uint32_t  set, binding; /* of the image, or of the sampler where the module has them apart */
     hd_dtype  dtype;        /* of an image without a format: f32, f16 or u8 (0 to 1 in 255 steps), or i32 or u8 where the kernel
                                sees integers; HD_DTYPE_NONE: f32 or i32, and 4 channels */
-    uint32_t  channels;     /* 1 to 4, together a multiple of 4 bytes */
+    uint32_t  channels;     /* 1 to 4 */
     hd_filter filter;       /* for every axis; linear only where the kernel sees floats */
     hd_wrap   wrap;
 } hd_image_desc;
@@ -875,11 +875,11 @@ typedef struct hd_kernel_info {
                                    set 0 at 0..15 and none is an array, buffers keep their numbers; else they count by set,
                                    binding and element */
     uint32_t binding_element[16]; /* of an array of buffers, each of which is a binding here */
-    uint32_t binding_axes[16];    /* of an image 1 to 3, of an array of images one of them counts layers; 0: a buffer. Its tensor is
-                                     [width,channels], [height,width,channels] or [depth,height,width,channels], without the last
-                                     axis where there is one channel */
+    uint32_t binding_axes[16];    /* of an image 1 to 3, of layers and cubes one of them counts layers or faces; 0: a buffer. Its
+                                     tensor is [width,channels], [height,width,channels] or [depth,height,width,channels], without
+                                     the last axis where there is one channel */
     hd_dtype binding_dtype[16];   /* of an image */
-    uint32_t binding_channels[16];
+    uint32_t binding_channels[16]; /* twice the texel's where these are integers of 16 bits: two u8 each, the low one first */
 } hd_kernel_info;
 
 /** Reads and checks a kernel; bindings, push constants and workgroup size come from the module. Images, of one level and one

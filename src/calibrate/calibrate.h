@@ -1,5 +1,5 @@
 /* calibrate.h: finds out what is not known of a device by running on it: known answers, kernels against each other,
- * times. What comes of it goes into the device's facts, on disk too, and plans for the device are made by it. */
+ * times. What comes of it goes into the device's facts, on disk too. */
 #ifndef HDI_CALIBRATE_H
 #define HDI_CALIBRATE_H
 
@@ -17,19 +17,6 @@ void hdi_calibrate_close(hd_device *device);
 hd_status hdi_calibrate(hd_device *device, const hd_calibrate_desc *desc, hd_error *error);
 /* The facts that are known, as far as there is room; NULL: none. Returns their number. */
 size_t hdi_calibrate_known(hd_device *device, hd_fact *out_facts, size_t room);
-/* ---- planning.c: from a program and wishes to loaded plans ---- */
-/* Statuses of the wishes themselves. */
-hd_status hdi_planning_check(const hd_plan *plan, hd_error *error);
-/* Where the program's operations go, and what the plan runs for that: plan->loaded and its alternatives. Where the
- * device lacks kernels, the CPU comes beside it, as the second device of a route. `out_made` (NULL: nobody asks): the
- * plan is only made, to be looked at, and nothing loaded. After a failure a plan that ran before goes on. */
-hd_status hdi_planning_make(hd_plan *plan, const hd_program *program, hdi_plan **out_made, hd_error *error);
-/* What the program takes on the device alone (hdi_timing_alone). */
-hd_status hdi_planning_predict(hd_device *device, const hd_program *program, hdi_placement_time *out_time,
-                               hd_error *error);
-/* A plan that was saved, made again. */
-hd_status hdi_planning_load(hd_plan *plan, const hd_program *program, const hdi_saved_plan *saved, hd_error *error);
-
 /* ---- verify.c: which kernel variants are right ---- */
 /* Names the kernels and known answers of this build, for the facts of a device; 0: verdicts on it are not kept. */
 uint64_t hdi_verdicts_key(const hdi_caps *caps);

@@ -197,7 +197,7 @@ hd_status hd_device_predict(hd_device *device, const hd_program *program, uint64
     if (!HDI_FIND(program)) return HDI_REFUSE(program);
     hd_error error = { 0 };
     hdi_placement_time time = { 0 };
-    const hd_status status = hdi_planning_predict(device, program, &time, &error);
+    const hd_status status = hdi_prepare_predict(device, program, &time, &error);
     if (!status && out_run_ns) *out_run_ns = (uint64_t)(time.total_ns - time.transfers_ns);
     if (!status && out_transfers_ns) *out_transfers_ns = (uint64_t)time.transfers_ns;
     return hdi_context_done(device->context, status, &error);

@@ -4,7 +4,7 @@
 #ifndef HDI_FRONT_H
 #define HDI_FRONT_H
 
-#include "calibrate/calibrate.h"
+#include "prepare/prepare.h"
 #include "spirv/spirv.h"
 
 struct hd_context {

@@ -66,7 +66,7 @@ static hd_status replace_lost(hd_plan *plan, hd_error *error) {
 static hd_status plan_anew(hd_plan *plan, hd_error *error) {
     hdi_loaded *const old = plan->loaded;
     plan->desc.route = plan->route.bytes;
-    const hd_status status = hdi_planning_make(plan, plan->program, NULL, error);
+    const hd_status status = hdi_prepare_make(plan, plan->program, NULL, error);
     plan->desc.route = NULL;
     if (status) return status;
     plan->stats.runs += old->runs;

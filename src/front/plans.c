@@ -1,5 +1,5 @@
 /* plans.c: plans as the caller sees them: made, estimated, saved, explained, written, read and ended. How they are made
- * is the plan room's and planning.c's, how they run is run/plan.c's. */
+ * is the plan room's and prepare.c's, how they run is run/plan.c's. */
 #include "front/front.h"
 
 /* ---- making and ending ---- */
@@ -43,7 +43,7 @@ static hd_status begin(hd_device *device, const hd_program *program, const hd_pl
     }
     plan->program_text.allocator = plan->route_text.allocator = plan->route.allocator = &context->allocator;
     hdi_list_init(&plan->streams);
-    status = hdi_planning_check(plan, error);
+    status = hdi_prepare_check(plan, error);
     if (status) free_plan(plan, false);
     else *out_plan = plan;
     return status;
@@ -69,7 +69,7 @@ static hd_status make(hd_plan *plan, const hd_program *program, const hdi_saved_
     hdi_program_print(program, &plan->program_text);
     if (plan->program_text.failed)
         return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the program's text");
-    status = saved ? hdi_planning_load(plan, program, saved, error) : hdi_planning_make(plan, program, NULL, error);
+    status = saved ? hdi_prepare_load(plan, program, saved, error) : hdi_prepare_make(plan, program, NULL, error);
     if (!status && plan->desc.failover && !(plan->shadows = hdi_shadows_new(plan->loaded, error)))
         status = HD_STATUS_OUT_OF_HOST_MEMORY;
     return status;
@@ -126,7 +126,7 @@ static hd_status estimate(hd_device *device, const hd_program *program, const hd
     hdi_plan *made = NULL;
     hd_status status = begin(device, program, desc, &plan, &error);
     if (!status && out_each) plan->desc.alone = 1; /* they are of the caller's devices */
-    if (!status) status = hdi_planning_make(plan, program, &made, &error);
+    if (!status) status = hdi_prepare_make(plan, program, &made, &error);
     if (!status && out_memory) *out_memory = made->memory;
     if (!status && out_each) memcpy(out_each, made->on, made->device_count * sizeof *out_each);
     hdi_plan_free(made);

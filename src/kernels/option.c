@@ -12,7 +12,8 @@
 #define DOTS(id, s) \
     DOT(id, s, 1, 1), DOT(id + 1, s, 1, 2), DOT(id + 2, s, 1, 3), DOT(id + 3, s, 1, 5), DOT(id + 4, s, 1, 8), \
     DOT(id + 5, s, 2, 1), DOT(id + 6, s, 2, 2), DOT(id + 7, s, 2, 3), DOT(id + 8, s, 2, 5), DOT(id + 9, s, 4, 1)
-#define DEALT(id, s, k) OPTION(id, MATVEC_DOT, .subgroups = (s), .tile_m = 1, .tile_n = 16, .keys = (k))
+#define DEALT(id, s, k) \
+    OPTION(id, MATVEC_DOT, .subgroups = (s), .tile_m = 1, .tile_n = HDI_DEALT_COLUMNS, .keys = (k))
 #define SUBGROUP(id, w, c) OPTION(id, MATVEC_SUBGROUP, .workgroup = (w), .tile_n = (c))
 #define PARTS(id, m, n, pm, pn, r, k) \
     OPTION(id, MATMUL_MATRIX, .tile_m = (m), .tile_n = (n), .part_m = (pm), .part_n = (pn), .rate = (r), .parts = (k), \

@@ -1,7 +1,7 @@
 /* lower.c: what a trimmed module is made of, words being written, and the module as it is afterwards: the same, but
- * for images, samplers and arrays of buffers, which lower_images.c and lower_arrays.c know. Relies on nothing but
+ * for what lower_images.c and its like know. Relies on nothing but
  * whole instructions: every id, length and type is looked at before it is used. Takes time and memory in proportion
- * to the module and to its instructions about images and arrays of buffers, each of which makes one function at most.
+ * to the module and to its instructions about such things, each of which makes one function at most.
  */
 #include "spirv/lower.h"
 #include <stdarg.h>
@@ -215,13 +215,20 @@ static void put_push(hdi_lowering *l) {
 
 /* ---- finding ---- */
 
-static bool scan(hdi_lowering *l) {
+/* Where ids are defined, and the first function. */
+static bool index_ids(hdi_lowering *l) {
+    l->at = hdi_arena_alloc(&l->arena, l->bound * sizeof *l->at);
+    if (!l->at) return false;
     l->functions = l->count;
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->count; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at, word = result_word(words);
         if (hdi_lower_opcode(words) == SpvOpFunction && l->functions == l->count) l->functions = at;
         if (word && words[word] && words[word] < l->bound && !l->at[words[word]]) l->at[words[word]] = (uint32_t)at;
     }
+    return true;
+}
+
+static bool scan(hdi_lowering *l) {
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions && !l->status; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at, length = hdi_lower_length(words);
         if (hdi_lower_opcode(words) == SpvOpMemoryModel && length == 3) l->addressed = words[1] == PHYSICAL_ADDRESSES;
@@ -233,7 +240,8 @@ static bool scan(hdi_lowering *l) {
         else if (words[3] == SpvStorageClassUniformConstant) hdi_lower_find_image(l, words);
         else if (words[3] == SpvStorageClassStorageBuffer) hdi_lower_find_array(l, words);
     }
-    return !l->status && (l->image_count || l->sampler_count || l->array_count || l->addressed);
+    return !l->status && (l->image_count || l->sampler_count || l->array_count || l->addressed ||
+                          hdi_lower_any_pointers(l));
 }
 
 /* Types of images, of samplers and of arrays of buffers, and pointers to them, have no use any more. */
@@ -241,7 +249,7 @@ static void leave_types_out(hdi_lowering *l) {
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at, opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
         bool gone = opcode == SpvOpTypeImage || opcode == SpvOpTypeSampler || opcode == SpvOpTypeSampledImage;
-        if (opcode == SpvOpTypePointer && length == 4) gone = words[3] < l->bound && l->gone[words[3]];
+        if (opcode == SpvOpTypePointer && length == 4) gone = words[3] < l->bound && l->gone[words[3]] == 1;
         if (gone && length > 1 && words[1] < l->bound) l->gone[words[1]] = 1;
     }
 }
@@ -287,11 +295,25 @@ static bool is_about_addresses(const hdi_lowering *l, const uint32_t *words) {
     }
 }
 
+/* What the elements of images need that are narrower than a word. */
+static void put_capabilities(hdi_lowering *l, hdi_lower_words *to) {
+    if (l->element_bytes & 2) HDI_LOWER_ADD(l, to, SpvOpCapability, SpvCapabilityStorageBuffer16BitAccess);
+    if (!(l->element_bytes & 1)) return;
+    uint32_t name[6] = { 0 };
+    memcpy(name, "SPV_KHR_8bit_storage", sizeof "SPV_KHR_8bit_storage");
+    HDI_LOWER_ADD(l, to, SpvOpCapability, SpvCapabilityStorageBuffer8BitAccess);
+    hdi_lower_add(l, to, SpvOpExtension, name, HDI_COUNT(name));
+}
+
 static void put_front(hdi_lowering *l, hdi_lower_words *to) {
-    bool decorated = false;
+    bool decorated = false, able = false;
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at, opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
         const uint32_t word = result_word(words), result = word && words[word] < l->bound ? words[word] : 0;
+        if (!able && opcode != SpvOpCapability && opcode != SpvOpNop) {
+            put_capabilities(l, to);
+            able = true;
+        }
         if (opcode == SpvOpMemoryModel && l->new_glsl) {
             const uint32_t name[] = { l->glsl, 0x4c534c47u, 0x6474732eu, 0x3035342eu, 0 }; /* "GLSL.std.450" */
             hdi_lower_add(l, to, SpvOpExtInstImport, name, HDI_COUNT(name));
@@ -299,6 +321,7 @@ static void put_front(hdi_lowering *l, hdi_lower_words *to) {
         if (!decorated && (hdi_spirv_is_type(opcode) || hdi_spirv_is_constant(opcode) || opcode == SpvOpVariable)) {
             for (size_t i = 0; i < l->decorations.count; i += hdi_lower_length(l->decorations.items + i))
                 copy(l, to, l->decorations.items + i);
+            hdi_lower_put_pointer_types(l, to);
             hdi_lower_put_address_types(l, to);
             decorated = true;
         }
@@ -307,6 +330,7 @@ static void put_front(hdi_lowering *l, hdi_lower_words *to) {
         if (about && length > 1 && words[1] < l->bound && l->gone[words[1]] == 1) continue;
         if (opcode == SpvOpNop || (result && l->gone[result])) continue;
         if (l->addressed && is_about_addresses(l, words)) continue;
+        if (hdi_lower_pointer_front(l, to, words)) continue;
         if (opcode == SpvOpEntryPoint) put_entry(l, to, words);
         else if (opcode == SpvOpMemoryModel && l->addressed)
             HDI_LOWER_ADD(l, to, opcode, SpvAddressingModelLogical, words[2]);
@@ -321,8 +345,8 @@ static void put_front(hdi_lowering *l, hdi_lower_words *to) {
 static void put_functions(hdi_lowering *l) {
     for (size_t at = l->functions; at < l->count && !l->status; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at;
-        if (hdi_lower_opcode(words) == SpvOpNop || hdi_lower_image_use(l, words) || hdi_lower_array_use(l, words) ||
-            hdi_lower_address_use(l, words))
+        if (hdi_lower_opcode(words) == SpvOpNop || hdi_lower_pointer_use(l, words) || hdi_lower_image_use(l, words) ||
+            hdi_lower_array_use(l, words) || hdi_lower_address_use(l, words))
             continue;
         copy(l, &l->code, words);
     }
@@ -383,12 +407,14 @@ hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *
                          .wish_count = input->image_count,
                          .bound = words[3],
                          .next = words[3] };
-    l->at = hdi_arena_alloc(&l->arena, l->bound * sizeof *l->at);
+    bool indexed = index_ids(l) && hdi_lower_copy_functions(l);
+    if (indexed && l->words != words) indexed = index_ids(l);
     l->gone = hdi_arena_alloc(&l->arena, l->bound);
     l->chosen_of = hdi_arena_alloc(&l->arena, l->bound * sizeof *l->chosen_of);
-    if (!l->at || !l->gone || !l->chosen_of) no_memory(l);
-    else if (scan(l) && note_stated(l)) {
+    if (!indexed || !l->gone || !l->chosen_of) no_memory(l);
+    else if (!l->status && scan(l) && note_stated(l)) {
         hdi_lower_words module = { 0 };
+        if (!hdi_lower_find_pointers(l)) no_memory(l);
         l->addressed = l->addressed && hdi_lower_def(l, hdi_lower_uint(l), SpvOpTypeInt, 4);
         leave_types_out(l);
         if (l->image_count || l->addressed) measure_push(l);
@@ -398,6 +424,7 @@ hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *
         hdi_lower_put_arrays(l);
         put_push(l);
         hdi_lower_decorate_addresses(l);
+        hdi_lower_put_variables(l);
         put_functions(l);
         if (!l->status) write_module(l, &module);
         if (!l->status) l->status = keep(l, &module, out_lowered);

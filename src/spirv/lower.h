@@ -1,8 +1,10 @@
 /* lower.h: a module of others, trimmed, becomes one that knows buffers only. Internal to src/spirv/. In this order:
  *   lower.c         what the module is made of; words being written; its functions, instruction by instruction
- *   lower_images.c  images become buffers of texels, samplers arithmetic on them
+ *   lower_calls.c   functions that are given images become copies that know them
+ *   lower_images.c  images become buffers of texels (lower_texels.c), samplers arithmetic on them (lower_samplers.c)
  *   lower_arrays.c  arrays of buffers become buffers by themselves
  *   lower_addresses.c  and so do buffers whose addresses stand in the push constants
+ *   lower_pointers.c  pointers that are chosen become numbers
  * An instruction that has to go is replaced by a call of a function that is made for it, so that the control flow
  * around it stays as it is. Trusts nothing: what does not fit is left as it was, for the checks, which see the module
  * afterwards; what is understood and not taken is refused by name. */
@@ -29,16 +31,19 @@ typedef struct hdi_lower_image {
     uint32_t set, binding;
     /* ids of types: of a texel's component as the kernel sees it, of the buffer's elements */
     uint32_t component, element;
-    uint32_t axes, layers;       /* layers: how many of the axes count layers, 0 or 1 */
-    hd_dtype dtype;
-    uint32_t channels, texel_words;
+    uint32_t axes, layers;       /* layers: how many of the axes count layers, or a cube's faces: 0 or 1 */
+    bool     cube, cubes;        /* cubes: an array of them */
+    hd_dtype dtype;              /* of the tensor, and its last axis */
+    uint32_t channels;
+    uint32_t coding, bits, components; /* of a texel: what a component is (lower_texels.c), of how many bits */
+    uint32_t element_bytes, texel_elements;
     uint32_t length;             /* which word behind the module's own push constants is its first length */
 } hdi_lower_image;
 typedef struct hdi_lower_sampler { uint32_t variable, set, binding; } hdi_lower_sampler;
 
 /* A function that was made, and what for. */
 typedef struct hdi_lower_made {
-    uint32_t opcode, image, sampler, coordinates, offset, value, function;
+    uint32_t opcode, image, sampler, coordinates, offset, moved, component, value, function;
 } hdi_lower_made;
 
 /* An array of buffers, and a pointer into one that is chosen at run time. */
@@ -73,6 +78,8 @@ typedef struct hdi_lowering {
     hdi_lower_array   arrays[HDI_SPIRV_MAX_BINDINGS];   uint32_t array_count;
     hdi_lower_chosen *chosen;                           uint32_t chosen_count, chosen_capacity;
     uint32_t       *chosen_of;        /* by id: 1 + its index in `chosen` */
+    struct hdi_lower_pointers *pointers; /* NULL: the module has none that are values */
+    uint32_t        element_bytes;    /* those of images' elements, or-ed */
     bool            addressed;        /* the module says that it has addresses */
     hdi_lower_address addresses[HDI_SPIRV_MAX_BINDINGS]; uint32_t address_count;
     uint32_t        looks;            /* for members of structs, of which there are not too many */
@@ -108,6 +115,11 @@ static inline uint32_t hdi_lower_number(hdi_lowering *l, uint32_t type, uint32_t
 /* Begins a function that is made, up to its first label: its id, and those of its parameters. */
 uint32_t hdi_lower_begin(hdi_lowering *l, uint32_t result, const uint32_t *types, uint32_t count, uint32_t *parameters);
 
+/* ---- lower_calls.c ---- */
+/* Another module in place of the lowering's words, where its functions are given images. Knows `at` and `functions`.
+ * False: no memory. */
+bool hdi_lower_copy_functions(hdi_lowering *l);
+
 /* ---- lower_images.c ---- */
 /* The operands, in op_table.inc's letters, of an instruction that is none of its rows, but may be lowered; NULL: it is
  * no such one. */
@@ -120,6 +132,19 @@ bool hdi_lower_image_use(hdi_lowering *l, const uint32_t *words);     /* false: 
 void hdi_lower_find_array(hdi_lowering *l, const uint32_t *variable);
 void hdi_lower_put_arrays(hdi_lowering *l);
 bool hdi_lower_array_use(hdi_lowering *l, const uint32_t *words);
+/* Values that a function is given which is made for an instruction, and its parameters for them. */
+typedef struct hdi_lower_given {
+    uint32_t count, values[HDI_LOWER_MAX_OPERANDS], types[HDI_LOWER_MAX_OPERANDS], ids[HDI_LOWER_MAX_OPERANDS];
+} hdi_lower_given;
+/* Gives it a value, unless it is a constant or has it; false: there are too many. */
+bool hdi_lower_give(const hdi_lowering *l, uint32_t id, hdi_lower_given *given);
+/* All that the instruction needs but for the pointer at word `at`. */
+bool hdi_lower_give_operands(const hdi_lowering *l, const uint32_t *words, uint32_t at, hdi_lower_given *given);
+/* What stands for the value in the function. */
+uint32_t hdi_lower_given_as(const hdi_lower_given *given, uint32_t id);
+/* The instruction with this pointer at word `at`, in the function, which returns what comes of it. */
+void hdi_lower_put_use(hdi_lowering *l, const uint32_t *words, uint32_t at, uint32_t pointer,
+                       const hdi_lower_given *given);
 
 /* ---- lower_addresses.c ---- */
 bool hdi_lower_is_address(const hdi_lowering *l, uint32_t type); /* a type of pointers that are addresses */
@@ -127,4 +152,15 @@ bool hdi_lower_is_address(const hdi_lowering *l, uint32_t type); /* a type of po
 void hdi_lower_put_address_types(hdi_lowering *l, hdi_lower_words *to);
 void hdi_lower_decorate_addresses(hdi_lowering *l);
 bool hdi_lower_address_use(hdi_lowering *l, const uint32_t *words);
+
+/* ---- lower_pointers.c ---- */
+bool hdi_lower_any_pointers(const hdi_lowering *l); /* that are values */
+/* Where they may lead; before anything is written. False: no memory. */
+bool hdi_lower_find_pointers(hdi_lowering *l);
+/* Types of vectors, in front of all that holds them. */
+void hdi_lower_put_pointer_types(hdi_lowering *l, hdi_lower_words *to);
+/* What is said of such pointers in front of the functions. False: the instruction is about none. */
+bool hdi_lower_pointer_front(hdi_lowering *l, hdi_lower_words *to, const uint32_t *words);
+void hdi_lower_put_variables(hdi_lowering *l); /* that are chosen as a whole */
+bool hdi_lower_pointer_use(hdi_lowering *l, const uint32_t *words);
 #endif

@@ -19,7 +19,7 @@ bool hdi_lower_is_address(const hdi_lowering *l, uint32_t type) { return pointee
 void hdi_lower_put_address_types(hdi_lowering *l, hdi_lower_words *to) {
     if (!l->addressed) return;
     const uint32_t word = hdi_lower_uint(l), *known = hdi_lower_def(l, word, SpvOpTypeInt, 4);
-    if (known) { /* now in front of all others */
+    if (known && l->gone[word] != 2) { /* now in front of all others */
         HDI_LOWER_ADD(l, to, SpvOpTypeInt, word, 32, 0);
         l->gone[word] = 2;
     }

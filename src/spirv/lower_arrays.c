@@ -112,25 +112,20 @@ static uint32_t given_type(const hdi_lowering *l, uint32_t id) {
     return typed && l->at[id] >= l->functions ? words[1] : 0;
 }
 
-/* The function's parameters: values, and what stands for them in it. */
-typedef struct parameters {
-    uint32_t count, values[HDI_LOWER_MAX_OPERANDS], types[HDI_LOWER_MAX_OPERANDS], ids[HDI_LOWER_MAX_OPERANDS];
-} parameters;
-
-static bool give(const hdi_lowering *l, uint32_t id, parameters *p) {
+bool hdi_lower_give(const hdi_lowering *l, uint32_t id, hdi_lower_given *g) {
     const uint32_t type = given_type(l, id);
-    for (uint32_t i = 0; i < p->count; i++)
-        if (p->values[i] == id) return true;
+    for (uint32_t i = 0; i < g->count; i++)
+        if (g->values[i] == id) return true;
     if (!type) return true;
-    if (p->count == HDI_LOWER_MAX_OPERANDS - 2) return false;
-    p->values[p->count] = id;
-    p->types[p->count++] = type;
+    if (g->count == HDI_LOWER_MAX_OPERANDS - 2) return false;
+    g->values[g->count] = id;
+    g->types[g->count++] = type;
     return true;
 }
 
-static uint32_t given(const parameters *p, uint32_t id) {
-    for (uint32_t i = 0; i < p->count; i++)
-        if (p->values[i] == id) return p->ids[i];
+uint32_t hdi_lower_given_as(const hdi_lower_given *g, uint32_t id) {
+    for (uint32_t i = 0; i < g->count; i++)
+        if (g->values[i] == id) return g->ids[i];
     return id;
 }
 
@@ -141,60 +136,73 @@ static uint32_t ids_of(const uint32_t *words) {
     return HDI_MIN(length, most);
 }
 
-/* One case: the instruction with the pointer into one buffer. */
-static void put_case(hdi_lowering *l, const uint32_t *words, uint32_t at, const hdi_lower_chosen *chosen,
-                     const parameters *p, uint32_t element) {
-    const uint32_t length = hdi_lower_length(words), opcode = hdi_lower_opcode(words), ids = ids_of(words);
-    const uint32_t *pointer = l->words + l->at[words[at]];
-    uint32_t indices[HDI_LOWER_MAX_OPERANDS] = { element }, all[MOST_OPERANDS];
-    for (uint32_t i = 1; i < chosen->count; i++) indices[i] = given(p, chosen->indices[i]);
-    const uint32_t made = hdi_lower_make(l, SpvOpAccessChain, pointer[1], indices, chosen->count);
-    const char *form = hdi_spirv_op_row(opcode)->operands;
-    const bool results = form[0] == 't';
+static bool has_result(const uint32_t *words) {
+    return hdi_spirv_op_row(hdi_lower_opcode(words))->operands[0] == 't';
+}
+
+bool hdi_lower_give_operands(const hdi_lowering *l, const uint32_t *words, uint32_t at, hdi_lower_given *g) {
+    bool room = hdi_lower_length(words) <= MOST_OPERANDS;
+    for (uint32_t i = has_result(words) ? 3 : 1; i < ids_of(words); i++)
+        if (i != at) room &= hdi_lower_give(l, words[i], g);
+    return room;
+}
+
+void hdi_lower_put_use(hdi_lowering *l, const uint32_t *words, uint32_t at, uint32_t pointer,
+                       const hdi_lower_given *g) {
+    const uint32_t length = hdi_lower_length(words), ids = ids_of(words);
+    const bool results = has_result(words);
+    uint32_t all[MOST_OPERANDS] = { 0 };
     for (uint32_t i = 1; i < length; i++)
-        all[i - 1] = i == at                           ? made
+        all[i - 1] = i == at                           ? pointer
                      : results && i == 2               ? l->next++
                      : i >= ids || (results && i == 1) ? words[i]
-                                                       : given(p, words[i]);
-    hdi_lower_add(l, &l->made, opcode, all, length - 1);
+                                                       : hdi_lower_given_as(g, words[i]);
+    hdi_lower_add(l, &l->made, hdi_lower_opcode(words), all, length - 1);
     if (results) HDI_LOWER_ADD(l, &l->made, SpvOpReturnValue, all[1]);
     else hdi_lower_add(l, &l->made, SpvOpReturn, NULL, 0);
 }
 
+/* One case: the instruction with the pointer into one buffer. */
+static void put_case(hdi_lowering *l, const uint32_t *words, uint32_t at, const hdi_lower_chosen *chosen,
+                     const hdi_lower_given *g, uint32_t element) {
+    const uint32_t *pointer = l->words + l->at[words[at]];
+    uint32_t indices[HDI_LOWER_MAX_OPERANDS] = { element };
+    for (uint32_t i = 1; i < chosen->count; i++) indices[i] = hdi_lower_given_as(g, chosen->indices[i]);
+    const uint32_t made = hdi_lower_make(l, SpvOpAccessChain, pointer[1], indices, chosen->count);
+    hdi_lower_put_use(l, words, at, made, g);
+}
+
 static bool use(hdi_lowering *l, const uint32_t *words, uint32_t at, const hdi_lower_chosen *chosen) {
-    const uint32_t opcode = hdi_lower_opcode(words);
     const hdi_lower_array *array = &l->arrays[chosen->array];
-    const bool results = hdi_spirv_op_row(opcode)->operands[0] == 't';
-    parameters p = { 0 };
+    const bool results = has_result(words);
+    hdi_lower_given g = { 0 };
     uint32_t cases[2 * HDI_SPIRV_MAX_BINDINGS + 2], labels[HDI_SPIRV_MAX_BINDINGS], count = 0;
-    if (hdi_lower_length(words) > MOST_OPERANDS) return hdi_lower_refuse(l, words, "too many operands");
     if (l->made_count == HDI_LOWER_MAX_FUNCTIONS)
         return hdi_lower_refuse(l, words, "more than %d uses of buffers that are chosen at run time",
                                 HDI_LOWER_MAX_FUNCTIONS);
     l->functions_made[l->made_count++] = (hdi_lower_made){ 0 };
     bool fits = true;
-    for (uint32_t i = 0; i < chosen->count; i++) fits &= give(l, chosen->indices[i], &p);
-    for (uint32_t i = results ? 3 : 1; i < ids_of(words); i++)
-        if (i != at) fits &= give(l, words[i], &p);
+    for (uint32_t i = 0; i < chosen->count; i++) fits &= hdi_lower_give(l, chosen->indices[i], &g);
+    fits &= hdi_lower_give_operands(l, words, at, &g);
     if (!fits) return hdi_lower_refuse(l, words, "too many values that its pointer needs");
     const uint32_t nothing = hdi_lower_once(l, SpvOpTypeVoid, 0, NULL, 0), result = results ? words[1] : nothing;
-    const uint32_t function = hdi_lower_begin(l, result, p.types, p.count, p.ids), merge = l->next++;
+    const uint32_t function = hdi_lower_begin(l, result, g.types, g.count, g.ids), merge = l->next++;
     for (uint32_t k = 0; k < array->count; k++) labels[k] = l->next++;
-    cases[count++] = given(&p, chosen->indices[0]);
+    cases[count++] = hdi_lower_given_as(&g, chosen->indices[0]);
     cases[count++] = labels[array->count - 1];
     for (uint32_t k = 0; k + 1 < array->count; k++) cases[count++] = k, cases[count++] = labels[k];
     HDI_LOWER_ADD(l, &l->made, SpvOpSelectionMerge, merge, SpvSelectionControlMaskNone);
     hdi_lower_add(l, &l->made, SpvOpSwitch, cases, count);
     for (uint32_t k = 0; k < array->count; k++) {
         HDI_LOWER_ADD(l, &l->made, SpvOpLabel, labels[k]);
-        put_case(l, words, at, chosen, &p, array->elements[k]);
+        put_case(l, words, at, chosen, &g, array->elements[k]);
     }
     HDI_LOWER_ADD(l, &l->made, SpvOpLabel, merge);
     hdi_lower_add(l, &l->made, SpvOpUnreachable, NULL, 0);
     hdi_lower_add(l, &l->made, SpvOpFunctionEnd, NULL, 0);
     uint32_t call[HDI_LOWER_MAX_OPERANDS + 3] = { result, results ? words[2] : l->next++, function };
-    for (uint32_t i = 0; i < p.count; i++) call[3 + i] = p.values[i];
-    hdi_lower_add(l, &l->code, SpvOpFunctionCall, call, 3 + p.count);
+    for (uint32_t i = 0; i < g.count; i++) call[3 + i] = g.values[i];
+    hdi_lower_add(l, &l->code, SpvOpFunctionCall, call, 3 + g.count);
     return true;
 }
 

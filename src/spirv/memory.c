@@ -23,11 +23,11 @@ static bool semantics_fit(const hdi_spirv_module *m, uint32_t id) {
     uint32_t def = hdi_spirv_find(m, id);
     uint64_t bits;
     if (!is_fixed(m, def) || !is_int32(hdi_spirv_type_of(m, def)) || !hdi_spirv_known(m, def, &bits)) return false;
-    uint64_t order = bits & 0x1E, memory = bits & 0xFC0, vulkan = bits & 0xF000;
+    uint64_t order = bits & 0x1E, vulkan = bits & 0xF000; /* memory without an order, as naga says it, is none */
     if (bits & ~(uint64_t)0xFFDE) return false;
     if (order & (order - 1)) return false;
     if (hdi_spirv_has(m, SpvCapabilityVulkanMemoryModel)) return order != SpvMemorySemanticsSequentiallyConsistentMask;
-    return vulkan == 0 && (memory == 0 || order != 0);
+    return vulkan == 0;
 }
 
 /* ---- pointers ---- */
@@ -189,7 +189,8 @@ static bool barrier(hdi_spirv_module *m, uint32_t inst) {
                 semantics_fit(m, words[at + 1]) && hdi_spirv_known(m, hdi_spirv_find(m, words[at + 1]), &bits);
     bool order = bits & 0x1E, memory = bits & 0xFC0;
     bool alone = hdi_spirv_known(m, hdi_spirv_find(m, words[at]), &scope) && scope == SpvScopeInvocation;
-    if (fits && (order != memory || (alone && order) || (!control && !order))) fits = false;
+    const bool meets = control && order && !memory; /* and orders no memory */
+    if (fits && ((order != memory && !meets) || (alone && order) || (!control && !order))) fits = false;
     return fits || hdi_spirv_bad(m, inst, "its scopes or memory semantics are no constants that fit");
 }
 

@@ -144,10 +144,21 @@ static void make_bitcast(trimmer *t, size_t at) {
     blank(t, at + 4, 2);
 }
 
+/* What a compiler may take for granted is nothing that is computed. */
+static void forget_hints(trimmer *t, size_t at) {
+    enum { ASSUME_TRUE = 5630, EXPECT = 5631 };
+    uint32_t *words = t->words + at;
+    if (words[0] == (2u << SpvWordCountShift | ASSUME_TRUE)) blank(t, at, 2);
+    if (words[0] != (5u << SpvWordCountShift | EXPECT)) return;
+    words[0] = 4u << SpvWordCountShift | SpvOpCopyObject;
+    blank(t, at + 4, 1);
+}
+
 static bool is_line(uint32_t opcode) { return opcode == SpvOpLine || opcode == SpvOpNoLine; }
 
 static void keep_function(trimmer *t, size_t at) {
     for (size_t length; at < t->count; at += length) {
+        forget_hints(t, at);
         const uint32_t opcode = opcode_at(t, at);
         length = length_at(t, at);
         make_bitcast(t, at);

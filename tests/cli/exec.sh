@@ -56,7 +56,7 @@ expect 0 '^1 +f32\[32,32,4\] ' - $sampled --image 0=u8x4,linear,clamp
 expect 0 '^1 +f32\[32,32,4\] ' - $sampled --image 0.0=u8x4
 refuse 1 'binding 0 is an image: a tensor of f32 with 2 axes' $sampled
 for image in 0=u8x5 0=u8xx 0=linear,,x 0=near x=u8x4; do refuse 2 '--image is INDEX=TYPExCHANNELS' $sampled "--image=$image"; done
-refuse 1 'texels of 3 u8 at set 0, binding 0' $sampled --image 0=u8x3
+refuse 1 'texels of 2 i32 at set 0, binding 0' $sampled --image 0=i32x2
 
 refuse 2 'random data is random:TYPE' $run --bind '2=random:f33[3]' --out 2=f32[100] --groups 2
 refuse 2 'the output is missing; add --out 2=f32\[N\]' $run --groups 2

@@ -65,18 +65,26 @@ done
 # What quantize makes of it: errors of columns that matter are smaller, and what the file does not tell of is told.
 expect 0 '; 1 of the quantised are not in demo.gguf and were written without weights$' - \
     "$heddle" quantize "$demo" with.gguf q2_k --importance demo.gguf
-"$heddle" generate "$demo" -p "In the beginning" -n 500 --seed 4 --temp 1 --top-k 0 --top-p 1 --min-p 0 --ignore-end --math exact \
-    --device cpu >own.txt 2>/dev/null
-expect 0 '7 chunks of 64 tokens' - "$heddle" importance "$demo" own.txt -o own.gguf --context 64 --device cpu --math exact
+# How good a model is, is seen by its states over a text, against those of the model it was made from: how well it foretells the
+# text (perplexity) changes with each word that happens to stand there, by more than what the file brings. Three samples of other
+# texts: over ten of such, the squares of the errors sum up to 0.88 to 0.93 of those without the file.
+for seed in 1 2 3; do
+    "$heddle" generate "$demo" -p "In the beginning" -n 500 --seed $seed --temp 1 --top-k 0 --top-p 1 --min-p 0 --ignore-end \
+        --math exact --device cpu 2>/dev/null
+done >own.txt
+expect 0 '^own.gguf: [0-9]* chunks of 64 tokens$' - \
+    "$heddle" importance "$demo" own.txt -o own.gguf --context 64 --device cpu --math exact
 expect 0 - "" "$heddle" quantize "$demo" with.gguf q2_k --importance own.gguf
 expect 0 - "" "$heddle" quantize "$demo" without.gguf q2_k
-for file in with without; do
-    expect 0 - - "$heddle" perplexity $file.gguf own.txt --context 64 --device cpu --math exact --json
-    mv out $file.json
+tr '\n' ' ' <own.txt | fold -s -w 60 >lines.txt
+for file in "$demo" with.gguf without.gguf; do
+    expect 0 - - "$heddle" embed "$file" -f lines.txt --pooling mean --device cpu --math exact --json
+    mv out "$(basename "$file").json"
 done
-python "import json
-a, b = (json.load(open(name))['perplexity'] for name in ('with.json', 'without.json'))
-assert a < 0.99 * b, (a, b)"
+python "import json, numpy
+right, a, b = (numpy.array(json.load(open(name + '.gguf.json'))) for name in ('demo', 'with', 'without'))
+a, b = ((states - right) ** 2 for states in (a, b))
+assert right.shape[0] > 90 and a.sum() < 0.97 * b.sum(), (right.shape, a.sum(), b.sum())"
 expect 0 '; 0 of the quantised are not in mixtral.gguf' - "$heddle" quantize "$mixtral" with.gguf q4_0 --importance mixtral.gguf \
     --keep output.weight --keep token_embd
 expect 0 '"tensor": "blk.1.ffn_up_exps.weight", .*"weighted": true}' - \

@@ -142,7 +142,7 @@ static void make_user_kernel(const uint8_t *data, size_t size) {
     for (uint32_t i = 0; i < info.binding_count; i++) {
         const hdi_spirv_image *image = &kernel->info.bindings[i].image;
         must(image->axes <= 3 && (image->axes == 0 || (image->push_word + image->axes) * 4 <= info.push_bytes));
-        must(image->axes == 0 || hd_dtype_bytes(image->dtype, image->channels) % 4 == 0);
+        must(image->axes == 0 || hd_dtype_bytes(image->dtype, image->channels) > 0);
     }
     if (hdi_spirv_inspect(&hdi_default_allocator, &input, &raw, &error)) { /* it became another module, which is printed too */
         print_everywhere((const uint8_t *)kernel->words, kernel->word_count * 4);

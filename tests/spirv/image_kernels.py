@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes image_kernels.h: kernels with images, samplers, arrays of buffers and their addresses, as C arrays of SPIR-V, with glslc
-and spirv-as.
+"""Writes image_kernels.h: kernels with images, samplers, arrays of buffers, their addresses and chosen pointers, as C arrays of
+SPIR-V, with glslc and spirv-as.
 
 Usage: tests/spirv/image_kernels.py > tests/spirv/image_kernels.h      (GLSLC names another glslc)
 """
@@ -70,6 +70,95 @@ void main() {
     uint i = gl_GlobalInvocationID.x;
     imageAtomicAdd(counts, ivec2(i % 5u, i / 5u % 3u), i);
     imageAtomicMin(least, int(i % 4u), -int(i));
+}'''),
+    # formats of fewer bits than a word, or other kinds of numbers: each texel is read, changed and written
+    ('formats', '''layout(local_size_x = 4, local_size_y = 4) in;
+layout(binding = 0, r8) uniform image2D a;
+layout(binding = 1, rg8ui) uniform uimage2D b;
+layout(binding = 2, r8i) uniform iimage2D c;
+layout(binding = 3, rgba8_snorm) uniform image2D d;
+layout(binding = 4, r16f) uniform image2D e;
+layout(binding = 5, r16ui) uniform uimage2D f;
+layout(binding = 6, rgba16i) uniform iimage2D g;
+layout(binding = 7, rg16) uniform image2D h;
+layout(binding = 8, rgb10_a2) uniform image2D k;
+layout(binding = 9, rgb10_a2ui) uniform uimage2D m;
+layout(binding = 10, r11f_g11f_b10f) uniform image2D n;
+void main() {
+    ivec2 at = ivec2(gl_GlobalInvocationID.xy);
+    imageStore(a, at, imageLoad(a, at) * 0.5);
+    imageStore(b, at, imageLoad(b, at).yxzw + 3u);
+    imageStore(c, at, imageLoad(c, at) >> 1);
+    imageStore(d, at, imageLoad(d, at) * 0.5);
+    imageStore(e, at, imageLoad(e, at) * 2.0 + vec4(float(at.x) * 0.25, 0.0, 0.0, 0.0));
+    imageStore(f, at, imageLoad(f, at) ^ 0x5A5u);
+    imageStore(g, at, imageLoad(g, at).wzyx >> 1);
+    imageStore(h, at, imageLoad(h, at) * 0.25);
+    imageStore(k, at, imageLoad(k, at).zyxw * 0.5);
+    imageStore(m, at, imageLoad(m, at).yzxw);
+    vec4 float_texel = imageLoad(n, at).zxyw;
+    imageStore(n, at, at.x == 0 ? vec4(-1.0, 1e9, 70000.0, 0.0) : at.x == 1 ? vec4(float_texel.w) : float_texel);
+}'''),
+    # gathers: of texels of three bytes, with steps that are no constants; of layers; of integers
+    ('gathers', '''layout(local_size_x = 32) in;
+layout(binding = 0) uniform sampler2D image;
+layout(binding = 1) uniform sampler2DArray layers;
+layout(binding = 2) uniform isampler2D whole;
+layout(binding = 3) writeonly buffer O { vec4 taken[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    precise vec2 where = vec2(float(i) * 0.0625 - 0.5, float(i % 7u) * 0.25 - 0.25);
+    taken[i * 4u] = textureGather(image, where, 1);
+    taken[i * 4u + 1u] = textureGatherOffset(image, where, ivec2(int(i % 3u) - 1, 1), 2);
+    taken[i * 4u + 2u] = textureGatherOffset(layers, vec3(where, float(i % 4u)), ivec2(1, -2), 0);
+    taken[i * 4u + 3u] = vec4(textureGather(whole, where, 3));
+}'''),
+    # functions that are given images and samplers, alone and together, and give them on
+    ('given', '''#extension GL_EXT_shader_image_load_formatted : require
+layout(local_size_x = 32) in;
+layout(binding = 0) uniform sampler2D one;
+layout(binding = 1) uniform sampler2D other;
+layout(binding = 2) uniform texture2D image;
+layout(binding = 6) uniform sampler taker;
+layout(binding = 3) readonly uniform image2D from;
+layout(binding = 4) writeonly uniform image2D to;
+layout(binding = 5) writeonly buffer O { vec4 taken[]; };
+vec4 twice(sampler2D s, vec2 at) {
+    precise vec4 x = textureLod(s, at, 0.0) * 0.75 + textureLod(s, at.yx, 0.0);
+    return x;
+}
+vec4 both(sampler2D s, sampler2D t, float x) {
+    precise vec4 sum = twice(s, vec2(x, 0.375)) + twice(t, vec2(0.5, x));
+    return sum;
+}
+vec4 apart(texture2D t, sampler s, vec2 at) { return textureLod(sampler2D(t, s), at, 0.0); }
+void move(readonly image2D a, writeonly image2D b, ivec2 at) {
+    if (at.x < imageSize(b).x) imageStore(b, at, imageLoad(a, at.yx) + 1.0);
+}
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    float x = float(i) * 0.03125 - 0.25;
+    taken[i * 4u] = both(one, other, x);
+    taken[i * 4u + 1u] = both(other, one, x);
+    taken[i * 4u + 2u] = both(one, one, x);
+    taken[i * 4u + 3u] = apart(image, taker, vec2(x, 0.5));
+    move(from, to, ivec2(i % 8u, i / 8u));
+}'''),
+    # cubes: faces are chosen by a direction, and what lies beside an edge is on another face
+    ('cubes', '''layout(local_size_x = 32) in;
+layout(binding = 0) uniform samplerCube one;
+layout(binding = 1) uniform samplerCubeArray some;
+layout(binding = 2, r32f) readonly uniform imageCube faces;
+layout(binding = 3) writeonly buffer O { vec4 taken[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    precise vec3 to = vec3(float(i % 9u) * 0.25 - 1.0, float(i / 9u % 9u) * 0.25 - 1.0, float(i % 7u) * 0.375 - 1.125);
+    precise vec4 a = textureLod(one, to, 0.0);
+    vec4 b = textureLod(some, vec4(to.zxy, float(i % 3u)), 0.0);
+    taken[i * 3u] = a;
+    taken[i * 3u + 1u] = textureGather(one, to, 1);
+    taken[i * 3u + 2u] = vec4(b.x, b.z, float(textureSize(one, 0).x * 100 + textureSize(some, 0).z * 10 + imageSize(faces).y),
+                              imageLoad(faces, ivec3(i % 5u, i % 3u, i % 6u)).x);
 }'''),
     ('arrays', '''layout(local_size_x = 32) in;
 layout(binding = 0) readonly buffer A { float a[]; } from[3];
@@ -153,13 +242,240 @@ OpReturn
 OpFunctionEnd
 '''
 
+# Pointers that are values: chosen, walking along an array, kept in a variable, given to functions and returned by one; into buffers
+# and into shared memory.
+POINTERS = '''OpCapability Shader
+OpCapability VariablePointers
+OpExtension "SPV_KHR_variable_pointers"
+OpExtension "SPV_KHR_storage_buffer_storage_class"
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main" %id %local
+OpExecutionMode %main LocalSize 32 1 1
+OpDecorate %id BuiltIn GlobalInvocationId
+OpDecorate %local BuiltIn LocalInvocationId
+OpDecorate %floats ArrayStride 4
+OpDecorate %rows ArrayStride 32
+OpDecorate %P ArrayStride 4
+OpDecorate %PR ArrayStride 32
+OpDecorate %A Block
+OpMemberDecorate %A 0 Offset 0
+OpMemberDecorate %row 0 Offset 0
+OpMemberDecorate %row 1 Offset 16
+OpDecorate %B Block
+OpMemberDecorate %B 0 Offset 0
+OpMemberDecorate %B 0 NonWritable
+OpMemberDecorate %A2 0 Offset 0
+OpMemberDecorate %A2 0 NonWritable
+OpDecorate %A2 Block
+OpDecorate %a DescriptorSet 0
+OpDecorate %a Binding 0
+OpDecorate %b DescriptorSet 0
+OpDecorate %b Binding 1
+OpDecorate %out DescriptorSet 0
+OpDecorate %out Binding 2
+OpDecorate %c DescriptorSet 0
+OpDecorate %c Binding 3
+%void = OpTypeVoid
+%fn = OpTypeFunction %void
+%bool = OpTypeBool
+%uint = OpTypeInt 32 0
+%int = OpTypeInt 32 1
+%u3 = OpTypeVector %uint 3
+%pu3 = OpTypePointer Input %u3
+%float = OpTypeFloat 32
+%v4 = OpTypeVector %float 4
+%floats = OpTypeRuntimeArray %float
+%row = OpTypeStruct %float %v4
+%rows = OpTypeRuntimeArray %row
+%A = OpTypeStruct %floats
+%A2 = OpTypeStruct %floats
+%B = OpTypeStruct %rows
+%PA = OpTypePointer StorageBuffer %A
+%PA2 = OpTypePointer StorageBuffer %A2
+%PB = OpTypePointer StorageBuffer %B
+%P = OpTypePointer StorageBuffer %float
+%PR = OpTypePointer StorageBuffer %row
+%kept = OpTypePointer Function %P
+%two = OpConstant %uint 2
+%pair = OpTypeArray %P %two
+%kepts = OpTypePointer Function %pair
+%n32 = OpConstant %uint 32
+%shared = OpTypeArray %float %n32
+%PS = OpTypePointer Workgroup %shared
+%W = OpTypePointer Workgroup %float
+%id = OpVariable %pu3 Input
+%local = OpVariable %pu3 Input
+%a = OpVariable %PA2 StorageBuffer
+%b = OpVariable %PB StorageBuffer
+%c = OpVariable %PB StorageBuffer
+%out = OpVariable %PA StorageBuffer
+%left = OpVariable %PS Workgroup
+%right = OpVariable %PS Workgroup
+%i0 = OpConstant %int 0
+%i1 = OpConstant %int 1
+%m1 = OpConstant %int -1
+%zero = OpConstant %uint 0
+%one = OpConstant %uint 1
+%three = OpConstant %uint 3
+%four = OpConstant %uint 4
+%n64 = OpConstant %uint 64
+%f0 = OpConstant %float 0
+%f2 = OpConstant %float 2
+%wg = OpConstant %uint 264
+%none = OpConstantNull %P
+%tf = OpTypeFunction %float %P
+%tg = OpTypeFunction %P %PR %uint
+%twice = OpFunction %float None %tf
+%tp = OpFunctionParameter %P
+%tl = OpLabel
+%tx = OpLoad %float %tp
+%ty = OpFMul %float %tx %f2
+OpReturnValue %ty
+OpFunctionEnd
+%lane = OpFunction %P None %tg
+%lp = OpFunctionParameter %PR
+%lk = OpFunctionParameter %uint
+%ll = OpLabel
+%lq = OpAccessChain %P %lp %i1 %lk
+OpReturnValue %lq
+OpFunctionEnd
+%main = OpFunction %void None %fn
+%begin = OpLabel
+%hold = OpVariable %kept Function %none
+%holds = OpVariable %kepts Function
+%i3 = OpLoad %u3 %id
+%i = OpCompositeExtract %uint %i3 0
+%l3 = OpLoad %u3 %local
+%l = OpCompositeExtract %uint %l3 0
+%bit = OpBitwiseAnd %uint %i %one
+%odd = OpINotEqual %bool %bit %zero
+%which = OpUMod %uint %i %four
+%pa = OpAccessChain %P %a %i0 %i
+%pb = OpAccessChain %P %b %i0 %i %i1 %which
+%sel = OpSelect %P %odd %pa %pb
+%x = OpLoad %float %sel
+OpBranch %loop
+%loop = OpLabel
+%p = OpPhi %P %pa %begin %next %more
+%k = OpPhi %uint %zero %begin %k1 %more
+%sum = OpPhi %float %f0 %begin %sum1 %more
+%go = OpULessThan %bool %k %three
+OpLoopMerge %done %more None
+OpBranchConditional %go %body %done
+%body = OpLabel
+%e = OpLoad %float %p
+%sum1 = OpFAdd %float %sum %e
+OpBranch %more
+%more = OpLabel
+%next = OpPtrAccessChain %P %p %two
+%k1 = OpIAdd %uint %k %one
+OpBranch %loop
+%done = OpLabel
+%back = OpPtrAccessChain %P %p %m1
+%y = OpLoad %float %back
+OpStore %hold %sel
+%h0 = OpAccessChain %kept %holds %zero
+%h1 = OpAccessChain %kept %holds %one
+OpStore %h0 %pb
+OpStore %h1 %back
+%hk = OpAccessChain %kept %holds %bit
+%held = OpLoad %P %hk
+%z = OpLoad %float %held
+%again = OpLoad %P %hold
+%t1 = OpFunctionCall %float %twice %again
+%t2 = OpFunctionCall %float %twice %pa
+%pr = OpAccessChain %PR %b %i0 %i
+%pc = OpAccessChain %PR %c %i0 %i
+%pr1 = OpPtrAccessChain %PR %pc %one
+%prs = OpSelect %PR %odd %pr %pr1
+%q = OpFunctionCall %P %lane %prs %which
+%u = OpLoad %float %q
+%s0 = OpAccessChain %W %left %l
+%s1 = OpAccessChain %W %right %l
+%sw = OpSelect %W %odd %s0 %s1
+%so = OpSelect %W %odd %s1 %s0
+OpStore %sw %x
+OpStore %so %y
+OpControlBarrier %two %two %wg
+%other = OpBitwiseXor %uint %l %three
+%r0 = OpAccessChain %W %left %other
+%r1 = OpAccessChain %W %right %other
+%rw = OpSelect %W %odd %r0 %r1
+%v = OpLoad %float %rw
+%w1 = OpFAdd %float %x %sum
+%w2 = OpFAdd %float %w1 %y
+%w3 = OpFAdd %float %w2 %z
+%w4 = OpFAdd %float %w3 %t1
+%w5 = OpFAdd %float %w4 %t2
+%w6 = OpFAdd %float %w5 %u
+%w7 = OpFAdd %float %w6 %v
+%far = OpIAdd %uint %i %n64
+%o0 = OpAccessChain %P %out %i0 %i
+%o1 = OpAccessChain %P %out %i0 %far
+%o = OpSelect %P %odd %o0 %o1
+OpStore %o %w7
+OpReturn
+OpFunctionEnd
+'''
 
-def assembled(source):
+# Atomic operations that name memory and no order, and a barrier with an order of no memory, as naga writes them.
+LOOSE = '''OpCapability Shader
+OpExtension "SPV_KHR_storage_buffer_storage_class"
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main" %id
+OpExecutionMode %main LocalSize 32 1 1
+OpDecorate %id BuiltIn GlobalInvocationId
+OpDecorate %ints ArrayStride 4
+OpDecorate %A Block
+OpMemberDecorate %A 0 Offset 0
+OpDecorate %out DescriptorSet 0
+OpDecorate %out Binding 0
+%void = OpTypeVoid
+%fn = OpTypeFunction %void
+%uint = OpTypeInt 32 0
+%int = OpTypeInt 32 1
+%u3 = OpTypeVector %uint 3
+%pu3 = OpTypePointer Input %u3
+%ints = OpTypeRuntimeArray %int
+%A = OpTypeStruct %ints
+%PA = OpTypePointer StorageBuffer %A
+%P = OpTypePointer StorageBuffer %int
+%id = OpVariable %pu3 Input
+%out = OpVariable %PA StorageBuffer
+%c0 = OpConstant %uint 0
+%c1 = OpConstant %uint 1
+%c2 = OpConstant %uint 2
+%c3 = OpConstant %uint 3
+%memory = OpConstant %uint 64
+%order = OpConstant %uint 8
+%seven = OpConstant %int 7
+%much = OpConstant %int 12345
+%main = OpFunction %void None %fn
+%l = OpLabel
+%i3 = OpLoad %u3 %id
+%u = OpCompositeExtract %uint %i3 0
+%i = OpBitcast %int %u
+%p0 = OpAccessChain %P %out %c0 %c0
+%p1 = OpAccessChain %P %out %c0 %c1
+%p2 = OpAccessChain %P %out %c0 %c2
+%p3 = OpAccessChain %P %out %c0 %c3
+%a = OpAtomicIAdd %int %p0 %c1 %memory %i
+%b = OpAtomicSMax %int %p1 %c1 %memory %i
+OpControlBarrier %c2 %c2 %order
+OpAtomicStore %p2 %c1 %memory %seven
+%c = OpAtomicLoad %int %p2 %c1 %memory
+%d = OpAtomicCompareExchange %int %p3 %c1 %memory %memory %i %much
+OpReturn
+OpFunctionEnd
+'''
+
+
+def assembled(source, environment='spv1.5'):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'k.spvasm')
         with open(path, 'w') as file:
             file.write(source)
-        subprocess.run(['spirv-as', '--target-env', 'spv1.5', path, '-o', path + '.spv'], check=True)
+        subprocess.run(['spirv-as', '--target-env', environment, path, '-o', path + '.spv'], check=True)
         data = open(path + '.spv', 'rb').read()
     return struct.unpack('<%dI' % (len(data) // 4), data)
 
@@ -191,6 +507,8 @@ for name, source in KERNELS:
     for option, ending in (('-O', ''), ('-O0', '_plain')):
         put(name, ending, option, made(source, option))
 put('stepped', '', 'assembled', assembled(ASSEMBLY))
+put('loose', '', 'assembled', assembled(LOOSE, 'spv1.3'))
+put('pointers', '', 'assembled', assembled(POINTERS, 'spv1.3'))
 print('static const struct { const char *name, *option; const uint32_t *words; size_t bytes; } image_kernels[] = {')
 print('\n'.join(rows))
 print('};')

@@ -1,5 +1,5 @@
-/* test_spirv_images.c: kernels with images, samplers, arrays of buffers and addresses (image_kernels.py) give what C says they give, to the
- * bit, on every device that takes SPIR-V; and what is not taken is refused by name. */
+/* test_spirv_images.c: kernels with images, samplers, arrays of buffers, addresses and chosen pointers (image_kernels.py) give what
+ * C says they give, to the bit, on every device that takes SPIR-V; and what is not taken is refused by name. */
 #include "validation.h"
 #include <heddle.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include "image_kernels.h"
 
-enum { KERNELS = (int)(sizeof image_kernels / sizeof *image_kernels), MOST = 7, MOST_NUMBERS = 4096 };
+enum { KERNELS = (int)(sizeof image_kernels / sizeof *image_kernels), MOST = 11, MOST_NUMBERS = 4096 };
 /* What a binding holds before and after; floats, halves, integers or bytes as its type says. */
 typedef struct held {
     hd_dtype dtype;
@@ -157,6 +157,188 @@ static void atomics(void) {
     }
 }
 
+/* ---- formats ---- */
+
+static uint8_t stepped_byte(float x) { return (uint8_t)(clamped(x) * 255.0f + 0.5f); }
+static float signed_steps(uint8_t b) {
+    const float x = (float)(int8_t)b * (1.0f / 127.0f);
+    return x < -1 ? -1 : x;
+}
+static uint32_t word(const held *h, int i) { return (uint32_t)h->before.b[2 * i] | (uint32_t)h->before.b[2 * i + 1] << 8; }
+static void put_word(held *h, int i, uint32_t x) {
+    h->wanted.b[2 * i] = (uint8_t)x;
+    h->wanted.b[2 * i + 1] = (uint8_t)(x >> 8);
+}
+static uint32_t half_of(uint32_t steps, float most) { /* of a float from 0 to 1 in so many steps */
+    return (uint32_t)(clamped((float)steps * (1.0f / most) * 0.5f) * most + 0.5f);
+}
+
+static void formats(void) {
+    enum { W = 7, H = 4 };
+    held *a = put(HD_U8, HD_SHAPE(H, W), true), *b = put(HD_U8, HD_SHAPE(H, W, 2), true), *c = put(HD_U8, HD_SHAPE(H, W), true),
+         *d = put(HD_U8, HD_SHAPE(H, W, 4), true), *e = put(HD_F16, HD_SHAPE(H, W), true), *f = put(HD_U8, HD_SHAPE(H, W, 2), true),
+         *g = put(HD_U8, HD_SHAPE(H, W, 8), true), *h = put(HD_U8, HD_SHAPE(H, W, 4), true), *k = put(HD_I32, HD_SHAPE(H, W), true),
+         *m = put(HD_I32, HD_SHAPE(H, W), true), *n = put(HD_I32, HD_SHAPE(H, W), true);
+    for (int i = 0; i < W * H; i++) {
+        a->wanted.b[i] = stepped_byte((float)a->before.b[i] * (1.0f / 255.0f) * 0.5f);
+        for (int j = 0; j < 2; j++) b->wanted.b[2 * i + j] = (uint8_t)(b->before.b[2 * i + 1 - j] + 3);
+        c->wanted.b[i] = (uint8_t)((int8_t)c->before.b[i] >> 1);
+        for (int j = 0; j < 4; j++)
+            d->wanted.b[4 * i + j] = (uint8_t)(int)floorf(signed_steps(d->before.b[4 * i + j]) * 0.5f * 127.0f + 0.5f);
+        e->wanted.h[i] = half((float)(i % W) * 0.25f);
+        put_word(f, i, word(f, i) ^ 0x5A5);
+        for (int j = 0; j < 4; j++) put_word(g, 4 * i + j, (uint32_t)((int16_t)word(g, 4 * i + 3 - j) >> 1));
+        for (int j = 0; j < 2; j++)
+            put_word(h, 2 * i + j, (uint32_t)(clamped((float)word(h, 2 * i + j) * (1.0f / 65535.0f) * 0.25f) * 65535.0f + 0.5f));
+        k->before.i[i] = m->before.i[i] = (int32_t)((uint32_t)i * 0x9E3779B1u);
+        const uint32_t x = (uint32_t)k->before.i[i], part[] = { x & 1023, x >> 10 & 1023, x >> 20 & 1023, x >> 30 };
+        k->wanted.i[i] = (int32_t)(half_of(part[2], 1023) | half_of(part[1], 1023) << 10 | half_of(part[0], 1023) << 20 |
+                                   half_of(part[3], 3) << 30);
+        m->wanted.i[i] = (int32_t)(part[1] | part[2] << 10 | part[0] << 20 | part[3] << 30);
+        n->before.i[i] = (int32_t)(x & 0xF7FDFFBFu & ~(1u << 10)); /* exponents below 31 */
+        const uint32_t y = (uint32_t)n->before.i[i], red = y & 2047, green = y >> 11 & 2047, blue = y >> 22;
+        n->wanted.i[i] = (int32_t)(i % W == 0   ? 0x7BFu << 11 | 0x3DFu << 22     /* the largest */
+                                   : i % W == 1 ? 0x3C0u | 0x3C0u << 11 | 0x1E0u << 22 /* 1 */
+                                                : blue << 1 | red << 11 | green >> 1 << 22);
+    }
+}
+
+/* ---- gathers and cubes ---- */
+
+/* The four texels of a linear sample, as Vulkan orders them. */
+static void gather(const image *m, const float *where, int step_x, int step_y, int layer, hd_wrap wrap, int c, float out[4]) {
+    static const int side[4][2] = { { 0, 1 }, { 1, 1 }, { 1, 0 }, { 0, 0 } };
+    for (int k = 0; k < 4; k++) {
+        const int x = (int)floorf(where[0] * (float)m->length[0] - 0.5f) + step_x + side[k][0],
+                  y = (int)floorf(where[1] * (float)m->length[1] - 0.5f) + step_y + side[k][1];
+        out[k] = texel(m, (const int[]){ wrapped(x, m->length[0], wrap), wrapped(y, m->length[1], wrap), layer }, c);
+    }
+}
+
+static void gathers(void) {
+    const image m = { put(HD_U8, HD_SHAPE(6, 9, 3), false), 2, 3, { 9, 6, 1 } },
+                layers = { put(HD_F32, HD_SHAPE(3, 5, 4, 4), false), 3, 4, { 4, 5, 3 } };
+    const held *whole = put(HD_I32, HD_SHAPE(4, 4, 4), false);
+    float *out = put(HD_F32, HD_SHAPE(64 * 4, 4), true)->wanted.f;
+    for (int i = 0; i < 64; i++, out += 16) {
+        const float where[] = { (float)i * 0.0625f - 0.5f, (float)(i % 7) * 0.25f - 0.25f };
+        gather(&m, where, 0, 0, 0, HD_WRAP_CLAMP, 1, out);
+        gather(&m, where, i % 3 - 1, 1, 0, HD_WRAP_CLAMP, 2, out + 4);
+        gather(&layers, where, 1, -2, i % 4 > 2 ? 2 : i % 4, HD_WRAP_REPEAT, 0, out + 8);
+        held floats = *whole; /* of numbers that floats hold */
+        for (int k = 0; k < 64; k++) floats.before.f[k] = (float)whole->before.i[k];
+        floats.dtype = HD_F32;
+        gather(&(image){ &floats, 2, 4, { 4, 4, 1 } }, where, 0, 0, 0, HD_WRAP_REPEAT, 3, out + 12);
+    }
+}
+
+static void add_twice(const image *m, float x, float y, float scale, float out[4]) {
+    float a[4], b[4];
+    sample(m, (const float[]){ x, y }, 0, HD_FILTER_NEAREST, HD_WRAP_REPEAT, a);
+    sample(m, (const float[]){ y, x }, 0, HD_FILTER_NEAREST, HD_WRAP_REPEAT, b);
+    for (int c = 0; c < 4; c++) {
+        const float part = a[c] * 0.75f, sum = part + b[c];
+        out[c] = scale * out[c] + sum;
+    }
+}
+
+static void given(void) {
+    const image one = { put(HD_F32, HD_SHAPE(5, 6, 4), false), 2, 4, { 6, 5, 1 } },
+                other = { put(HD_F32, HD_SHAPE(7, 4, 4), false), 2, 4, { 4, 7, 1 } },
+                alone = { put(HD_F32, HD_SHAPE(3, 9, 4), false), 2, 4, { 9, 3, 1 } };
+    const float *from = put(HD_F32, HD_SHAPE(8, 8, 4), false)->before.f;
+    float *to = put(HD_F32, HD_SHAPE(8, 8, 4), true)->wanted.f, *out = put(HD_F32, HD_SHAPE(64 * 4, 4), true)->wanted.f;
+    const image *const pairs[3][2] = { { &one, &other }, { &other, &one }, { &one, &one } };
+    for (int i = 0; i < 64; i++) {
+        const float x = (float)i * 0.03125f - 0.25f;
+        for (int k = 0; k < 3; k++) {
+            add_twice(pairs[k][0], x, 0.375f, 0, &out[(i * 4 + k) * 4]);
+            add_twice(pairs[k][1], 0.5f, x, 1, &out[(i * 4 + k) * 4]);
+        }
+        sample(&alone, (const float[]){ x, 0.5f }, 0, HD_FILTER_NEAREST, HD_WRAP_REPEAT, &out[(i * 4 + 3) * 4]);
+        for (int c = 0; c < 4; c++) to[i * 4 + c] = from[(i % 8 * 8 + i / 8) * 4 + c] + 1.0f;
+    }
+}
+
+typedef struct on_face { int face; double s, t, by; } on_face;
+static on_face face_of(double x, double y, double z) { /* the table of Vulkan's specification */
+    const double ax = fabs(x), ay = fabs(y), az = fabs(z);
+    if (az >= ax && az >= ay) return z < 0 ? (on_face){ 5, -x, -y, az } : (on_face){ 4, x, -y, az };
+    if (ay >= ax) return y < 0 ? (on_face){ 3, x, -z, ay } : (on_face){ 2, x, z, ay };
+    return x < 0 ? (on_face){ 1, z, -y, ax } : (on_face){ 0, -z, -y, ax };
+}
+
+/* The texel there, or where the face's plane goes on, what lies behind it on another face. */
+static float cube_texel(const image *m, int cube, int face, int i, int j, int c) {
+    const int n = m->length[0];
+    if (i < 0 || i >= n) j = wrapped(j, n, HD_WRAP_CLAMP);
+    if (i < 0 || i >= n || j < 0 || j >= n) {
+        const double s = (2.0 * i + 1) / n - 1, t = (2.0 * j + 1) / n - 1;
+        const double to[6][3] = { { 1, -t, -s }, { -1, -t, s }, { s, 1, t }, { s, -1, -t }, { s, -t, 1 }, { -s, -t, -1 } };
+        const on_face on = face_of(to[face][0], to[face][1], to[face][2]);
+        face = on.face;
+        i = (int)floor((on.s / on.by * 0.5 + 0.5) * n);
+        j = (int)floor((on.t / on.by * 0.5 + 0.5) * n);
+    }
+    return texel(m, (const int[]){ i, j, cube * 6 + face }, c);
+}
+
+/* Where it lies on its face: 1 by the largest in four steps of Newton's, as floats. */
+static int place_on(const float *to, int n, bool linear, int at[2], float weight[2]) {
+    const on_face on = face_of(to[0], to[1], to[2]);
+    const float by = (float)on.by, along[] = { (float)on.s, (float)on.t };
+    uint32_t bits;
+    float inverse;
+    memcpy(&bits, &by, 4);
+    bits = 0x7EF311C7u - bits;
+    memcpy(&inverse, &bits, 4);
+    for (int k = 0; k < 4; k++) {
+        const float product = by * inverse, rest = 2.0f - product;
+        inverse *= rest;
+    }
+    for (int a = 0; a < 2; a++) {
+        float t = along[a] * inverse;
+        t *= 0.5f;
+        t += 0.5f;
+        t *= (float)n;
+        if (linear) t -= 0.5f;
+        at[a] = (int)floorf(t);
+        weight[a] = t - floorf(t);
+        if (at[a] >= n) at[a] = n - 1;
+    }
+    return on.face;
+}
+
+static void cubes(void) {
+    const image one = { put(HD_F32, HD_SHAPE(6, 5, 5, 4), false), 3, 4, { 5, 5, 6 } },
+                some = { put(HD_F32, HD_SHAPE(12, 4, 4, 4), false), 3, 4, { 4, 4, 12 } };
+    const held *faces = put(HD_F32, HD_SHAPE(6, 5, 5), false);
+    float *out = put(HD_F32, HD_SHAPE(64 * 3, 4), true)->wanted.f;
+    for (int i = 0; i < 64; i++, out += 12) {
+        const float to[] = { (float)(i % 9) * 0.25f - 1.0f, (float)(i / 9 % 9) * 0.25f - 1.0f, (float)(i % 7) * 0.375f - 1.125f };
+        int at[2];
+        float weight[2];
+        int face = place_on(to, 5, true, at, weight);
+        for (int c = 0; c < 4; c++) {
+            float row[2];
+            for (int y = 0; y < 2; y++) {
+                const float first = cube_texel(&one, 0, face, at[0], at[1] + y, c) * (1.0f - weight[0]),
+                            second = cube_texel(&one, 0, face, at[0] + 1, at[1] + y, c) * weight[0];
+                row[y] = first + second;
+            }
+            const float first = row[0] * (1.0f - weight[1]), second = row[1] * weight[1];
+            out[c] = first + second;
+        }
+        for (int k = 0; k < 4; k++)
+            out[4 + k] = cube_texel(&one, 0, face, at[0] + (k == 1 || k == 2), at[1] + (k < 2), 1);
+        face = place_on((const float[]){ to[2], to[0], to[1] }, 4, false, at, weight);
+        out[8] = cube_texel(&some, i % 3 > 1 ? 1 : i % 3, face, at[0], at[1], 0);
+        out[9] = cube_texel(&some, i % 3 > 1 ? 1 : i % 3, face, at[0], at[1], 2);
+        out[10] = 5 * 100 + 2 * 10 + 5;
+        out[11] = faces->before.f[(i % 6 * 5 + i % 3) * 5 + i % 5];
+    }
+}
+
 static void arrays(void) { /* from 0 to 2, by 3 and 4, to 5 and 6; push turn 2 */
     const held *from[3], *by[2];
     held *to[2];
@@ -186,6 +368,27 @@ static void stepped(void) { /* from, to; push two addresses, scale 3 */
     for (int i = 0; i < 64; i++) to[i] = from[i] * 3.0f + from[0];
 }
 
+static void loose(void) {
+    int32_t *to = put(HD_I32, HD_SHAPE(4), true)->wanted.i;
+    for (int i = 0; i < 64; i++) {
+        to[0] += i;
+        if (to[1] < i) to[1] = i;
+    }
+    to[2] = 7;
+}
+
+static void chosen_pointers(void) { /* a, rows of b, to, rows of c */
+    const float *a = put(HD_F32, HD_SHAPE(70), false)->before.f, *b = put(HD_F32, HD_SHAPE(66, 8), false)->before.f;
+    float *to = put(HD_F32, HD_SHAPE(128), true)->wanted.f;
+    const float *c = put(HD_F32, HD_SHAPE(66, 8), false)->before.f;
+    for (int i = 0; i < 64; i++) {
+        const bool odd = i % 2;
+        const float in_row = b[i * 8 + 4 + i % 4], x = odd ? a[i] : in_row, y = a[i + 5];
+        const float twice = 2 * x + 2 * a[i], lane = (odd ? b + i * 8 : c + (i + 1) * 8)[4 + i % 4];
+        to[odd ? i : i + 64] = x + (a[i] + a[i + 2] + a[i + 4]) + y + (odd ? y : in_row) + twice + lane + a[(i ^ 3) + 5];
+    }
+}
+
 /* ---- running ---- */
 
 static const struct {
@@ -201,9 +404,15 @@ static const struct {
       { { 1, 0, HD_U8, 4, 0, 0 }, { 1, 4, HD_DTYPE_NONE, 0, HD_FILTER_NEAREST, HD_WRAP_REPEAT } }, NULL },
     { "axes", axes, { 0 }, 0, { 1, 1 },
       { { 0, 0, HD_F32, 2, HD_FILTER_LINEAR, HD_WRAP_REPEAT }, { 0, 1, HD_DTYPE_NONE, 0, HD_FILTER_LINEAR, HD_WRAP_CLAMP } }, NULL },
+    { "formats", formats, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
+    { "gathers", gathers, { 0 }, 0, { 2, 1 }, { { 0, 0, HD_U8, 3, HD_FILTER_NEAREST, HD_WRAP_CLAMP } }, NULL },
+    { "given", given, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
+    { "cubes", cubes, { 0 }, 0, { 2, 1 }, { { 0, 0, HD_F32, 4, HD_FILTER_LINEAR, HD_WRAP_REPEAT } }, NULL },
     { "atomics", atomics, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "arrays", arrays, { 2, 64 }, 8, { 2, 1 }, { { 0 } }, NULL },
     { "addresses", addresses, { 40, 0, 7, 7, 7, 7, 0x3F000000 }, 28, { 2, 1 }, { { 0 } }, NULL },
+    { "loose", loose, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
+    { "pointers", chosen_pointers, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "stepped", stepped, { 7, 7, 7, 7, 0x40400000 }, 20, { 2, 1 }, { { 0 } }, NULL },
 };
 enum { RULES = (int)(sizeof rules / sizeof *rules) };
@@ -296,11 +505,11 @@ static void check_told(hd_context *context) {
         hd_program_destroy(program);
     }
     hd_kernel_destroy(kernel);
-    const hd_image_desc odd = { 1, 0, HD_U8, 3, 0, 0 };
-    for (int k = 0; k < KERNELS; k++) { /* texels of three bytes */
+    const hd_image_desc odd = { 1, 0, HD_U8, 5, 0, 0 };
+    for (int k = 0; k < KERNELS; k++) { /* texels of five bytes */
         if (strcmp(image_kernels[k].name, "apart") != 0) continue;
         desc = (hd_kernel_desc){ .spirv = image_kernels[k].words, .spirv_bytes = image_kernels[k].bytes, .images = &odd, .image_count = 1 };
-        expect(hd_kernel_create(context, &desc, &kernel) == HD_STATUS_MODULE && strstr(hd_context_error(context), "texels of 3 u8"),
+        expect(hd_kernel_create(context, &desc, &kernel) == HD_STATUS_MODULE && strstr(hd_context_error(context), "texels of 5 u8"),
                hd_context_error(context));
     }
 }

@@ -78,9 +78,9 @@ static void the_rest_is_refused_by_name(void **state) {
     uint32_t words[HDI_COUNT(fixture_image)], at = 5;
     memcpy(words, fixture_image, sizeof words);
     while ((words[at] & 0xFFFF) != SpvOpTypeImage) at += words[at] >> 16;
-    words[at + 3] = SpvDimCube;
+    words[at + 3] = SpvDimRect;
     assert_null(kernel_of(words, sizeof words, NULL, &error));
-    assert_non_null(strstr(error.text, "OpTypeImage: an image of dimension 3"));
+    assert_non_null(strstr(error.text, "OpTypeImage: an image of dimension 4"));
     assert_null(kernel_of(fixture_add, 18, NULL, &error));
     assert_null(kernel_of(fixture_add, 0, NULL, &error));
     assert_int_equal(error.status, HD_STATUS_MODULE);

@@ -128,7 +128,7 @@ static bool dot_fits(const product *p, config *c) {
         c->part_n = 1;
         c->tile_n = c->option->tile_n;
         c->staged = true;
-        return hdi_product_dealt(p, c->tile_n) && most_invocations(caps) >= c->workgroup;
+        return hdi_product_dealt(p) && most_invocations(caps) >= c->workgroup;
     }
     const uint64_t strands = 4 * c->tile_m * c->tile_n * (p->request->pair ? 2 : 1) * (HDI_MM_STRANDS + 1);
     const uint64_t squares = 4 * (p->request->a_norm.present ? c->tile_m * c->workgroup : 1);
@@ -139,10 +139,10 @@ static bool dot_fits(const product *p, config *c) {
 static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
 /* Lanes for all runs of a tile at once, up to 16 subgroups; those with two Bs ask for fewer runs of each. */
-enum { DEALT_COLUMNS = 16 };
 static uint64_t dealt_cost(const product *p, const hdi_kernel_option *o) {
     enum { RUNS = 5, RUNS_OF_PAIR = 3 };
-    const uint64_t lanes = DEALT_COLUMNS * p->k / HDI_MM_RUN / RUNS, subgroup = HDI_MAX(p->request->caps->subgroup, 1);
+    const uint64_t lanes = HDI_DEALT_COLUMNS * p->k / HDI_MM_RUN / RUNS,
+                   subgroup = HDI_MAX(p->request->caps->subgroup, 1);
     return 8 * distance(o->subgroups, lanes / subgroup) + distance(o->keys, p->request->pair ? RUNS_OF_PAIR : RUNS);
 }
 
@@ -156,7 +156,7 @@ static uint64_t dot_cost(const product *p, const hdi_kernel_option *o) {
     const uint64_t groups = hdi_divide_up(p->n, slots) * p->batch, products = p->request->pair ? 2 : 1;
     if (!is_exact(p) && !is_wide_for_dot(p->b.tensor->dtype)) return NEVER; /* where measured */
     if (o->tile_m) return dealt_cost(p, o);
-    if (hdi_product_dealt(p, DEALT_COLUMNS)) return NEVER;
+    if (hdi_product_dealt(p)) return NEVER;
     const uint64_t columns = p->m > 2 || groups * products > MANY * units ? 2 : 1;
     const uint64_t ahead = p->m > 2 ||
                            columns * products > 2 ? 1 : p->m * columns * products > 1 ? 2 : p->k > LONG_K ? 5 : 3;

@@ -38,10 +38,10 @@ typedef struct product {
 /* Brings both operands of the request to lines along K and at most three batch axes. UNSUPPORTED where these are not
  * enough. */
 hd_status hdi_product_read(const hdi_request *request, product *out_product, hd_error *error);
-/* Are all runs of a tile of so many columns dealt out to the lanes of matvec_dot? Measured on an H100 through CUDA: 482
- * tokens of Qwen3-4B a second by strands, 553 so. Of other types or more rows, or where no dispatch begins early, it is
- * the slower form. */
-bool hdi_product_dealt(const product *p, uint64_t tile_n);
+/* Are all runs of a tile of HDI_DEALT_COLUMNS dealt out to the lanes of matvec_dot? Measured on an H100 through CUDA:
+ * 482 tokens of Qwen3-4B a second by strands, 553 so. Of other types or more rows, or where no dispatch begins early,
+ * it is the slower form. */
+bool hdi_product_dealt(const product *p);
 /* Adds the launches of a product: by an option if it fits, else as the rules choose. */
 hd_status hdi_product_lower(const product *p, const hdi_kernel_option *option, hdi_lowering *lowering, hd_error *error);
 

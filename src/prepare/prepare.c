@@ -1,12 +1,12 @@
-/* planning.c: from a program and wishes to loaded plans: the facts of the devices are asked, the plan room decides, and
+/* prepare.c: from a program and wishes to loaded plans: the facts of the devices are asked, the plan room decides, and
  * what a plan would run that was never judged on its device is judged first. All of it happens when a plan is
  * created. */
-#include "calibrate/calibrate.h"
+#include "prepare/prepare.h"
 #include <math.h>
 
 static bool is_auto(const hd_plan_desc *desc) { return desc->route && strcmp(desc->route, "auto") == 0; }
 
-hd_status hdi_planning_check(const hd_plan *plan, hd_error *error) {
+hd_status hdi_prepare_check(const hd_plan *plan, hd_error *error) {
     const hd_plan_desc *desc = &plan->desc;
     if ((unsigned)desc->math > HD_MATH_EXACT)
         return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "math %d does not exist", (int)desc->math);
@@ -35,7 +35,7 @@ static hd_status no_memory(hd_error *error) {
 }
 
 /* What a plan is made from; the facts are those of its devices as they are now. */
-typedef struct planning {
+typedef struct preparation {
     hd_plan       *plan;
     const hd_program *program;
     const hd_allocator *allocator;
@@ -46,11 +46,11 @@ typedef struct planning {
     hdi_placement  placement;                  /* by a route in words */
     hdi_device_choice choice;                  /* by route "auto" */
     hdi_candidates all;
-} planning;
+} preparation;
 
-static planning *begin(hd_plan *plan, const hd_program *program, hd_error *error) {
+static preparation *begin(hd_plan *plan, const hd_program *program, hd_error *error) {
     const hd_allocator *allocator = plan->devices[0]->host->allocator;
-    planning *p = hdi_alloc(allocator, sizeof *p);
+    preparation *p = hdi_alloc(allocator, sizeof *p);
     bool any_software = false;
     if (!p) {
         no_memory(error);
@@ -70,14 +70,14 @@ static planning *begin(hd_plan *plan, const hd_program *program, hd_error *error
     return p;
 }
 
-static void end(planning *p) {
+static void end(preparation *p) {
     hdi_candidates_free(&p->all);
     hdi_placement_free(&p->placement);
     hdi_device_choice_free(&p->choice);
     hdi_free(p->allocator, p, sizeof *p);
 }
 
-static hdi_plan_wish wish_of(const planning *p, const hdi_placement *placement) {
+static hdi_plan_wish wish_of(const preparation *p, const hdi_placement *placement) {
     return (hdi_plan_wish){ p->program, placement, p->caps, p->ids, hdi_plan_options_of(&p->plan->desc) };
 }
 
@@ -121,8 +121,8 @@ static void add_alternative(hd_plan *plan, hdi_loaded *loaded, double run_ns) {
     hdi_plan_memory_add(&plan->memory, &loaded->plan->memory);
 }
 
-static hd_status make_loaded(planning *p, const hdi_plan_wish *wish, hd_plan_memory *out_memory, hdi_loaded **out,
-                             hd_error *error) {
+static hd_status make_loaded(preparation *p, const hdi_plan_wish *wish, hd_plan_memory *out_memory,
+                             hdi_loaded **out, hd_error *error) {
     hdi_plan *made = NULL;
     hd_status status = hdi_calibrate_plan(p->plan->devices, p->plan->device_count, wish, p->caps, &made, error);
     if (status) return status;
@@ -131,7 +131,7 @@ static hd_status make_loaded(planning *p, const hdi_plan_wish *wish, hd_plan_mem
 }
 
 /* Where the one device has no room for the plan, it gets budgets with less and less between inputs and outputs. */
-static hd_status make_smaller(planning *p, hdi_plan_wish wish, const hd_plan_memory *whole, hdi_loaded **out) {
+static hd_status make_smaller(preparation *p, hdi_plan_wish wish, const hd_plan_memory *whole, hdi_loaded **out) {
     hd_status status = HD_STATUS_OUT_OF_DEVICE_MEMORY;
     for (uint64_t quarters = 3; quarters > 0 && status == HD_STATUS_OUT_OF_DEVICE_MEMORY; quarters--) {
         hd_plan_memory smaller;
@@ -143,7 +143,7 @@ static hd_status make_smaller(planning *p, hdi_plan_wish wish, const hd_plan_mem
 }
 
 /* One that waits for reuse, or a new one. */
-static hd_status load(planning *p, const hdi_placement *placement, double run_ns, hd_error *error) {
+static hd_status load(preparation *p, const hdi_placement *placement, double run_ns, hd_error *error) {
     hd_plan *plan = p->plan;
     hdi_loaded *loaded = hdi_idle_take(&plan->shared->idle, plan_key_of(plan, placement));
     hd_status status = HD_OK;
@@ -166,7 +166,7 @@ static hd_status load(planning *p, const hdi_placement *placement, double run_ns
 
 /* ---- where operations go ---- */
 
-static hd_status choose(planning *p, hd_error *error) {
+static hd_status choose(preparation *p, hd_error *error) {
     const hd_plan *plan = p->plan;
     const size_t bytes = p->program->node_count * sizeof(bool);
     bool *resident = hdi_alloc(p->allocator, bytes);
@@ -180,7 +180,7 @@ static hd_status choose(planning *p, hd_error *error) {
 }
 
 /* By a route in words; without one all is on the first device. */
-static hd_status place_by_words(planning *p, hd_error *error) {
+static hd_status place_by_words(preparation *p, hd_error *error) {
     const hd_plan *plan = p->plan;
     if (!plan->desc.route || plan->device_count == 1)
         return hdi_placement_new(p->program, plan->device_count, &p->placement, error);
@@ -201,7 +201,7 @@ static hd_status take_choice(hd_plan *plan, hdi_device_choice *choice, hd_error 
     return plan->route_text.failed ? no_memory(error) : HD_OK;
 }
 
-static hd_status load_chosen(planning *p, hd_error *error) {
+static hd_status load_chosen(preparation *p, hd_error *error) {
     hd_plan *plan = p->plan;
     p->all.runs = &plan->shared->runs;
     p->all.key = key_of(plan);
@@ -216,7 +216,7 @@ static hd_status load_chosen(planning *p, hd_error *error) {
 }
 
 /* Loads what was placed; after a failure the plan is what it was. */
-static hd_status load_all(planning *p, bool chosen, hd_error *error) {
+static hd_status load_all(preparation *p, bool chosen, hd_error *error) {
     hd_plan *plan = p->plan;
     const hdi_loaded *const before = plan->loaded; /* after a loss: it is the caller's to end */
     plan->alternative_count = 0;
@@ -238,7 +238,7 @@ static hd_status load_all(planning *p, bool chosen, hd_error *error) {
 
 static hd_status make_once(hd_plan *plan, const hd_program *program, hdi_plan **out_made, hd_error *error) {
     const bool chosen = plan->device_count > 1 && is_auto(&plan->desc);
-    planning *p = begin(plan, program, error);
+    preparation *p = begin(plan, program, error);
     if (!p) return HD_STATUS_OUT_OF_HOST_MEMORY;
     hd_status status = chosen ? choose(p, error) : place_by_words(p, error);
     const hdi_plan_wish wish = wish_of(p, chosen ? &p->choice.best : &p->placement);
@@ -251,7 +251,7 @@ static hd_status make_once(hd_plan *plan, const hd_program *program, hdi_plan **
 
 /* "v3=1,v7=1" for what the device cannot compute, and words about it, and counts it; false where it could all of it, or
  * on failure. */
-static bool find_lacking(planning *p, hdi_text *out_route, hdi_text *out_words) {
+static bool find_lacking(preparation *p, hdi_text *out_route, hdi_text *out_words) {
     const hd_program *program = p->program;
     const size_t bytes = program->node_count * sizeof(hdi_node_cost);
     const hdi_plan_wish wish = wish_of(p, NULL);
@@ -285,7 +285,7 @@ static void give_back(hd_plan *plan) {
 /* Puts the CPU beside the plan's device, with a route that names what that one cannot compute, as if the caller had.
  * False: it is not allowed, not possible, or would not help; the plan is as it was. */
 static bool borrow(hd_plan *plan, const hd_program *program) {
-    planning *p = may_borrow(plan) ? begin(plan, program, NULL) : NULL;
+    preparation *p = may_borrow(plan) ? begin(plan, program, NULL) : NULL;
     if (!p) return false;
     const char *id = plan->devices[0]->found.info.id;
     hdi_text words = { .allocator = p->allocator };
@@ -302,7 +302,7 @@ static bool borrow(hd_plan *plan, const hd_program *program) {
     return plan->device_count == 2;
 }
 
-hd_status hdi_planning_make(hd_plan *plan, const hd_program *program, hdi_plan **out_made, hd_error *error) {
+hd_status hdi_prepare_make(hd_plan *plan, const hd_program *program, hdi_plan **out_made, hd_error *error) {
     hd_error first = { 0 }; /* is told, whatever comes of borrowing */
     const hd_status status = make_once(plan, program, out_made, &first);
     if ((status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_LIMIT) && borrow(plan, program)) {
@@ -313,8 +313,8 @@ hd_status hdi_planning_make(hd_plan *plan, const hd_program *program, hdi_plan *
     return status;
 }
 
-hd_status hdi_planning_predict(hd_device *device, const hd_program *program, hdi_placement_time *out_time,
-                               hd_error *error) {
+hd_status hdi_prepare_predict(hd_device *device, const hd_program *program, hdi_placement_time *out_time,
+                              hd_error *error) {
     hdi_caps caps;
     hdi_figures figures;
     hdi_store_caps(device->facts, &caps);
@@ -324,8 +324,8 @@ hd_status hdi_planning_predict(hd_device *device, const hd_program *program, hdi
 
 /* ---- saved plans ---- */
 
-hd_status hdi_planning_load(hd_plan *plan, const hd_program *program, const hdi_saved_plan *saved, hd_error *error) {
-    planning *p = begin(plan, program, error);
+hd_status hdi_prepare_load(hd_plan *plan, const hd_program *program, const hdi_saved_plan *saved, hd_error *error) {
+    preparation *p = begin(plan, program, error);
     hdi_plan *made = NULL;
     bool wrong = false;
     if (!p) return HD_STATUS_OUT_OF_HOST_MEMORY;
