@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LAYERS = 12, WIDTH = 768, HEADS = 12, LENGTH = 1024, VOCABULARY = 50257, DATA = 1 << 20 };
+enum { LAYERS = 12, WIDTH = 768, HEADS = 12, LENGTH = 1024, VOCABULARY = 50304, DATA = 1 << 20 };
 
 typedef struct bench {
     hd_context *context;
