@@ -1,8 +1,9 @@
 /* order.c: levels. A step stands one level after the last step whose bytes it must wait for (read after write, write
- * after read, write after write). Steps are then sorted by level, in their old order within one: every level can run
- * at once. In the program's order no step starts before the one in front of it, because that shortens lifetimes; a
- * tight plan runs one step a level. A measured one keeps the order too, and runs at once what reads the same: as the
- * layers of a model follow each other, and the products of one side by side. */
+ * after read, write after write). What is made of inputs alone waits until the level before its first use, or all weights
+ * that have to be converted would lie there at once. Steps are then sorted by level, in their old order within one: every
+ * level can run at once. In the program's order no step starts before the one in front of it, because that shortens
+ * lifetimes; a tight plan runs one step a level. A measured one keeps the order too, and runs at once what reads the same:
+ * as the layers of a model follow each other, and the products of one side by side. */
 #include "plan/schedule.h"
 #include <stdlib.h>
 
@@ -138,6 +139,40 @@ static void assign_levels(hdi_schedule *schedule, pieces *all) {
     }
 }
 
+/* Does the step read nothing but what nobody writes, and write one storage of the plan's own? Which root that is, or
+ * HDI_NO_INDEX. */
+static uint32_t made_of_inputs(const hdi_schedule *schedule, const hdi_schedule_step *step) {
+    uint32_t written = HDI_NO_INDEX;
+    for (uint32_t u = 0; u < step->use_count; u++) {
+        const uint32_t root = hdi_schedule_root(schedule, step->uses[u].storage, NULL);
+        const hdi_storage_kind kind = schedule->storages[root].kind;
+        if (step->uses[u].access == HDI_READ && (kind == HDI_STORAGE_INPUT || kind == HDI_STORAGE_CONSTANT)) continue;
+        if (step->uses[u].access != HDI_WRITE || kind != HDI_STORAGE_SCRATCH || written != HDI_NO_INDEX)
+            return HDI_NO_INDEX;
+        written = root;
+    }
+    return written;
+}
+
+static bool put_off(hdi_schedule *schedule) {
+    const hd_allocator *allocator = schedule->arena.allocator;
+    if (schedule->tight || schedule->options.in_order || schedule->options.one_by_one) return true;
+    const size_t bytes = ((size_t)schedule->storage_count + 1) * sizeof(uint32_t);
+    uint32_t *first = hdi_alloc(allocator, bytes); /* by root: the first level that uses it, behind its making; 0: none */
+    if (!first) return false;
+    for (uint32_t s = schedule->step_count; s-- > 0;) {
+        hdi_schedule_step *step = &schedule->steps[s];
+        const uint32_t made = made_of_inputs(schedule, step);
+        if (made != HDI_NO_INDEX && first[made] > step->level + 1) step->level = first[made] - 1;
+        for (uint32_t u = 0; u < step->use_count; u++) {
+            const uint32_t root = hdi_schedule_root(schedule, step->uses[u].storage, NULL);
+            if (first[root] == 0 || step->level < first[root]) first[root] = step->level;
+        }
+    }
+    hdi_free(allocator, first, bytes);
+    return true;
+}
+
 /* Counting sort by level, stable. */
 static bool sort_by_level(hdi_schedule *schedule) {
     const hd_allocator *allocator = schedule->arena.allocator;
@@ -162,7 +197,7 @@ hd_status hdi_schedule_order(hdi_schedule *schedule, hd_error *error) {
     pieces all = { 0 };
     bool done = divide(schedule, &all);
     if (done) assign_levels(schedule, &all);
-    done = done && (schedule->step_count == 0 || sort_by_level(schedule));
+    done = done && put_off(schedule) && (schedule->step_count == 0 || sort_by_level(schedule));
     hdi_free(allocator, all.borders, all.room * sizeof *all.borders);
     hdi_free(allocator, all.nodes, 4 * all.room * sizeof *all.nodes);
     return done ? HD_OK
