@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#define K(module) (1u << HDI_MODULE_##module)
+#define K(module) (UINT64_C(1) << HDI_MODULE_##module)
 #define T(type)   (1u << HD_##type)
 #define FLOATS    (T(F32) | T(F16) | T(BF16))
 #define IF_QUANTISED(code, elements, bytes, scale, less) | ((elements) > 1 ? 1u << (code) : 0)
@@ -17,7 +17,8 @@
 typedef enum data { REAL, WHOLE, SPECIAL, TINY } data; /* SPECIAL: infinities and NaN too; TINY: subnormals */
 
 typedef struct answer {
-    uint32_t    kernels, types;
+    uint64_t    kernels;
+    uint32_t    types;
     data        data;
     float       share;
     uint32_t    units;
@@ -377,7 +378,7 @@ static bool text_of(const answer *from, hd_dtype type, hdi_text *out) {
 
 /* The device's facts, with every other kernel of the same kind out of the way. */
 static hdi_caps steered(const hdi_caps *caps, hdi_variant variant, uint32_t units) {
-    static const uint32_t kinds[] =
+    static const uint64_t kinds[] =
         { K(MATVEC) | K(MATVEC_SUBGROUP) | K(MATVEC_DOT) | K(MATMUL_TILED) | K(MATMUL_MATRIX) | K(MATMUL_TENSOR) |
               K(MATMUL_AMX) | K(MATMUL_INT8) | K(MATMUL_CODES) | K(MATMUL_CODES_DOT) |
               K(MATMUL_CODES_MATRIX),

@@ -56,7 +56,7 @@
 /* Kernel variants that a known answer showed to be wrong: for each module of the kernels room, in fast [0] and exact
  * [1]
  * arithmetic, a bit for each of its forms. They are never chosen. */
-#define HDI_CAPS_MODULES 32
+#define HDI_CAPS_MODULES 64
 /* Shapes that the library of matrix products refused (hdi_product_shape); 0: none. They are made by other kernels. */
 #define HDI_CAPS_REFUSED 16
 
