@@ -109,7 +109,8 @@ static bool make_parted(const attention *a, const hdi_kernel_option *option, par
     if (a->request->math == HD_MATH_EXACT || caps->native_kernels || !caps->subgroup_shuffle || caps->max_bindings < 9)
         return false;
     if (subgroup < 4 || (subgroup & (subgroup - 1)) != 0 || subgroup > hdi_rows_workgroup(caps)) return false;
-    parted p = { .width = 8 * chunks, .wide = is_wide(a->q, a->D) && is_wide(a->k, a->D) && is_wide(a->v, a->D) };
+    parted p = { .width = 8 * chunks, /* which a wide read takes whole */
+                 .wide = a->D % 8 == 0 && is_wide(a->q, a->D) && is_wide(a->k, a->D) && is_wide(a->v, a->D) };
     const uint32_t most_rows = OWN_ELEMENTS / 8 / ((chunks + subgroup - 1) / subgroup);
     p.rows = (uint32_t)HDI_MIN(a->row_count, HDI_MIN(MOST_ROWS, HDI_MAX(most_rows, 1)));
     p.key_lanes = 1;
