@@ -382,7 +382,8 @@ static hdi_caps steered(const hdi_caps *caps, hdi_variant variant, uint32_t unit
         { K(MATVEC) | K(MATVEC_SUBGROUP) | K(MATVEC_DOT) | K(MATMUL_TILED) | K(MATMUL_MATRIX) | K(MATMUL_TENSOR) |
               K(MATMUL_AMX) | K(MATMUL_INT8) | K(MATMUL_CODES) | K(MATMUL_CODES_DOT) |
               K(MATMUL_CODES_MATRIX),
-                                      K(ATTENTION) | K(ATTENTION_SUBGROUP) | K(ATTENTION_MATRIX) };
+                                      K(ATTENTION) | K(ATTENTION_SUBGROUP) | K(ATTENTION_MATRIX) |
+                                          K(ATTENTION_TILED) };
     hdi_caps steered = *caps;
     for (size_t kind = 0; kind < HDI_COUNT(kinds); kind++)
         for (uint32_t i = 0; i < HDI_MODULE_COUNT && (kinds[kind] >> variant.module & 1); i++)

@@ -441,13 +441,16 @@
  * w = exp(score - maximum) * exact_div(1, sum), its gradient as before; w * dy, and the gradient * q, added row by row from zero
  * within a tile, then to the sum so far; dk at last * scale. Sums of dy * y in matmul's order over D. What a row does not see
  * has weights of 0. Bits are stated for operands that are finite. ---- */
-#define HDI_ATTENTION_GRADIENT_TYPE    16
-#define HDI_ATTENTION_GRADIENT_KV_TYPE 17
-#define HDI_ATTENTION_GRADIENT_CAUSAL  18
-#define HDI_ATTENTION_GRADIENT_HEADS   19 /* query heads of a key head */
-#define HDI_ATTENTION_GRADIENT_OWN     20 /* rows of a workgroup: 32 or 64 */
-#define HDI_ATTENTION_GRADIENT_OTHER   21 /* rows that it meets at once; HDI_ATTENTION_TILE in exact mode, or 64 */
-#define HDI_ATTENTION_GRADIENT_SLICE   22 /* of D, whose sums it has: 64 or 128 */
-#define HDI_ATTENTION_GRADIENT_WIDE    23 /* 1: heads are whole vectors of 16 bytes that begin at multiples of that */
+/* attention_tiled, in fast mode: attention over f32 without past, pages, window, cap or sinks, of heads of up to
+ * HDI_ATTENTION_TILED_MOST_D, with the constants and push words of the gradient's passes. Bindings: q, k, v, y. */
+#define HDI_ATTENTION_TILED_MOST_D 128u
+#define HDI_ATTENTION_TILES_TYPE    16
+#define HDI_ATTENTION_TILES_KV_TYPE 17
+#define HDI_ATTENTION_TILES_CAUSAL  18
+#define HDI_ATTENTION_TILES_HEADS   19 /* query heads of a key head */
+#define HDI_ATTENTION_TILES_OWN     20 /* rows of a workgroup: 32 or 64 */
+#define HDI_ATTENTION_TILES_OTHER   21 /* rows that it meets at once; HDI_ATTENTION_TILE in exact mode, or 64 */
+#define HDI_ATTENTION_TILES_SLICE   22 /* of D, whose sums it has: 64 or 128 */
+#define HDI_ATTENTION_TILES_WIDE    23 /* 1: heads are whole vectors of 16 bytes that begin at multiples of that */
 
 #endif

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/codes.comp, digest 27ece43455b7686a. Do not edit. */
+/* Made by tools/blobs from glsl/codes.comp, digest 49a71847cc0fe8dc. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_codes;
 static const uint32_t words[] = {
@@ -2240,4 +2240,4 @@ static const uint32_t words[] = {
 0x00000153,0x000200f8,0x00000153,0x000200f9,0x00000123,0x000200f8,0x00000123,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_codes = { words, sizeof words / 4, UINT64_C(0x27ece43455b7686a), NULL };
+const hdi_blob hdi_blob_codes = { words, sizeof words / 4, UINT64_C(0x49a71847cc0fe8dc), NULL };

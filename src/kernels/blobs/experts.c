@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/experts.comp, digest 82787b8eaa26c642. Do not edit. */
+/* Made by tools/blobs from glsl/experts.comp, digest 7d80c0952a752af4. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_experts;
 static const uint32_t words[] = {
@@ -2025,4 +2025,4 @@ static const uint32_t words[] = {
 0x0000002d,0x00000106,0x00000105,0x00000b8a,0x000200f9,0x00000104,0x000200f8,0x0000010b,
 0x000200f9,0x000000ee,0x000200f8,0x000000ee,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_experts = { words, sizeof words / 4, UINT64_C(0x82787b8eaa26c642), NULL };
+const hdi_blob hdi_blob_experts = { words, sizeof words / 4, UINT64_C(0x7d80c0952a752af4), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes.comp, digest 3aefb00e8ec0e635. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes.comp, digest 68c764d69c9d0da9. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes;
 static const uint32_t words[] = {
@@ -11323,4 +11323,4 @@ static const uint32_t words[] = {
 0x00050080,0x000006fb,0x000016e2,0x000016e1,0x0000070f,0x000200f9,0x000016e0,0x000200f8,
 0x000016e5,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0x3aefb00e8ec0e635), NULL };
+const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0x68c764d69c9d0da9), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes_dot.comp, digest addf53836f7c079a. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes_dot.comp, digest 2108fcf2370a3826. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes_dot;
 static const uint32_t words[] = {
@@ -11253,4 +11253,4 @@ static const uint32_t words[] = {
 0x000200f9,0x0000167b,0x000200f8,0x0000167b,0x00050080,0x000006fb,0x0000167a,0x00001679,
 0x00000723,0x000200f9,0x00001678,0x000200f8,0x0000167d,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes_dot = { words, sizeof words / 4, UINT64_C(0xaddf53836f7c079a), NULL };
+const hdi_blob hdi_blob_matmul_codes_dot = { words, sizeof words / 4, UINT64_C(0x2108fcf2370a3826), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes_matrix.comp, digest 5ac0114111a868d5. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes_matrix.comp, digest 096d76c42acffc21. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes_matrix;
 static const uint32_t words[] = {
@@ -9767,4 +9767,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00000d09,0x000200f8,0x00000d0e,0x000200f9,0x00000aea,0x000200f8,0x00000aea,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes_matrix = { words, sizeof words / 4, UINT64_C(0x5ac0114111a868d5), NULL };
+const hdi_blob hdi_blob_matmul_codes_matrix = { words, sizeof words / 4, UINT64_C(0x096d76c42acffc21), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 2dd7ac48aa288a3f. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 2c2921201cbee5a1. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -14880,4 +14880,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00002a2e,0x000200f8,0x00002a33,0x000200f9,0x00000b43,0x000200f8,0x00000b43,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x2dd7ac48aa288a3f), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x2c2921201cbee5a1), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tensor.comp, digest 4908e11e5d4251d0. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tensor.comp, digest 770d4e1a8d2da61e. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tensor;
 static const uint32_t words[] = {
@@ -344,4 +344,4 @@ static const uint32_t words[] = {
 0x00000082,0x000001a4,0x000000c4,0x000614f8,0x000001a3,0x00000194,0x000001a4,0x00000000,
 0x00000000,0x000200f9,0x0000019d,0x000200f8,0x0000019d,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tensor = { words, sizeof words / 4, UINT64_C(0x4908e11e5d4251d0), NULL };
+const hdi_blob hdi_blob_matmul_tensor = { words, sizeof words / 4, UINT64_C(0x770d4e1a8d2da61e), NULL };

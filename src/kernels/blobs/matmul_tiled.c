@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tiled.comp, digest f395555890f80512. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tiled.comp, digest c5538eaef6b06f24. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tiled;
 static const uint32_t words[] = {
@@ -11162,4 +11162,4 @@ static const uint32_t words[] = {
 0x00001541,0x000200f8,0x00001541,0x00050080,0x00000713,0x00001540,0x0000153f,0x00000733,
 0x000200f9,0x0000153e,0x000200f8,0x00001543,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0xf395555890f80512), NULL };
+const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0xc5538eaef6b06f24), NULL };

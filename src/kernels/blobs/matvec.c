@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec.comp, digest baf98233067961ae. Do not edit. */
+/* Made by tools/blobs from glsl/matvec.comp, digest 08b92767e1881f05. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec;
 static const uint32_t words[] = {
@@ -11344,4 +11344,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00001656,0x000200f8,0x00001656,0x00050080,0x00000730,0x00001655,0x00001654,
 0x00000afb,0x000200f9,0x00001653,0x000200f8,0x00001658,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0xbaf98233067961ae), NULL };
+const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0x08b92767e1881f05), NULL };

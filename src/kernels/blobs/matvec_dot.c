@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_dot.comp, digest 07260f98d89b86bb. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_dot.comp, digest ddc45b860aba5b65. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_dot;
 static const uint32_t words[] = {
@@ -15538,4 +15538,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00002d16,0x000200f8,0x00002d16,0x00050080,0x000007d4,0x00002d15,0x00002d14,
 0x00000bfc,0x000200f9,0x00002d13,0x000200f8,0x00002d18,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0x07260f98d89b86bb), NULL };
+const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0xddc45b860aba5b65), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest e22ddc199a42c047. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest d0c85191421e98bb. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_subgroup;
 static const uint32_t words[] = {
@@ -12508,4 +12508,4 @@ static const uint32_t words[] = {
 0x000200f8,0x00001cd5,0x00050080,0x00000701,0x00001cd4,0x00001cd3,0x00000aeb,0x000200f9,
 0x00001cd2,0x000200f8,0x00001cd7,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0xe22ddc199a42c047), NULL };
+const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0xd0c85191421e98bb), NULL };

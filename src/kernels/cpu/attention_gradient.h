@@ -24,8 +24,8 @@ typedef struct gradient {
 static inline bool begin_group(const hdi_cpu_call *call, uint32_t group, bool of_keys, gradient *g) {
     const uint32_t *push = call->push;
     *g = (gradient){ .call = call, .exact = call->spec[HDI_SPEC_EXACT] == 1,
-                     .causal = call->spec[HDI_ATTENTION_GRADIENT_CAUSAL] == 1, .T = push[1], .S = push[2],
-                     .Hkv = push[3], .D = push[4], .heads = call->spec[HDI_ATTENTION_GRADIENT_HEADS],
+                     .causal = call->spec[HDI_ATTENTION_TILES_CAUSAL] == 1, .T = push[1], .S = push[2],
+                     .Hkv = push[3], .D = push[4], .heads = call->spec[HDI_ATTENTION_TILES_HEADS],
                      .scale = exact_from_bits(push[5]) };
     const uint32_t pairs = push[0] * g->Hkv;
     g->row_count = g->T * g->heads;

@@ -3,7 +3,9 @@
 // most queries, with what the pass over the queries found out of each row.
 #extension GL_GOOGLE_include_directive : require
 #include "rows.glsl"
-#include "attention_gradient.glsl"
+#include "attention_tiles.glsl"
+layout(std430, binding = 3) readonly buffer Dy { float dy[]; };
+layout(std430, binding = 3) readonly buffer WideDy { vec4 wide_dy[]; };
 layout(std430, binding = 4) readonly buffer Facts { vec4 facts[]; };
 layout(std430, binding = 5) buffer Out { float out_words[]; };
 

@@ -4,22 +4,16 @@
 // of dy * y, for the pass over the keys.
 #extension GL_GOOGLE_include_directive : require
 #include "rows.glsl"
-#include "attention_gradient.glsl"
+#include "attention_tiles.glsl"
+#include "attention_weights.glsl"
+layout(std430, binding = 3) readonly buffer Dy { float dy[]; };
+layout(std430, binding = 3) readonly buffer WideDy { vec4 wide_dy[]; };
 layout(std430, binding = 4) readonly buffer Y { float y[]; };
 layout(std430, binding = 4) readonly buffer WideY { vec4 wide_y[]; };
 layout(std430, binding = 5) buffer Facts { vec4 facts[]; };
 layout(std430, binding = 6) buffer Out { float out_words[]; };
 
-shared float along[OWN];                 // sum of dy * y
-shared float running_sum[OWN], rescale[OWN];
-shared int largest[OWN];                 // running maximum, as a key
-// What scores are taken relative to; of nothing but -infinity yet, whose weights are all 0: 0.
-float base_of(int largest_key) {
-    uint bits = bits_of_key(largest_key);
-    return uintBitsToFloat(bits == 0xFF800000u ? 0u : bits);
-}
-#define RESCALE(row) rescale[row]
-#define INVERSE(row) running_sum[row]
+shared float along[OWN]; // sum of dy * y
 
 void main() {
     row_count = push.T * HEADS;
@@ -43,48 +37,21 @@ void main() {
         for (uint at = 0u; at < PIECE && ME < OWN; at++) sum = add_four(sum, own_piece[ME * STRIDE + at], weights[ME * STRIDE + at]);
         own_along = add_rounded(own_along, sum);
     }
-    if (ME < OWN) {
-        along[ME] = own_along;
-        running_sum[ME] = 0.0;
-        largest[ME] = key_of(0xFF800000u);
-    }
+    if (ME < OWN) along[ME] = own_along;
+    begin_weights();
     vec4 sums[ROWS * VECTORS];
     [[unroll]] for (uint i = 0u; i < ROWS * VECTORS; i++) sums[i] = vec4(0.0);
 
     for (uint begin = 0u; begin < most; begin += OTHER) {
         float scores[ROWS * SCORES], gradients[ROWS * SCORES];
         MULTIPLY(scores, q, wide_q, query_first, row_first, rows_end, k, wide_k, key_first, begin, most)
-        [[unroll]] for (uint r = 0u; r < ROWS; r++)
-            [[unroll]] for (uint c = 0u; c < SCORES; c++) {
-                bool seen = sees(row_first + OWN_ROW(r), begin + OTHER_ROW(c));
-                scores[r * SCORES + c] = seen ? mul_rounded(scores[r * SCORES + c], scale) : uintBitsToFloat(0xFF800000u);
-                SET_WEIGHT(r, c, scores[r * SCORES + c]);
-            }
+        SET_SCORES(scores, row_first, begin)
         MULTIPLY(gradients, dy, wide_dy, query_first, row_first, rows_end, v, wide_v, key_first, begin, most)
-        if (ME < OWN) { // the maximum, and what it makes of the sums so far
-            int best = largest[ME];
-            for (uint at = 0u; at < OTHER / 4u; at++) {
-                vec4 four = weights[ME * WEIGHT_STRIDE + at];
-                for (uint e = 0u; e < 4u; e++) best = max(best, key_of(floatBitsToUint(four[e])));
-            }
-            rescale[ME] = exponential(add_rounded(uintBitsToFloat(bits_of_key(largest[ME])), -base_of(best)));
-            largest[ME] = best;
-        }
+        take_maximum();
         barrier();
-        [[unroll]] for (uint r = 0u; r < ROWS; r++)
-            [[unroll]] for (uint c = 0u; c < SCORES; c++) {
-                scores[r * SCORES + c] = exponential(add_rounded(scores[r * SCORES + c], -base_of(largest[OWN_ROW(r)])));
-                SET_WEIGHT(r, c, scores[r * SCORES + c]);
-            }
+        SET_WEIGHTS(scores)
         barrier();
-        if (ME < OWN) {
-            float sum = 0.0;
-            for (uint at = 0u; at < OTHER / 4u; at++) {
-                vec4 four = weights[ME * WEIGHT_STRIDE + at];
-                for (uint e = 0u; e < 4u; e++) sum = add_rounded(sum, four[e]);
-            }
-            running_sum[ME] = add_product(sum, running_sum[ME], rescale[ME]);
-        }
+        add_weights();
         barrier();
         [[unroll]] for (uint r = 0u; r < ROWS; r++)
             [[unroll]] for (uint c = 0u; c < SCORES; c++) {

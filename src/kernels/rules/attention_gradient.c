@@ -1,9 +1,7 @@
 /* attention_gradient.c: lowers the gradient of attention: a pass over the queries, which also finds out what the
  * weights of each row are relative to, and then one over the keys. In exact mode the sizes of workgroups do not change
  * a bit. */
-#include "kernels/rows.h"
-
-#define INVOCATIONS 128u /* of a GPU's workgroup */
+#include "kernels/rules/attention.h"
 
 /* One request with its operands dense. */
 typedef struct gradient {
@@ -13,13 +11,31 @@ typedef struct gradient {
     uint64_t   pairs, row_count;       /* key heads of all sequences; query rows of one */
 } gradient;
 
-/* Sizes of a workgroup, as the constants of the same names. */
-typedef struct sizes { uint32_t own, other, slice; } sizes;
-
-static uint64_t shared_bytes(sizes s) {
+static uint64_t shared_room(const hdi_caps *caps) { return caps->shared_bytes ? caps->shared_bytes : 16384; }
+static uint64_t shared_bytes(hdi_attention_sizes s) {
     const uint64_t piece = HDI_MM_BLOCK / 4 + 1, weights = s.other / 4 + 1;
     return 16 * (s.own * piece + s.other * piece + s.own * weights + HDI_MAX(s.own, s.other));
 }
+
+/* Two sums over wide slices leave no registers for many rows. */
+hdi_attention_sizes hdi_attention_sizes_of(const hdi_request *request, uint64_t rows, uint64_t pairs, uint32_t D,
+                                           bool two_sums) {
+    const hdi_caps *caps = request->caps;
+    const uint64_t room = shared_room(caps), units = caps->compute_units ? caps->compute_units : 16;
+    hdi_attention_sizes s = { 32, HDI_ATTENTION_TILE, D > 64 ? 128 : 64 };
+    if (caps->native_kernels) return s;
+    const bool many = hdi_divide_up(rows, 64) * pairs >= 2 * units && !(two_sums && s.slice == 128);
+    if (many && shared_bytes((hdi_attention_sizes){ 64, s.other, s.slice }) <= room) s.own = 64;
+    if (request->math != HD_MATH_EXACT && shared_bytes((hdi_attention_sizes){ s.own, 64, s.slice }) <= room)
+        s.other = 64;
+    return s;
+}
+
+bool hdi_attention_tiles_fit(const hdi_caps *caps) {
+    return hdi_rows_workgroup(caps) >= HDI_ATTENTION_TILES_INVOCATIONS &&
+           shared_bytes((hdi_attention_sizes){ 32, HDI_ATTENTION_TILE, 64 }) <= shared_room(caps);
+}
+
 static bool is_wide(const gradient *g) {
     const hdi_tensor *const read[] = { &g->q, &g->k, &g->v, &g->y, &g->dy };
     bool wide = g->D % 4 == 0;
@@ -27,30 +43,17 @@ static bool is_wide(const gradient *g) {
     return wide;
 }
 
-/* Large tiles where they fit, and where there are rows for all units of the device. Sums of keys and of values over
- * wide slices leave no registers for many rows. */
-static sizes choose(const gradient *g, uint64_t rows, bool of_keys) {
-    const hdi_caps *caps = g->request->caps;
-    const uint64_t room = caps->shared_bytes ? caps->shared_bytes : 16384,
-                   units = caps->compute_units ? caps->compute_units : 16;
-    sizes s = { 32, HDI_ATTENTION_TILE, g->D > 64 ? 128 : 64 };
-    if (caps->native_kernels) return s;
-    const bool many = hdi_divide_up(rows, 64) * g->pairs >= 2 * units;
-    if (many && !(of_keys && s.slice == 128) && shared_bytes((sizes){ 64, s.other, s.slice }) <= room) s.own = 64;
-    if (g->request->math != HD_MATH_EXACT && shared_bytes((sizes){ s.own, 64, s.slice }) <= room) s.other = 64;
-    return s;
-}
-
 static hd_status add_pass(const gradient *g, bool of_keys, hdi_lowering *lowering, hd_error *error) {
     const uint64_t rows = of_keys ? g->S : g->row_count, width = hdi_divide_up(g->D, 32) * 32;
     const uint64_t elements = g->row_count * g->pairs * g->D, of_q = 4 * elements, of_k = 4 * g->pairs * g->S * g->D;
     const bool native = g->request->caps->native_kernels != 0;
-    const sizes s = choose(g, rows, of_keys);
+    const hdi_attention_sizes s = hdi_attention_sizes_of(g->request, rows, g->pairs, g->D, of_keys);
     const uint64_t slices = native ? 1 : hdi_divide_up(g->D, s.slice);
     hdi_rows_launch launch = {
         .module = of_keys ? HDI_MODULE_ATTENTION_GRADIENT_KV : HDI_MODULE_ATTENTION_GRADIENT_Q,
-        .workgroup = INVOCATIONS, .inputs = { &g->q, &g->k, &g->v, &g->dy, &g->y, &g->facts }, .input_count = 6,
-        .written_from = 5, .out = &g->request->out,
+        .workgroup = HDI_ATTENTION_TILES_INVOCATIONS,
+        .inputs = { &g->q, &g->k, &g->v, &g->dy, &g->y, &g->facts }, .input_count = 6, .written_from = 5,
+        .out = &g->request->out,
         .spec = { HD_F32, HD_F32, g->request->attrs->ints[0] == 0, g->heads, s.own, s.other, s.slice, is_wide(g) },
         .spec_count = 8,
         .push = { g->B, g->T, g->S, g->Hkv, g->D, hdi_rows_float_bits(g->request->attrs->floats[0]) },
@@ -90,13 +93,10 @@ hd_status hdi_lower_attention_gradient(const hdi_request *request, hdi_lowering 
     g.heads = Hq / g.Hkv;
     g.pairs = (uint64_t)g.B * g.Hkv;
     g.row_count = (uint64_t)g.T * g.heads;
-    const sizes least = { 32, HDI_ATTENTION_TILE, 64 };
-    const uint64_t room = request->caps->shared_bytes ? request->caps->shared_bytes : 16384;
-    if (!request->caps->native_kernels &&
-        (hdi_rows_workgroup(request->caps) < INVOCATIONS || shared_bytes(least) > room))
+    if (!request->caps->native_kernels && !hdi_attention_tiles_fit(request->caps))
         return hdi_fail(error, HD_STATUS_UNSUPPORTED,
-                        "the gradient of attention needs workgroups of %u and %llu bytes of shared memory", INVOCATIONS,
-                        (unsigned long long)shared_bytes(least));
+                        "the gradient of attention needs workgroups of %u, and more shared memory than %llu bytes",
+                        HDI_ATTENTION_TILES_INVOCATIONS, (unsigned long long)shared_room(request->caps));
     status = hdi_rows_temporary(lowering, HD_F32, HD_SHAPE((int64_t)(4 * g.pairs * g.row_count)), &g.facts, error);
     if (!status) status = add_pass(&g, false, lowering, error);
     return status ? status : add_pass(&g, true, lowering, error);

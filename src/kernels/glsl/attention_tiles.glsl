@@ -1,17 +1,17 @@
-// attention_gradient.glsl: what both passes of attention's gradient share. A workgroup owns OWN rows of a key head, queries
-// or keys, and walks over the others OTHER at a time: two products of rows give OWN x OTHER scores and their gradients,
-// which stay in registers; what they come to goes through shared memory into sums of OWN rows. Everything else is read in
+// attention_tiles.glsl: what attention over f32 by tiles and both passes of its gradient share. A workgroup owns OWN rows of
+// a key head, queries or keys, and walks over the others OTHER at a time: products of rows give OWN x OTHER scores, or their
+// gradients, which stay in registers; what they come to goes through shared memory into sums of OWN rows. Everything else is read in
 // pieces of 8 vectors a row, so that a workgroup needs little shared memory whatever D is. Query rows are those of all
 // heads that share the key head, in (token, head) order. Of 128 invocations, 8 lines by 16 columns, each has every 8th row
 // and every 16th other. Loops of a length that is known here are not marked for unrolling (attention.comp).
-#ifndef ATTENTION_GRADIENT_GLSL
-#define ATTENTION_GRADIENT_GLSL
-layout(constant_id = HDI_ATTENTION_GRADIENT_CAUSAL) const uint CAUSAL = 1u;
-layout(constant_id = HDI_ATTENTION_GRADIENT_HEADS) const uint HEADS = 1u;
-layout(constant_id = HDI_ATTENTION_GRADIENT_OWN) const uint OWN = 32u;
-layout(constant_id = HDI_ATTENTION_GRADIENT_OTHER) const uint OTHER = 32u;
-layout(constant_id = HDI_ATTENTION_GRADIENT_SLICE) const uint SLICE = 64u;
-layout(constant_id = HDI_ATTENTION_GRADIENT_WIDE) const uint WIDE = 0u;
+#ifndef ATTENTION_TILES_GLSL
+#define ATTENTION_TILES_GLSL
+layout(constant_id = HDI_ATTENTION_TILES_CAUSAL) const uint CAUSAL = 1u;
+layout(constant_id = HDI_ATTENTION_TILES_HEADS) const uint HEADS = 1u;
+layout(constant_id = HDI_ATTENTION_TILES_OWN) const uint OWN = 32u;
+layout(constant_id = HDI_ATTENTION_TILES_OTHER) const uint OTHER = 32u;
+layout(constant_id = HDI_ATTENTION_TILES_SLICE) const uint SLICE = 64u;
+layout(constant_id = HDI_ATTENTION_TILES_WIDE) const uint WIDE = 0u;
 layout(push_constant) uniform Push { uint B, T, S, Hkv, D, scale; } push;
 layout(std430, binding = 0) readonly buffer Q { float q[]; };
 layout(std430, binding = 0) readonly buffer WideQ { vec4 wide_q[]; };
@@ -19,8 +19,6 @@ layout(std430, binding = 1) readonly buffer K { float k[]; };
 layout(std430, binding = 1) readonly buffer WideK { vec4 wide_k[]; };
 layout(std430, binding = 2) readonly buffer V { float v[]; };
 layout(std430, binding = 2) readonly buffer WideV { vec4 wide_v[]; };
-layout(std430, binding = 3) readonly buffer Dy { float dy[]; };
-layout(std430, binding = 3) readonly buffer WideDy { vec4 wide_dy[]; };
 
 const uint INVOCATIONS = 128u, LINES = 8u, COLUMNS = 16u, PIECE = HDI_MM_BLOCK / 4u;
 const uint ROWS = OWN / LINES, SCORES = OTHER / COLUMNS, VECTORS = SLICE / 64u; // of an invocation
