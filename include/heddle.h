@@ -820,8 +820,8 @@ typedef struct hd_attention_desc {
  *  past is 0. A leading batch axis on q, k and v (and past [B]) is allowed. With desc->pages k and v are pools [N,R,Hkv,D]
  *  (hd_write_pages): key s lies in page pages[s / R], row s % R, and S is P * R. Several sequences have pages [B,P] and share
  *  the pools, which have no batch axis. A page number outside of 0..N-1 reads the nearest page. A past above S counts as S; one
- *  of -n hides the last n keys, such as padding. A query that sees no key gives NaN, with sinks 0. In fast mode with f16 keys, q
- *  and the weights may be rounded to f16, and a NaN or infinity in k or v may reach other queries that see fewer keys. */
+ *  of -n hides the last n keys, such as padding. A query that sees no key gives NaN, with sinks 0. In fast mode a NaN or infinity in
+ *  k or v may reach other queries that see fewer keys; with f16 keys, q and the weights may be rounded to f16. */
 HD_API hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, hd_value past, const hd_attention_desc *desc);
 /** Per row: log(sum e^logits) - logits[target]: [...,V] and i32 [...] give f32 [...]. A row with a negative target is ignored: 0.
  *  A target of V or more gives NaN. */

@@ -78,6 +78,7 @@ static const hdi_kernel_option table[] = {
     CODES_MATRIX(252, 64, 64, 32, 32), CODES_MATRIX(253, 32, 64, 16, 32),
     NATIVE_CODES(241, 256), NATIVE_CODES(242, 128), NATIVE_CODES(243, 64), NATIVE_CODES(244, 32),
     OPTION(301, ATTENTION_MATRIX, .native = 0),
+    OPTION(302, ATTENTION_TILED, .native = 0),
     /* workgroups for a unit of the device, keys that an invocation reads at once */
     PARTED(311, 1, 1), PARTED(312, 1, 2), PARTED(313, 2, 1), PARTED(314, 2, 2), PARTED(315, 4, 1), PARTED(316, 4, 2),
     PARTED(317, 8, 2),
@@ -120,7 +121,8 @@ char *hdi_kernel_option_text(const hdi_kernel_option *o, char out[HDI_KERNEL_OPT
         [HDI_MODULE_MATMUL_CODES_MATRIX] = "codes_matrix", [HDI_MODULE_MATMUL_AMX] = "amx",
         [HDI_MODULE_MATMUL_INT8] = "int8",
         [HDI_MODULE_MATMUL_TILED] = "tiled", [HDI_MODULE_ATTENTION_MATRIX] = "matrix",
-        [HDI_MODULE_ATTENTION_SUBGROUP] = "parts", [HDI_MODULE_ATTENTION] = "rows" };
+        [HDI_MODULE_ATTENTION_SUBGROUP] = "parts", [HDI_MODULE_ATTENTION] = "rows",
+        [HDI_MODULE_ATTENTION_TILED] = "tiles" };
     snprintf(out, HDI_KERNEL_OPTION_TEXT, "%s", names[o->module] ? names[o->module] : "");
     add_number(out, "_s", o->subgroups);
     if (o->tile_m == 0) add_number(out, "_w", o->workgroup);

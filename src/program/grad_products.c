@@ -98,6 +98,8 @@ void hdi_grad_rope(hdi_grad *g) {
 
 /* ---- attention ---- */
 
+#define MOST_PLAIN 1024 /* elements of a head that kernels of attention_gradient take */
+
 /* Its operands in f32 as matrices: q and dy [B,Hkv,G,T,D], k and v [B,Hkv,1,S,D], for G query heads to a key head. */
 typedef struct attention {
     int64_t  B, T, Hkv, G, S, D;
@@ -256,10 +258,42 @@ static of_attention of_block(hdi_grad *g, const attention *a, int64_t begin, int
     return d;
 }
 
+/* Where all is f32, and each query sees the keys up to its own or all of them, without a cap or sinks: one operation,
+ * which keeps no weights. Its result is cut into the gradients. */
+static bool is_plain(hdi_grad *g) {
+    const int64_t window = g->node.attrs.ints[1], keys = operand_shape(g, 1).dims[operand_shape(g, 1).rank - 3];
+    const hd_shape q = g->node.shape;
+    bool plain = g->node.dtype == HD_F32 && g->node.attrs.floats[1] == 0 && q.dims[q.rank - 1] <= MOST_PLAIN &&
+                 (window == 0 || window >= keys);
+    for (uint32_t i = 0; i < 3; i++) plain = plain && hdi_grad_type(g, hdi_grad_x(g, i)) == HD_F32;
+    for (uint32_t i = 3; i < g->node.operand_count; i++) plain = plain && !g->node.operands[i];
+    return plain;
+}
+static void give_plain(hdi_grad *g) {
+    const hd_value operands[] = { hdi_grad_x(g, 0), hdi_grad_x(g, 1), hdi_grad_x(g, 2), hdi_grad_y(g),
+                                  hdi_grad_wide(g, g->dy) };
+    const hdi_attrs attrs = { .ints = { g->node.attrs.ints[0] }, .floats = { g->node.attrs.floats[0] } };
+    const hd_value all = hdi_program_put(g->program, &(hdi_node){ .op = HDI_OP_ATTENTION_GRADIENT,
+                                                                  .operands = operands, .operand_count = 5,
+                                                                  .attrs = attrs });
+    int64_t begin = 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        const hd_shape shape = operand_shape(g, i);
+        const int64_t end = begin + (int64_t)hd_shape_elements(shape);
+        if (hdi_grad_wants(g, i))
+            hdi_grad_give(g, i, hd_reshape(g->program, hd_slice(g->program, all, &begin, &end, 1), shape));
+        begin = end;
+    }
+}
+
 /* Blocks of 256 queries (of more, where there would be more than 64), so that the weights of one block are all that is
  * there of them, and a causal one skips the keys behind it. The last block comes first: it sees the most keys. */
 void hdi_grad_attention(hdi_grad *g) {
     enum { BLOCK = 256 };
+    if (is_plain(g)) {
+        give_plain(g);
+        return;
+    }
     const bool paged = g->node.operand_count > 4 && g->node.operands[4];
     const attention a = read_operands(g, paged);
     const hd_shape q = g->node.shape, pool = operand_shape(g, 1), kv = paged ? HD_SHAPE(a.B, a.S, a.Hkv, a.D) : pool;

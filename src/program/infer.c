@@ -548,21 +548,15 @@ static hd_status rope(inference *in) {
     return status ? status : same_as_x(in);
 }
 
-/* Shapes of attention's operands. */
-static hd_status attention_shapes(const inference *in) {
-    hd_shape q = in->x[0]->shape, k = in->x[1]->shape;
-    const bool batched = q.rank == 4, paged = in->x[4] != NULL;
-    hd_status status = has_rank(in, 0, 3, 4);
-    if (!status && paged) status = has_rank(in, 1, 4, 4);
-    if (!status && paged) status = has_pages(in, 1, 4, batched ? q.dims[0] : 0);
-    if (status) return status;
+/* Do q [T,Hq,D] and k [S,Hkv,D] go together, a sequence having `pages` times as many keys? 0: it has no pages. */
+static hd_status attention_heads(const inference *in, int64_t pages) {
+    const hd_shape q = in->x[0]->shape;
+    hd_shape k = in->x[1]->shape;
+    const bool batched = q.rank == 4, paged = pages > 0;
     if (!hdi_shape_equal(k, in->x[2]->shape))
         return fail(in, HD_STATUS_SHAPE, "k and v differ: %s and %s", TEXT(k), TEXT(in->x[2]->shape));
-    if (paged) { /* what a sequence sees of the pool */
-        const hd_shape pages = in->x[4]->shape;
-        k.dims[1] *= pages.dims[pages.rank - 1];
-    }
-    const int64_t *q_dims = q.dims + batched, *k_dims = k.dims + (batched || paged); /* [T,Hq,D] and [S,Hkv,D] */
+    if (paged) k.dims[1] *= pages;
+    const int64_t *q_dims = q.dims + batched, *k_dims = k.dims + (batched || paged);
     if (paged ? q_dims[2] != k_dims[2]
               : q.rank != k.rank || (batched && q.dims[0] != k.dims[0]) || q_dims[2] != k_dims[2])
         return fail(in, HD_STATUS_SHAPE, "q [T,Hq,D] and k [S,Hkv,D] do not go together: %s and %s", TEXT(q), TEXT(k));
@@ -572,8 +566,21 @@ static hd_status attention_shapes(const inference *in) {
     if (q_dims[0] > k_dims[0])
         return fail(in, HD_STATUS_SHAPE, "%lld queries have only %lld keys to see: %s and %s", (long long)q_dims[0],
                     (long long)k_dims[0], TEXT(q), TEXT(k));
+    return HD_OK;
+}
+
+/* Shapes of attention's operands. */
+static hd_status attention_shapes(const inference *in) {
+    const hd_shape q = in->x[0]->shape;
+    const bool batched = q.rank == 4, paged = in->x[4] != NULL;
+    hd_status status = has_rank(in, 0, 3, 4);
+    if (!status && paged) status = has_rank(in, 1, 4, 4);
+    if (!status && paged) status = has_pages(in, 1, 4, batched ? q.dims[0] : 0);
+    const hd_shape pages = paged ? in->x[4]->shape : (hd_shape){ 0 };
+    if (!status) status = attention_heads(in, paged ? pages.dims[pages.rank - 1] : 0);
+    if (status) return status;
     status = in->x[3] ? has_shape(in, 3, "past", batched ? HD_SHAPE(q.dims[0]) : HD_SHAPE(1)) : HD_OK;
-    return status || !in->x[5] ? status : has_shape(in, 5, "sinks", HD_SHAPE(q_dims[1]));
+    return status || !in->x[5] ? status : has_shape(in, 5, "sinks", HD_SHAPE(q.dims[batched + 1]));
 }
 
 static hd_status attention_attrs(const inference *in, int64_t D) {
@@ -601,6 +608,23 @@ static hd_status attention(inference *in) {
     const hd_shape q = in->x[0]->shape;
     if (!status) status = attention_attrs(in, q.dims[q.rank - 1]);
     return status ? status : same_as_x(in);
+}
+
+static hd_status attention_gradient(inference *in) {
+    const hd_shape q = in->x[0]->shape;
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < 5 && !status; i++)
+        if (in->x[i]->dtype != HD_F32)
+            status = fail(in, HD_STATUS_TYPE, "operand %u is %s, it must be f32", i + 1,
+                          hd_dtype_name(in->x[i]->dtype));
+    if (!status) status = has_rank(in, 0, 3, 4);
+    if (!status) status = attention_heads(in, 0);
+    if (!status) status = has_shape(in, 3, "y", q);
+    if (!status) status = has_shape(in, 4, "dy", q);
+    if (!status) status = attention_attrs(in, q.dims[q.rank - 1]);
+    if (status) return status;
+    const uint64_t elements = hd_shape_elements(q) + 2 * hd_shape_elements(in->x[1]->shape);
+    return give(in, HD_F32, HD_SHAPE((int64_t)elements));
 }
 
 static hd_status cross_entropy(inference *in) {

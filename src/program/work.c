@@ -85,6 +85,11 @@ static void work_attention(counting *c) {
     c->work.bytes = c->work.bytes - HDI_MIN(pool_bytes, c->work.bytes) + HDI_MIN(pool_bytes, read);
 }
 
+/* Each query element: all keys, three times for dq and four times for dk and dv. */
+static void work_attention_gradient(counting *c) {
+    c->work.flops = times(14, times(c->read, axis_of(operand_of(c, 1), 2)));
+}
+
 /* Of the table only what is asked for. */
 static void work_lookup(counting *c) {
     c->work.flops = c->elements;

@@ -683,6 +683,7 @@ void oracle_node(const hdi_node *node, const oracle_tensor *const *operands, ora
     case HDI_OP_RMS_NORM: case HDI_OP_LAYER_NORM: oracle_norm(node, operands, out); break;
     case HDI_OP_ROPE: oracle_rope(node, operands, out); break;
     case HDI_OP_ATTENTION: oracle_attention(node, operands, out); break;
+    case HDI_OP_ATTENTION_GRADIENT: oracle_attention_gradient(node, operands, out); break;
     default:
         if (node->op != HDI_OP_LESS && node->op != HDI_OP_EQUAL && from == out->dtype && !hdi_dtype_is_float(from)) whole_numbers(node, operands, out);
         else elementwise(node, operands, out);

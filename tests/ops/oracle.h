@@ -46,6 +46,7 @@ void oracle_cross_entropy(const oracle_tensor *const *operands, oracle_tensor *o
 void oracle_norm(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out);
 void oracle_rope(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out);
 void oracle_attention(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out);
+void oracle_attention_gradient(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out);
 
 #define ORACLE_U 0x1p-24 /* half an ulp of 1 in f32 */
 static inline double oracle_ulp(double value) { return 2 * oracle_half_ulp(HD_F32, value); }

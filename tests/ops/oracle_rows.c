@@ -284,3 +284,75 @@ void oracle_attention(const hdi_node *node, const oracle_tensor *const *operands
         }
     }    oracle_free(&room);
 }
+
+/* What one query row gives to dq, and to dk and dv of its key head; `bound` gets what each may be off by, relative to the
+ * row's largest terms: those of weights, of their gradients, and of sums. */
+typedef struct row_gradient {
+    const double *q, *k, *v, *y, *dy;
+    double *dq, *dk, *dv, *off_dq, *off_dk, *off_dv;
+    uint64_t seen, step, D; /* step: from a key to the next */
+    double scale, share;    /* of the rounding of one operation that a sum is off by */
+} row_gradient;
+static void of_row(const row_gradient *g, double *weights) {
+    double sizes = 0, along = 0, along_size = 0, farthest = 0, largest;
+    for (uint64_t s = 0; s < g->seen; s++) {
+        double size = 0;
+        weights[s] = 0;
+        for (uint64_t d = 0; d < g->D; d++) {
+            weights[s] += g->q[d] * g->k[s * g->step + d] * g->scale;
+            size += fabs(g->q[d] * g->k[s * g->step + d] * g->scale);
+        }
+        sizes = fmax(sizes, size);
+    }
+    for (uint64_t d = 0; d < g->D; d++) along += g->dy[d] * g->y[d], along_size += fabs(g->dy[d] * g->y[d]);
+    const double total = log_sum(weights, g->seen, 1, &largest);
+    for (uint64_t s = 0; s < g->seen; s++) farthest = fmax(farthest, fabs(weights[s] - largest));
+    const double deep = (double)g->D, many = (double)g->seen;
+    const double of_weight = 4 * deep * ORACLE_U * sizes + 0x1p-20 * (2 + farthest) + 4 * many * ORACLE_U;
+    for (uint64_t s = 0; s < g->seen; s++) {
+        const double weight = exp(weights[s] - largest - total);
+        double product = 0, product_size = 0;
+        for (uint64_t d = 0; d < g->D; d++) {
+            product += g->dy[d] * g->v[s * g->step + d];
+            product_size += fabs(g->dy[d] * g->v[s * g->step + d]);
+        }
+        const double gradient = weight * (product - along) * g->scale;
+        const double off = weight * fabs(g->scale) * ((product_size + along_size) * (4 * deep * ORACLE_U + of_weight));
+        for (uint64_t d = 0; d < g->D; d++) {
+            g->dq[d] += gradient * g->k[s * g->step + d];
+            g->dk[s * g->step + d] += gradient * g->q[d];
+            g->dv[s * g->step + d] += weight * g->dy[d];
+            g->off_dq[d] += (off + g->share * fabs(gradient)) * fabs(g->k[s * g->step + d]);
+            g->off_dk[s * g->step + d] += (off + g->share * fabs(gradient)) * fabs(g->q[d]);
+            g->off_dv[s * g->step + d] += (of_weight + g->share) * weight * fabs(g->dy[d]);
+        }
+    }
+}
+
+void oracle_attention_gradient(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
+    const hd_shape q = operands[0]->shape, k = operands[1]->shape;
+    const uint32_t first = q.rank - 3;
+    const uint64_t T = (uint64_t)q.dims[first], Hq = (uint64_t)q.dims[first + 1], D = (uint64_t)q.dims[first + 2];
+    const uint64_t S = (uint64_t)k.dims[first], Hkv = (uint64_t)k.dims[first + 1], rows = hd_shape_elements(q) / D;
+    const uint64_t of_q = hd_shape_elements(q), of_k = hd_shape_elements(k);
+    oracle_tensor room = oracle_new(HD_F32, HD_SHAPE((int64_t)(of_q + 2 * of_k))),
+                  weights = oracle_new(HD_F32, HD_SHAPE((int64_t)S));
+    for (uint64_t i = 0; i < of_q + 2 * of_k; i++) out->value[i] = 0;
+    for (uint64_t row = 0; row < rows; row++) {
+        const uint64_t batch = row / Hq / T, token = row / Hq % T, head = row % Hq / (Hq / Hkv);
+        const uint64_t at = row * D, key = (batch * S * Hkv + head) * D;
+        const row_gradient g = {
+            operands[0]->value + at, operands[1]->value + key, operands[2]->value + key, operands[3]->value + at,
+            operands[4]->value + at, out->value + at, out->value + of_q + key, out->value + of_q + of_k + key,
+            room.value + at, room.value + of_q + key, room.value + of_q + of_k + key,
+            node->attrs.ints[0] ? T : token + 1, Hkv * D, D, (double)node->attrs.floats[0],
+            4 * (double)(S + T * (Hq / Hkv)) * ORACLE_U };
+        of_row(&g, weights.value);
+    }
+    for (uint64_t i = 0; i < of_q + 2 * of_k; i++) {
+        const double off = room.value[i] + oracle_ulp(out->value[i]) + 0x1p-140;
+        oracle_set(out, i, out->value[i], off, off);
+    }
+    oracle_free(&room);
+    oracle_free(&weights);
+}

@@ -213,6 +213,7 @@ static void attentions(void) {
         { HD_F32, HD_F32, 1, 2, 150, 2, 1, 40 },  { HD_BF16, HD_BF16, 3, 1, 130, 3, 1, 67 }, { HD_F32, HD_F16, 1, 1, 100, 2, 1, 300 },
         { HD_F32, HD_BF16, 1, 1, 70, 1, 1, 512 }, { HD_F32, HD_F16, 2, 70, 90, 8, 4, 64 },   { HD_F32, HD_F16, 3, 67, 67, 6, 6, 24 },
         { HD_F16, HD_F16, 1, 130, 200, 16, 8, 80 }, { HD_BF16, HD_F16, 5, 64, 64, 8, 8, 17 }, { HD_F32, HD_F16, 1, 40, 100, 32, 16, 256 },
+        { HD_F32, HD_F32, 2, 67, 67, 6, 6, 24 }, { HD_F32, HD_F32, 3, 70, 70, 4, 2, 64 },    { HD_F32, HD_F32, 3, 40, 40, 6, 3, 100 },
     };
     for (uint32_t k = 0; k < HDI_COUNT(longer); k++) {
         ops_begin("long", 0);
@@ -277,7 +278,27 @@ static void attention_forms(void) {
     }
 }
 
+/* Whole tiles of rows and keys and parts of them, heads of any size and alone or in groups, with keys that no query sees. */
+static void attention_gradients(void) {
+    static const int64_t sizes[] = { 1, 3, 8, 16, 31, 32, 33, 64, 80, 128 };
+    static const struct { int64_t T, S, Hkv, D; uint32_t heads; } longer[] = {
+        { 70, 70, 2, 64, 1 }, { 33, 40, 1, 32, 3 }, { 64, 100, 1, 20, 2 }, { 40, 40, 3, 136, 1 }, { 130, 130, 1, 8, 1 } };
+    for (uint32_t k = 0; k < HDI_COUNT(sizes) + HDI_COUNT(longer); k++) {
+        const bool is_long = k >= HDI_COUNT(sizes), batched = k % 3 == 1, spread = k % 7 == 3;
+        ops_begin(is_long ? "long gradient of attention" : "gradient of attention", 0);
+        const int64_t B = 1 + ops_random(3), D = is_long ? longer[k - HDI_COUNT(sizes)].D : sizes[k], Hkv = is_long ? longer[k - HDI_COUNT(sizes)].Hkv : 1 + ops_random(2);
+        const int64_t Hq = Hkv * (is_long ? longer[k - HDI_COUNT(sizes)].heads : 1 + ops_random(2)), T = is_long ? longer[k - HDI_COUNT(sizes)].T : 1 + ops_random(9);
+        const int64_t S = is_long ? longer[k - HDI_COUNT(sizes)].S : T + ops_random(k % 4 == 0 ? 60 : 4);
+        const hd_shape q = batched ? HD_SHAPE(B, T, Hq, D) : HD_SHAPE(T, Hq, D), kv = batched ? HD_SHAPE(B, S, Hkv, D) : HD_SHAPE(S, Hkv, D);
+        const ops_fill fill = spread ? OPS_MIDDLE : OPS_UNIT;
+        const hd_value operands[] = { ops_input(HD_F32, q, fill), ops_input(HD_F32, kv, fill), ops_input(HD_F32, kv, fill), ops_input(HD_F32, q, OPS_UNIT), ops_input(HD_F32, q, OPS_UNIT) };
+        const hdi_attrs attrs = { .ints = { k % 5 == 2 }, .floats = { k % 4 == 3 ? 0.3f : 0 } };
+        ops_case(hdi_program_put(ops_program(), &(hdi_node){ .op = HDI_OP_ATTENTION_GRADIENT, .operands = operands, .operand_count = 5, .attrs = attrs }));
+        ops_end();
+    }
+}
+
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "gather", gathers }, { "scatter", scatters }, { "write_rows", writes }, { "assign", assigns }, { "random", draws }, { "write_rows to pages", writes_to_pages }, { "rope", ropes }, { "attention", attentions }, { "forms of attention", attention_forms } };
+    static const ops_test tests[] = { { "gather", gathers }, { "scatter", scatters }, { "write_rows", writes }, { "assign", assigns }, { "random", draws }, { "write_rows to pages", writes_to_pages }, { "rope", ropes }, { "attention", attentions }, { "forms of attention", attention_forms }, { "gradient of attention", attention_gradients } };
     return ops_main("tables", tests, HDI_COUNT(tests), argc, argv);
 }

@@ -166,8 +166,8 @@ static void ternary_as_pytorch(void **state) {
 /* ---- the same bits ---- */
 
 static const uint64_t golden[RUNS][3] = {
-    { UINT64_C(0x65bed4a42bc49164), UINT64_C(0xe3e26f2c2a69e124), UINT64_C(0x0229228fa6dafabd) },
-    { UINT64_C(0xe1c38b809f52d52e), UINT64_C(0xe079f761a66be588), UINT64_C(0xbea80d5d3e764e64) },
+    { UINT64_C(0x65bed4a42bc49164), UINT64_C(0x24e137f562de066d), UINT64_C(0x5b0cd7c5895cbdc3) },
+    { UINT64_C(0xe1c38b809f52d52e), UINT64_C(0xda8f4972325f36eb), UINT64_C(0x3888b84de042df83) },
 };
 static const uint64_t golden_steps[] = { 0, 1, 10 };
 
@@ -323,7 +323,7 @@ static void exported(void **state) {
 }
 
 /* Ternary: the same bits, in pieces and after a stop too; and what is exported as tq2_0 computes what the trainer does. */
-static const uint64_t golden_ternary[] = { UINT64_C(0xc8b82feb3ca471e6), UINT64_C(0xfce40835d20edaa0) };
+static const uint64_t golden_ternary[] = { UINT64_C(0x6076963b3ecd107f), UINT64_C(0x7bb4731c1682b324) };
 
 static void ternary(void **state) {
     (void)state;

@@ -121,8 +121,8 @@ static void as_pytorch(void **state) {
 
 /* ---- the same bits ---- */
 
-static const uint64_t golden[RUNS][2] = { { UINT64_C(0x64ba058782c2182d), UINT64_C(0x22c54382eb95d8c6) },
-                                          { UINT64_C(0x86be0fcd4cd1bbc4), UINT64_C(0xcd37724c075e39ee) } }; /* after 1 step and after 3 */
+static const uint64_t golden[RUNS][2] = { { UINT64_C(0x7b4c50b8a65525a9), UINT64_C(0x6c56d15cb13e740c) },
+                                          { UINT64_C(0x5f7c4a326c0680cc), UINT64_C(0x50380111b0c5e2b9) } }; /* after 1 step and after 3 */
 
 /* With dropout; in one piece, or in two or four; and of those with two threads, stopped in the middle. */
 static void golden_bits(void **state) {
@@ -196,7 +196,7 @@ static void casts(void **state) {
         const int once = MATRICES * LAYERS + 1, each = 2 * once;
         assert_int_equal(lines_with(&at, trainer, " cast", "\"weights.0\""), once);
         assert_int_equal(lines_with(&at, trainer, " cast", "level") - lines_with(&at, plain, " cast", "level"), once + (int)parts * each);
-        assert_int_equal(lines_with(&at, trainer, " cast: norm", "layer_norm"), (int)parts * 2 * LAYERS); /* which rounds what it stores */
+        assert_int_equal(lines_with(&at, trainer, " cast: norm", "layer_norm"), (int)parts * (2 * LAYERS + 1) - 1); /* which rounds what it stores; a zero is made of the first part's last one, in f32 */
         hd_trainer_destroy(plain);
         hd_trainer_destroy(trainer);
     }

@@ -326,7 +326,7 @@ static void lines_are_refused_one_by_one(void **state) {
         "curve", "curve submit", "curve submit 1 1", "curve copy word 1 1", "curve nowhere 1 1", "curve matmul 1 1",
         "matmull half fixed_ns 1 samples 2", "none word fixed_ns 1 samples 2", "MATMUL half fixed_ns 1 samples 2", " ", "matmul half fixed_ns 1 samples 2\x01",
         "rank", "rank 0", "rank x", "rank -1", "rank 1 2", "rank 1000000000001", "rank 99999999999999999999", "kernels", "kernels x", "kernels 77 1",
-        "arithmetic", "arithmetic inexact 2", "arithmetic inexact 1 1", "verdict", "verdict 32 fast judged 1 wrong 0", "verdict 3 slow judged 1 wrong 0",
+        "arithmetic", "arithmetic inexact 2", "arithmetic inexact 1 1", "verdict", "verdict 64 fast judged 1 wrong 0", "verdict 3 slow judged 1 wrong 0",
         "verdict 3 fast judged 1 wrong 2", "verdict 3 fast judged 1 wrong 1 x", "verdict 3 fast judged 18446744073709551616 wrong 0",
     };
     hdi_facts t, before;

@@ -24,7 +24,7 @@ static const char prelude[] =
     "sp = state f16[5,64,3] \"sp\"\n"   "sq = state f16[5,96,3] \"sq\"\n" "i22 = input i32[2,2] \"i22\"\n"
     "kp = input f16[5,64,2,16] \"kp\"\n" "k32 = input f16[5,32,2,16] \"k32\"\n" "kp5 = input f16[5,64,5,16] \"kp5\"\n"
     "p64 = input i32[16777216] \"p64\"\n" "q65 = input f32[65,6,16] \"q65\"\n"
-    "q6 = input f32[6] \"q6\"\n"       "fb2 = input f32[2,2,3] \"fb2\"\n"
+    "q6 = input f32[6] \"q6\"\n"       "fb2 = input f32[2,2,3] \"fb2\"\n"   "kf = input f32[9,2,16] \"kf\"\n"
     "parts = dispatch f f kernel=0123456789abcdef dtype=u8 shape=[280] push=0000000100000002 groups=[1,1,1] bindings=[1,0,0,0,0,24,0,256,24]\n";
 
 typedef struct infer_case {
@@ -251,6 +251,14 @@ static const infer_case cases[] = {
     BAD(TYPE, "attention q4 k4 k4 i1 - i1", "operand 6 is i32, it must be f32"), BAD(INVALID_ARGUMENT, "attention q4 k4 k4 cap=-1", "cap -1 is neither 0, for none, nor a number from 0.001 on"),
     BAD(INVALID_ARGUMENT, "attention q4 k4 k4 cap=nan", NULL), BAD(INVALID_ARGUMENT, "attention q4 k4 k4 window=-1", "a window of -1 keys; 0 is none"),
     BAD(INVALID_ARGUMENT, "attention q4 k4 k4 window=4294967296", NULL),
+    GOOD("attention_gradient q4 kf kf q4 q4", "f32[960]"), GOOD("attention_gradient q4 kf kf q4 q4 not_causal scale=2", "f32[960]"),
+    GOOD("attention_gradient q4 q4 q4 q4 q4", "f32[1152]"), BAD(SHAPE, "attention_gradient q4 kf q4 q4 q4", "k and v differ: [9,2,16] and [4,6,16]"),
+    BAD(TYPE, "attention_gradient q4 k4 k4 q4 q4", "operand 2 is f16, it must be f32"), BAD(TYPE, "attention_gradient q4 kf kf q4 i", "operand 5 is i32, it must be f32"),
+    BAD(SHAPE, "attention_gradient q4 kf kf kf q4", "y is [9,2,16], it must be [4,6,16] to go with [4,6,16]"),
+    BAD(SHAPE, "attention_gradient q4 kf kf q4 kf", "dy is [9,2,16], it must be [4,6,16] to go with [4,6,16]"),
+    BAD(SHAPE, "attention_gradient f f f f f", "operand 1 is [2,3], it needs 3 to 4 axes"),
+    BAD(INVALID_ARGUMENT, "attention_gradient q4 kf kf q4", "4 operands, at least 5"), BAD(INVALID_ARGUMENT, "attention_gradient q4 kf kf q4 q4 scale=inf", "scale inf is no number"),
+    BAD(PARSE, "attention_gradient q4 kf kf q4 q4 cap=2", NULL),
     GOOD("attention q4 kp kp i1 i2", "f32[4,6,16]"), GOOD("attention q4 kp kp - i1", "f32[4,6,16]"), GOOD("attention bq kp kp i2 i22", "f32[2,4,6,16]"),
     BAD(SHAPE, "attention q4 k4 k4 i1 i1", "operand 2 is [9,2,16], the number of its axes must be 4"),
     BAD(SHAPE, "attention q4 kp kp i1 i22", "pages is [2,2], it must be [P]"), BAD(SHAPE, "attention bq kp kp i2 i2", "pages is [2], it must be [2,P]"),
@@ -313,7 +321,7 @@ static void every_rule(void **state) {
             if (strcmp(result, c->result)) fail_msg("%s gives %s, not %s", c->line, result, c->result);
         } else if (c->result) {
             char reason[400];
-            snprintf(reason, sizeof reason, "line 57, column 5: %.*s: %s", (int)op_bytes, c->line, c->result);
+            snprintf(reason, sizeof reason, "line 58, column 5: %.*s: %s", (int)op_bytes, c->line, c->result);
             assert_string_equal(error.text, reason);
             assert_memory_equal(error.op, c->line, op_bytes);
         }

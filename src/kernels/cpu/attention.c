@@ -1,9 +1,7 @@
 /* attention.c: glsl/attention.comp for a CPU. A group has ROWS query rows that share a key head, so each tile of 32
  * keys and values is read and converted once for all of them. The keys of a tile lie side by side in vectors, so that
  * each key's products are added in order. Fast mode takes several query rows at once, and fuses products and sums. */
-#include "kernels/cpu/bf16_tiles.h"
-
-#define TILE HDI_ATTENTION_TILE
+#include "kernels/cpu/attention_tiles.h"
 
 /* The group's place and state; the arrays are in the worker's scratch: ROWS x WIDTH floats each but for the tiles. */
 typedef struct state {
@@ -35,11 +33,6 @@ static void load_tile(const state *s, const void *k, const void *v, uint64_t fir
 }
 
 /* ---- exact ---- */
-
-/* sums[i] += a * b[i] for 32 neighbours: a row of a tile either way. */
-static inline void add_products(float a, const float *b, float *sums) {
-    for (uint32_t i = 0; i < 32; i++) sums[i] += a * b[i];
-}
 
 static void make_scores(const state *s, const float *query, float *scores) {
     float total[TILE] = { 0 };
@@ -90,45 +83,6 @@ static void add_tile_exact(const state *s, uint32_t row, seen keys) {
 }
 
 /* ---- fast ---- */
-
-#if HDCPU_LEVEL >= 2
-enum { VECTOR = 16, AT_ONCE = 8 };
-#elif HDCPU_LEVEL == 1
-enum { VECTOR = 8, AT_ONCE = 2 };
-#else
-enum { VECTOR = 4, AT_ONCE = 1 };
-#endif
-enum { VECTORS = 32 / VECTOR };
-typedef float vector __attribute__((vector_size(4 * VECTOR)));
-
-/* out = out * scales[row] + a x b, 32 columns wide, for `rows` rows, known when this is compiled. */
-static inline __attribute__((always_inline)) void multiply(const uint32_t rows, uint32_t depth, const float *a,
-                                                           size_t a_stride, const float *b, size_t b_stride,
-                                                           const float *scales, float *out, size_t out_stride) {
-    vector sums[AT_ONCE][VECTORS];
-    for (uint32_t r = 0; r < rows; r++)
-        for (uint32_t v = 0; v < VECTORS; v++) {
-            memcpy(&sums[r][v], out + r * out_stride + v * VECTOR, sizeof(vector));
-            sums[r][v] *= scales[r];
-        }
-    for (uint32_t i = 0; i < depth; i++, b += b_stride)
-        for (uint32_t v = 0; v < VECTORS; v++) {
-            vector line;
-            memcpy(&line, b + v * VECTOR, sizeof line);
-            for (uint32_t r = 0; r < rows; r++)
-#if HDCPU_LEVEL >= 2
-                sums[r][v] =
-                    (vector)_mm512_fmadd_ps(_mm512_set1_ps(a[r * a_stride + i]), (__m512)line, (__m512)sums[r][v]);
-#elif HDCPU_LEVEL == 1
-                sums[r][v] =
-                    (vector)_mm256_fmadd_ps(_mm256_set1_ps(a[r * a_stride + i]), (__m256)line, (__m256)sums[r][v]);
-#else
-                sums[r][v] += a[r * a_stride + i] * line;
-#endif
-        }
-    for (uint32_t r = 0; r < rows; r++)
-        for (uint32_t v = 0; v < VECTORS; v++) memcpy(out + r * out_stride + v * VECTOR, &sums[r][v], sizeof(vector));
-}
 
 /* Up to AT_ONCE query rows over one tile, of which they all see `keys`. */
 static inline __attribute__((always_inline)) void add_rows(const state *s, const uint32_t rows, uint32_t row,

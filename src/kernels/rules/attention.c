@@ -1,7 +1,7 @@
 /* attention.c: lowers attention. Query rows that share a key head share a workgroup, as many as pays off. In exact mode
  * that does not change a bit of the result; fast mode also cuts the keys into parts, so that few queries over many keys
  * fill a device. */
-#include "kernels/rows.h"
+#include "kernels/rules/attention.h"
 #include <math.h>
 
 #define MOST_ROWS 8u
@@ -109,7 +109,8 @@ static bool make_parted(const attention *a, const hdi_kernel_option *option, par
     if (a->request->math == HD_MATH_EXACT || caps->native_kernels || !caps->subgroup_shuffle || caps->max_bindings < 9)
         return false;
     if (subgroup < 4 || (subgroup & (subgroup - 1)) != 0 || subgroup > hdi_rows_workgroup(caps)) return false;
-    parted p = { .width = 8 * chunks, .wide = is_wide(a->q, a->D) && is_wide(a->k, a->D) && is_wide(a->v, a->D) };
+    parted p = { .width = 8 * chunks, /* which a wide read takes whole */
+                 .wide = a->D % 8 == 0 && is_wide(a->q, a->D) && is_wide(a->k, a->D) && is_wide(a->v, a->D) };
     const uint32_t most_rows = OWN_ELEMENTS / 8 / ((chunks + subgroup - 1) / subgroup);
     p.rows = (uint32_t)HDI_MIN(a->row_count, HDI_MIN(MOST_ROWS, HDI_MAX(most_rows, 1)));
     p.key_lanes = 1;
@@ -202,6 +203,31 @@ static hd_status lower_matrix(const attention *a, hdi_lowering *lowering, hd_err
     return hdi_rows_add(a->request, &launch, lowering, error);
 }
 
+/* ---- many queries over f32, by tiles ---- */
+
+static bool takes_tiled(const attention *a) {
+    const hdi_caps *caps = a->request->caps;
+    if (a->request->math == HD_MATH_EXACT || caps->native_kernels || !hdi_attention_tiles_fit(caps)) return false;
+    if (a->q->dtype != HD_F32 || a->k->dtype != HD_F32 || a->D > HDI_ATTENTION_TILED_MOST_D) return false;
+    if (a->has_past || a->N > 0 || a->form != 0) return false;
+    return a->row_count >= 32 && 2 * a->pairs * hdi_divide_up(a->row_count, 64) >= compute_units(caps);
+}
+
+static hd_status lower_tiled(const attention *a, hdi_lowering *lowering, hd_error *error) {
+    const hdi_attention_sizes s = hdi_attention_sizes_of(a->request, a->row_count, a->pairs, a->D, false);
+    const bool wide = is_wide(a->q, a->D) && is_wide(a->k, a->D) && is_wide(a->v, a->D);
+    const hdi_rows_launch launch = {
+        .module = a->option->module, .option = a->measured ? a->option->id : 0,
+        .workgroup = HDI_ATTENTION_TILES_INVOCATIONS, .inputs = { a->q, a->k, a->v }, .input_count = 3,
+        .out = &a->request->out,
+        .spec = { HD_F32, HD_F32, a->causal, a->Hq / a->Hkv, s.own, s.other, s.slice, wide }, .spec_count = 8,
+        .push = { a->B, a->T, a->S, a->Hkv, a->D, hdi_rows_float_bits(a->scale) }, .push_count = 6,
+        .groups = a->pairs * hdi_divide_up(a->row_count, s.own),
+        .flops = 4 * a->row_count * a->pairs * a->keys * a->D, .because = "many queries over f32",
+    };
+    return hdi_rows_add(a->request, &launch, lowering, error);
+}
+
 /* ---- options ---- */
 
 /* Is a kernel in fast mode, over keys like these, known to be wrong on the device? */
@@ -214,6 +240,7 @@ static bool option_fits(const void *user, const hdi_kernel_option *option) {
     parted p;
     switch (option->module) {
     case HDI_MODULE_ATTENTION_MATRIX: return takes_matrix(a) && !is_wrong(a, option->module);
+    case HDI_MODULE_ATTENTION_TILED: return takes_tiled(a) && !is_wrong(a, option->module);
     case HDI_MODULE_ATTENTION_SUBGROUP: return make_parted(a, option, &p) && !is_wrong(a, option->module);
     case HDI_MODULE_ATTENTION: return plain_fits(a, option->tile_m);
     default: return false;
@@ -226,6 +253,8 @@ static const hdi_kernel_option *own_option(const attention *a) {
     const hdi_kernel_option *option = hdi_kernel_option_next(HDI_MODULE_ATTENTION_MATRIX, NULL);
     parted p;
     if (option_fits(a, option)) return option;
+    option = hdi_kernel_option_next(HDI_MODULE_ATTENTION_TILED, NULL);
+    if (!a->request->caps->software && option_fits(a, option)) return option;
     option = NULL;
     do option = hdi_kernel_option_next(HDI_MODULE_ATTENTION_SUBGROUP, option);
     while (option->groups != GROUPS_A_UNIT || option->keys != keys);
@@ -279,6 +308,7 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
     a.option = hdi_kernel_option_choose(request, class, own, option_fits, &a, lowering->offer);
     a.measured = a.option != own;
     if (a.option->module == HDI_MODULE_ATTENTION_MATRIX) return lower_matrix(&a, lowering, error);
+    if (a.option->module == HDI_MODULE_ATTENTION_TILED) return lower_tiled(&a, lowering, error);
     if (a.option->module == HDI_MODULE_ATTENTION_SUBGROUP && make_parted(&a, a.option, &p))
         return lower_parted(&a, &p, lowering, error);
     return lower_plain(&a, lowering, error);
