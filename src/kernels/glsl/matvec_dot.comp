@@ -241,7 +241,7 @@ void sum_by_strands(uint a0, uint b0, uint K, inout float square[TILE_M]) {
     const uint lane = lane_number();
     float sums[SUMS];
     [[unroll]] for (uint i = 0u; i < SUMS; i++) sums[i] = 0.0;
-    wait_for_earlier();
+    if (!GROUPED) wait_for_earlier();
     for (uint k0 = 0u; k0 < K; k0 += DEPTH) {
         const uint run0 = k0 / 32u, runs = min(DEPTH, K - k0) / 32u;
         uvec4 raw[ASKED][RAW];
@@ -288,7 +288,7 @@ void leave_dealt(uint first, uint last, uint i, uint raw[ASKED][5]) {
 void sum_dealt(uint a0, uint first, uint columns, inout float square[TILE_M]) {
     const uint last = first + columns * RUNS - 1u;
     uint raw[ASKED][5];
-    if (!B_GIVEN) wait_for_earlier();
+    if (!B_GIVEN && !GROUPED) wait_for_earlier();
     fetch_dealt(first, last, 0u, raw);
     if (B_GIVEN) wait_for_earlier();
     round_rows(a0, 0u, RUNS, square);
@@ -328,6 +328,7 @@ float square_sum(uint m) {
 
 void main() {
     const uint lane = lane_number(), batch = batch_of(gl_WorkGroupID.z), N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
+    if (GROUPED) wait_for_earlier(); // it says which B is read
     const uint n0 = gl_WorkGroupID.x * TILE_N, a0 = a_first(batch), b0 = b_first(batch);
     float square[TILE_M];
     [[unroll]] for (uint m = 0u; m < TILE_M; m++) square[m] = 0.0;

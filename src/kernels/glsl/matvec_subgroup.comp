@@ -102,9 +102,8 @@ float total(uint i) {
 void main() {
     const uint n0 = gl_WorkGroupID.x * TILE_N, batch = batch_of(gl_WorkGroupID.z), lane = gl_LocalInvocationIndex;
     const uint N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
-    const uint a0 = a_first(batch), b0 = b_first(batch);
-
     wait_for_earlier();
+    const uint a0 = a_first(batch), b0 = b_first(batch);
     float sums[SUMS];
     [[unroll]] for (uint i = 0u; i < SUMS; i++) sums[i] = 0.0;
     const uint units = K / 8u;
