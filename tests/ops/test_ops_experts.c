@@ -37,7 +37,7 @@ static void many(void) {
 }
 
 /* Rows in groups, with weights of every type: all rows choose one expert; as many as a tile has, and one more, choose the first
- * and the last one; of many experts most get one row or none. So deep that strands have several runs, and with choices that
+ * and the last one; of many experts most get one row or none; of few, each gets few. So deep that strands have several runs, and with choices that
  * begin inside of a tensor. */
 static void groups(void) {
     for (hd_dtype q = HD_F32; q < HD_DTYPE_COUNT; q++) {
@@ -53,6 +53,8 @@ static void groups(void) {
         const hd_value many = ops_input(q, HD_SHAPE(96, 5, block == 1 ? 9 : block), OPS_UNIT);
         const hd_value x = ops_input(HD_F32, HD_SHAPE(20, block == 1 ? 9 : block), OPS_UNIT);
         ops_case(hd_matmul_experts(p, x, many, ops_indices(HD_SHAPE(20, 5), 3, 96)));
+        const hd_value rows = ops_input(floats[q % 3], HD_SHAPE(4, 3, deep), OPS_UNIT);
+        ops_case(hd_matmul_experts(p, rows, w, ops_indices(HD_SHAPE(4, 3), -1, 2)));
         const hd_value all = ops_indices(HD_SHAPE(12, 8), -1, 3), some = hd_slice(p, all, (int64_t[]){ 8, 0 }, (int64_t[]){ 9, 8 }, 2);
         ops_case(hd_matmul_experts(p, ops_input(HD_F32, HD_SHAPE(1, deep), OPS_UNIT), w, some));
         ops_end();

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/elementwise.comp, digest de063eb4522e1b85. Do not edit. */
+/* Made by tools/blobs from glsl/elementwise.comp, digest 46c1a690189c66a8. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_elementwise;
 static const uint32_t words[] = {
@@ -10299,4 +10299,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00003741,0x000200f8,0x00003741,0x000200f9,0x00003650,0x000200f8,0x00003650,
 0x000200f9,0x00000a0a,0x000200f8,0x00000a0a,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0xde063eb4522e1b85), NULL };
+const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0x46c1a690189c66a8), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm.comp, digest a8906822d0f30d21. Do not edit. */
+/* Made by tools/blobs from glsl/norm.comp, digest 5b740dc590289231. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm;
 static const uint32_t words[] = {
@@ -865,4 +865,4 @@ static const uint32_t words[] = {
 0x00000087,0x00000371,0x00000370,0x000004b9,0x000200f9,0x0000036f,0x000200f8,0x00000374,
 0x000200f9,0x000000df,0x000200f8,0x000000df,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0xa8906822d0f30d21), NULL };
+const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0x5b740dc590289231), NULL };

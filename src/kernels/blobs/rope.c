@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/rope.comp, digest 1658cfb4471fd0d4. Do not edit. */
+/* Made by tools/blobs from glsl/rope.comp, digest b013f6a2746818b4. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_rope;
 static const uint32_t words[] = {
@@ -1075,4 +1075,4 @@ static const uint32_t words[] = {
 0x000005d3,0x000200f9,0x000002ee,0x000200f8,0x000002f3,0x000200f9,0x00000125,0x000200f8,
 0x00000125,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_rope = { words, sizeof words / 4, UINT64_C(0x1658cfb4471fd0d4), NULL };
+const hdi_blob hdi_blob_rope = { words, sizeof words / 4, UINT64_C(0xb013f6a2746818b4), NULL };

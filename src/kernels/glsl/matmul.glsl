@@ -51,6 +51,10 @@ uint c_row(uint batch, uint m) {
     return source_1[push[HDI_MM_PUSH_BATCH + 1] * HDI_GROUP_WORDS + source_1[batch * HDI_GROUP_WORDS + HDI_GROUP_FIRST] + m];
 }
 uint a_row(uint batch, uint m) { return GROUPED ? c_row(batch, m) / push[HDI_MM_PUSH_BATCH] : m; }
+// Where the first element of row m of a tile of few rows is, counted from a_first; behind a group's last row, that one again.
+uint few_row(uint batch, uint m) {
+    return (GROUPED && !SINGLE ? a_row(batch, min(m, rows_of(batch) - 1u)) : m) * push[HDI_MM_PUSH_A_ROW];
+}
 
 // The batch of a workgroup, and the first elements of A and B in it; of groups, of which A is not in batches, those of all of A
 // or of a single row.

@@ -49,6 +49,7 @@ static hd_status check(const product *p, hd_error *error) {
 
 hd_status hdi_lower_groups(const hdi_request *request, const hdi_tensor *x, const hdi_tensor *w,
                            const hdi_tensor *chosen, hdi_lowering *lowering, hd_error *error) {
+    enum { FEW_USUAL = FEW_ROWS / 2 }; /* rows of a matrix, of which a tile of few rows has room for twice as many */
     static const hdi_attrs along_k = { .ints = { HD_TRANSPOSE_B } };
     const bool native = request->caps->native_kernels != 0;
     const uint64_t experts = hdi_rows_dim(w, 0), n = hdi_rows_dim(w, 1), k = hdi_rows_dim(w, 2);
@@ -57,8 +58,9 @@ hd_status hdi_lower_groups(const hdi_request *request, const hdi_tensor *x, cons
     const uint64_t groups = single ? pairs : HDI_MIN(pairs, experts), usual = hdi_divide_up(pairs, groups);
     hdi_request plain = *request;
     plain.attrs = &along_k;
+    const uint64_t m = native || single ? usual : usual <= FEW_USUAL ? 2 * usual : HDI_MAX(usual, FEW_ROWS + 1);
     product p = {
-        .request = &plain, .type = x->dtype, .m = native || single ? usual : HDI_MAX(usual, FEW_ROWS + 1),
+        .request = &plain, .type = x->dtype, .m = m,
         .most = pairs, .n = n, .k = k, .batch = groups, .lengths = { 1, share, groups },
         .a = { .tensor = x, .first = x->first, .line = k, .depth = 1 },
         .b = { .tensor = w, .first = w->first, .line = k, .depth = 1, .batch = { 0, 0, n * k } },
