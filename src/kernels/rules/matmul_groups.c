@@ -41,6 +41,8 @@ static hd_status check(const product *p, hd_error *error) {
     const bool native = p->request->caps->native_kernels != 0;
     const uint64_t a = p->a.first + (native ? 0 : hdi_product_rows(p) * p->k);
     const uint64_t b = p->b.first + (native ? 0 : p->experts * p->n * p->k);
+    if (!native && p->request->caps->max_bindings < BINDINGS)
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a product with experts needs %d bindings", BINDINGS);
     if (p->pairs * p->n > UINT32_MAX || p->n * p->k > UINT32_MAX || a > UINT32_MAX || b > UINT32_MAX)
         return hdi_fail(error, HD_STATUS_LIMIT, "experts for %llu rows of %llu elements",
                         (unsigned long long)p->pairs, (unsigned long long)p->n);
