@@ -213,7 +213,10 @@
  * min is 1 in q4_1 and q5_1, where less is -m. With I the sum over the run of scale * c * a, below 2^24, and J that of
  * min * a, the run comes to s * (d * I), or to s * (d * I - less * J) for types with a min, each operation rounded. Sums of
  * runs j, j + 16, j + 32, ... in order from zero are strand j, and the 16 strands in order from zero are the result. Runs
- * that are not there would add +0: K may be thought of as longer. */
+ * that are not there would add +0: K may be thought of as longer.
+ * Rows that chose a matrix (matmul_experts) are rounded so only along so long a K that errors average out: one choice that
+ * is off tells in the whole layer, and a short K gains little. */
+#define HDI_MM_LEAST_CHOSEN 256u
 #define HDI_MM_RUN     32u
 #define HDI_MM_STRANDS 16u
 #define HDI_MM_A_TYPE  16
@@ -237,6 +240,8 @@
 #define HDI_MM_WHOLE     16u /* matmul_matrix, matmul_tensor: K is a multiple of HDI_MM_DEPTH; matvec: whole blocks of 32 go
                                 through shared memory, from wide f32, f16 or bf16; matvec_dot: runs are dealt out */
 #define HDI_MM_ONE_BATCH 32u /* there is one batch, and nothing to work out of its number */
+#define HDI_MM_GROUPED   64u /* each batch is a group of rows that chose one matrix of B, below */
+#define HDI_MM_SINGLE    256u /* and a group is one row: binding 3 is the choice of each, a word */
 #define HDI_MM_B_GIVEN   128u /* matvec_dot: nothing in the plan writes B, which may be read before what comes earlier has ended */
 #define HDI_MM_PARTS   26 /* matmul_matrix: parts of K, each with sums of its own: C is [batch, PARTS, M, N] */
 #define HDI_MM_AHEAD   27 /* matvec_dot: runs of a lane that are read at once */
@@ -257,13 +262,24 @@
 #define HDI_MM_PUSH_B_BATCH  14 /* B's */
 #define HDI_MM_PUSH_CHAIN    17 /* for each chain source 1..: first element and strides along batch (the flat b), M and N,
                                    4 words; then the chain's attributes */
+/* Rows that chose a matrix of B (matmul_experts), in groups of those that chose the same. Binding 3 has a group for each batch, in
+ * words: its expert, the first of its rows in the list behind all groups, their number, 0 for none, and on a processor its first
+ * row where A is packed. A number r of the list is row r of C, and of A row r / push[BATCH]; there are push[BATCH + 1] groups, or
+ * single rows. The result of an expert that is not there is zeros. */
+#define HDI_GROUP_EXPERT 0
+#define HDI_GROUP_FIRST  1
+#define HDI_GROUP_ROWS   2
+#define HDI_GROUP_PACKED 3
+#define HDI_GROUP_WORDS  4
+#define HDI_MM_PUSH_EXPERTS HDI_MM_PUSH_A_BATCH /* how many there are: A has no batches then */
 /* codes: lines along K in 8 bits. Bindings: the lines twice, C: for each run of each line the 32 codes, and behind all of
  * them its facts; the code books. Grid: one-dimensional, an invocation a run.
- *   ROWS             rows of A of all batches for matmul_codes, which is told their number by HDI_MM_PARTS. Facts are two words:
+ *   ROWS             rows of A of all batches, each once where they are groups, for matmul_codes, which is told their number
+ *                    by HDI_MM_PARTS. Facts are two words:
  *                    the scale, and the sums of its halves' codes in 16 bits each
  *   ROWS_IN_STRANDS  rows of A for matmul_codes_matrix: in the strands' order, filled up with zeros to a multiple of
  *                    HDI_MM_STEPS runs; facts as planes of floats (strands.glsl)
- *   COLUMNS          columns of quantised B likewise */
+ *   COLUMNS          columns of quantised B likewise; of groups, those of all experts */
 #define HDI_CODES_FORM 23
 #define HDI_CODES_ROWS            0
 #define HDI_CODES_ROWS_IN_STRANDS 1
@@ -394,11 +410,10 @@
 #define HDI_ROPE_TURNS_GIVEN 2
 #define HDI_ROPE_WIDTH   22 /* of rope_subgroup: D */
 
-/* ---- experts. Bindings: x, w, chosen, code books, y. Push words: [0] pairs (t,u), [1] neighbouring pairs that share a row of x, [2] E,
- * [3] N, [4] K. A group is (expert, COLUMNS columns), the last fastest. Exact order: matmul's sums of f32 over K. ---- */
-#define HDI_EXPERTS_TYPE    16 /* of x */
-#define HDI_EXPERTS_W_TYPE  17
-#define HDI_EXPERTS_COLUMNS 18 /* divides a GPU's workgroup */
+/* ---- experts: rows by the experts that they chose, ahead of a product whose batches are groups of them (HDI_MM_GROUPED).
+ * Bindings: chosen, groups; a processor's form also y, where rows of nobody become zeros at once. Push words: [0] pairs (t,u),
+ * each a row, [1] E, [2] rows of a group at most, [3] groups, [4] on a processor N. A GPU has a workgroup for each expert and one
+ * for nobody, whose number is E. Rows of a group stand in their order. ---- */
 
 /* ---- attention. Bindings: q, k, v, past, pages, sinks (q again where absent), y. Push words: [0] B, [1] T, [2] S, [3] Hq,
  * [4] Hkv, [5] D, [6] scale's bits, [7] pages of the pool; of a page outside of it the nearest one inside is read; [8] window,

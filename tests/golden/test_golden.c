@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 static const char *const devices[] = { "big-gpu", "phone", "lanes-16", "no-f16", "bindings-128m" };
-static const char *const programs[] = { "ffn", "chain", "attention", "layer", "prefill" };
+static const char *const programs[] = { "ffn", "chain", "attention", "layer", "prefill", "experts" };
 static bool update;
 
 static char *read_file(const char *folder, const char *name, const char *end) {

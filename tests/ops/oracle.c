@@ -524,23 +524,38 @@ static void experts(const oracle_tensor *const *operands, oracle_tensor *out) {
     const oracle_tensor *x = operands[0], *w = operands[1];
     const uint64_t N = (uint64_t)w->shape.dims[1], K = (uint64_t)w->shape.dims[2], U = (uint64_t)out->shape.dims[1];
     const double deep = (double)K, blocks = (double)HDI_MIN(K, 32) + ceil(deep / 32) + 1;
-    double *errors = take(hd_shape_elements(x->shape)); /* as matmul's in fast mode */
+    const bool runs = hdi_dtype_has_whole_codes(w->dtype) && K >= 256;
+    const uint64_t x_count = hd_shape_elements(x->shape);
+    double *errors = take(x_count), *rounded = take(x_count); /* as matmul's in fast mode, in exact mode */
+    double *x_sizes = take(x_count), *w_sizes = take(hd_shape_elements(w->shape));
     if (w->dtype != HD_F32) narrow_activations(x, false, errors);
+    if (runs) {
+        round_activations(x, false, rounded, x_sizes);
+        largest_of_runs(w, w_sizes);
+    }
     for (uint64_t i = 0; i < hd_shape_elements(out->shape); i++) {
         const double expert = operands[2]->value[i / N];
         const uint64_t row = i / N / (x->shape.rank == 3 ? 1 : U);
-        double sum = 0, sizes = 0, moved = 0;
+        double sum = 0, sizes = 0, moved = 0, turned = 0, run_sizes = 0;
         for (uint64_t k = 0; k < K && expert >= 0 && expert < (double)w->shape.dims[0]; k++) {
-            const double weight = w->value[((uint64_t)expert * N + i % N) * K + k], product = x->value[row * K + k] * weight;
+            const uint64_t at = ((uint64_t)expert * N + i % N) * K + k;
+            const double weight = w->value[at], product = x->value[row * K + k] * weight;
+            if (runs) run_sizes += 3 * x_sizes[row * K + k] * w_sizes[at];
+            turned += rounded[row * K + k] * fabs(weight);
             const double weight_error = w->dtype != HD_F32 ? narrowed(weight, 0x1p-8) : 0;
             sum += product;
             sizes += fabs(product);
             moved += fabs(x->value[row * K + k]) * weight_error + errors[row * K + k] * (fabs(weight) + weight_error);
         }
-        oracle_set(out, i, sum, 2 * deep * ORACLE_U * sizes + oracle_ulp(sum), blocks * ORACLE_U * sizes);
+        const double exact = runs ? (ceil(deep / 512) + 24) * ORACLE_U * run_sizes : blocks * ORACLE_U * sizes;
+        oracle_set(out, i, sum, 2 * deep * ORACLE_U * sizes + oracle_ulp(sum), exact);
         out->error[ORACLE_FAST][i] += moved;
+        out->error[ORACLE_EXACT][i] += turned;
     }
     free(errors);
+    free(rounded);
+    free(x_sizes);
+    free(w_sizes);
 }
 
 static void gather(const oracle_tensor *const *operands, oracle_tensor *out) {

@@ -63,40 +63,7 @@ static void many_rows(void) {
     }
 }
 
-/* Experts that rows chose: few and many rows, of one expert and of all, numbers of nobody, every type of weights. */
-static void experts(void) {
-    static const int64_t counts[] = { 4, 5, 8, 16, 64, 128 }, used[] = { 1, 2, 3, 8 }, rows[] = { 1, 7, 40, 3 };
-    for (hd_dtype q = HD_F32; q < HD_DTYPE_COUNT; q++) {
-        if (q == HD_I32 || q == HD_U8 || (ops_has_book(q) && q != HD_IQ2_S)) continue;
-        ops_begin(hd_dtype_name(q), 0);
-        for (uint32_t k = 0; k < (q == HD_F32 ? 12 : ops_has_book(q) ? 1 : 4); k++) {
-            ops_split(3);
-            const int64_t block = hdi_dtype(q).block_elements, E = counts[k % 6], U = used[(k + q) % 4], T = rows[k % 4];
-            const int64_t K = block == 1 ? 1 + ops_random(150) : block * (1 + ops_random(block == 32 ? 9 : 2)), N = 1 + ops_random(E > 16 ? 12 : 70);
-            const hd_dtype x_type = k % 3 == 2 ? floats[1 + k % 2] : HD_F32;
-            const hd_value x = ops_input(x_type, k % 2 ? HD_SHAPE(T, U, K) : HD_SHAPE(T, K), OPS_UNIT);
-            const hd_value chosen = ops_indices(HD_SHAPE(T, U), k % 5 == 3 ? -1 : 0, (int32_t)(k % 5 == 3 ? E : k % 5 == 2 ? 0 : E - 1));
-            ops_case(hd_matmul_experts(ops_program(), x, ops_input(q, HD_SHAPE(E, N, K), OPS_UNIT), chosen));
-        }
-        ops_end();
-    }
-}
-
-/* A prompt's rows, of which some experts get more than a tile has, some few and some none. */
-static void many_for_experts(void) {
-    static const hd_dtype types[] = { HD_F32, HD_F16, HD_Q4_0, HD_Q8_0, HD_Q4_K, HD_IQ4_XS, HD_MXFP4, HD_IQ3_S };
-    for (uint32_t t = 0; t < HDI_COUNT(types); t++) {
-        const int64_t block = hdi_dtype(types[t]).block_elements, K = block == 1 ? 40 : block;
-        ops_begin(hd_dtype_name(types[t]), 0);
-        const hd_value w = ops_input(types[t], HD_SHAPE(5, 35, K), OPS_UNIT);
-        ops_case(hd_matmul_experts(ops_program(), ops_input(HD_F32, HD_SHAPE(620, K), OPS_UNIT), w, ops_indices(HD_SHAPE(620, 2), 1, 2)));
-        ops_case(hd_matmul_experts(ops_program(), ops_input(floats[t % 3], HD_SHAPE(61, 3, K), OPS_UNIT), w, ops_indices(HD_SHAPE(61, 3), -1, 5)));
-        ops_end();
-    }
-}
-
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "quantised", weights }, { "mixed types", mixed_types }, { "many rows", many_rows }, { "experts", experts },
-                                      { "many rows for experts", many_for_experts } };
+    static const ops_test tests[] = { { "quantised", weights }, { "mixed types", mixed_types }, { "many rows", many_rows } };
     return ops_main("weights", tests, HDI_COUNT(tests), argc, argv);
 }

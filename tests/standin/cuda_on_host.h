@@ -271,6 +271,32 @@ STANDIN_INLINE void standin_ptx(const char *, STANDIN_EIGHT(float &, d), STANDIN
     for (unsigned i = 0; i < 8; i++) *d[i] = sums[i];
 }
 
+STANDIN_INLINE void standin_ptx(const char *, unsigned &lane) { lane = standin_now->lane; }
+// Whole numbers, of which PTX says what each lane holds: 16 x 32 times 32 x 8, four neighbours along the depth in a register. Lane l has
+// of a rows l / 4 and 8 on, depths l % 4 * 4 and 16 on; of b the column l / 4; of the sums rows as of a, columns l % 4 * 2 and 1 on.
+struct standin_whole { unsigned a[4], b[2]; };
+STANDIN_INLINE int standin_code(unsigned word, unsigned i) { return (signed char)(word >> (8u * i)); }
+static void standin_multiply_whole(const standin_whole &own, int *sums) {
+    const standin_meeting *met = standin_uses_warp((unsigned long long)&own);
+    standin_check(0xFFFFFFFFu, met->active);
+    unsigned lane = standin_now->lane;
+    for (unsigned k = 0; k < 32; k++)
+        for (unsigned i = 0; i < 4; i++) {
+            unsigned high = k / 16u, of_k = k / 4u % 4u, column = lane % 4u * 2u + i % 2u;
+            unsigned a = ((const standin_whole *)met->values[lane / 4u * 4u + of_k])->a[i / 2u + 2u * high];
+            unsigned b = ((const standin_whole *)met->values[column * 4u + of_k])->b[high];
+            sums[i] += standin_code(a, k % 4u) * standin_code(b, k % 4u);
+        }
+    standin_uses_warp(0);
+}
+STANDIN_INLINE void standin_ptx(const char *, unsigned &c0, unsigned &c1, unsigned &c2, unsigned &c3, unsigned a0, unsigned a1, unsigned a2, unsigned a3,
+                                unsigned b0, unsigned b1) {
+    const standin_whole own = { { a0, a1, a2, a3 }, { b0, b1 } };
+    int sums[] = { (int)c0, (int)c1, (int)c2, (int)c3 };
+    standin_multiply_whole(own, sums);
+    c0 = (unsigned)sums[0], c1 = (unsigned)sums[1], c2 = (unsigned)sums[2], c3 = (unsigned)sums[3];
+}
+
 // ---- kernels as the driver calls them; the run-time compiler writes STANDIN_KERNEL for every __global__ function ----
 
 template <unsigned... I> struct standin_indices {};

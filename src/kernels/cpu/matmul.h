@@ -30,12 +30,12 @@ static inline uint64_t hdcpu_batch_first(const uint32_t *push, uint32_t batch, u
 }
 static inline void hdcpu_take_group(hdcpu_product *p) {
     const hdi_cpu_call *call = p->call;
-    const uint32_t *push = call->push, *groups = call->bindings[3], *group = groups + p->batch * HDCPU_GROUP_WORDS;
-    p->m = group[HDCPU_GROUP_ROWS];
-    p->rows = groups + push[HDI_MM_PUSH_BATCH + 1] * HDCPU_GROUP_WORDS + group[HDCPU_GROUP_FIRST];
+    const uint32_t *push = call->push, *groups = call->bindings[3], *group = groups + p->batch * HDI_GROUP_WORDS;
+    p->m = group[HDI_GROUP_ROWS];
+    p->rows = groups + push[HDI_MM_PUSH_BATCH + 1] * HDI_GROUP_WORDS + group[HDI_GROUP_FIRST];
     p->share = push[HDI_MM_PUSH_BATCH];
-    p->packed = group[HDCPU_GROUP_PACKED];
-    p->b_first = push[HDI_MM_PUSH_B_FIRST] + (uint64_t)group[HDCPU_GROUP_EXPERT] * push[HDI_MM_PUSH_B_BATCH + 2];
+    p->packed = group[HDI_GROUP_PACKED];
+    p->b_first = push[HDI_MM_PUSH_B_FIRST] + (uint64_t)group[HDI_GROUP_EXPERT] * push[HDI_MM_PUSH_B_BATCH + 2];
 }
 static inline hdcpu_product hdcpu_product_of(const hdi_cpu_call *call, uint32_t batch) {
     const uint32_t *push = call->push;
@@ -48,7 +48,7 @@ static inline hdcpu_product hdcpu_product_of(const hdi_cpu_call *call, uint32_t 
         .b_row = push[HDI_MM_PUSH_B_ROW], .b_col = push[HDI_MM_PUSH_B_COL],
         .a = call->bindings[0], .b = call->bindings[1],
     };
-    if (call->spec[HDI_MM_LAYOUT] & HDCPU_MM_GROUPED) hdcpu_take_group(&p);
+    if (call->spec[HDI_MM_LAYOUT] & HDI_MM_GROUPED) hdcpu_take_group(&p);
     return p;
 }
 /* Where row m of A begins; the batch's first row of packed A, of which another batch has `lines`; and row m of C. */

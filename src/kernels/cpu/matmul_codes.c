@@ -127,20 +127,21 @@ static inline __attribute__((always_inline)) void strands_of(const int8_column *
         meet(column, rest, rest_facts, f, strands + at / RUN % STRANDS);
     }
 }
-/* The rows of a tile: their codes and facts. */
+/* The rows of a tile: codes and facts of all rows, and which of these it has. */
 typedef struct rows {
     const int8_t   *x;
     const uint32_t *facts;
-    uint32_t        count, k;
+    uint32_t        count, k, numbers[HDCPU_CODES_ROWS];
 } rows;
 /* strands[row] of a column, which is unpacked to `room`. Each type has a function of its own. */
 typedef void product(const rows *r, const uint8_t *weights, int8_column *room, float (*strands)[STRANDS]);
 #define PRODUCT(type) \
     static void product_##type(const rows *r, const uint8_t *weights, int8_column *room, float (*strands)[STRANDS]) { \
         unpack_column(HDI_TYPE_##type, weights, r->k, room); \
-        for (uint64_t m = 0; m < r->count; m++) \
-            strands_of(room, r->x + m * r->k, r->facts + m * (r->k / RUN) * 2, r->k, form_of(HDI_TYPE_##type), \
-                       strands[m]); \
+        for (uint64_t m = 0; m < r->count; m++) { \
+            const uint64_t first = (uint64_t)r->numbers[m] * r->k; \
+            strands_of(room, r->x + first, r->facts + first / RUN * 2, r->k, form_of(HDI_TYPE_##type), strands[m]); \
+        } \
     }
 #define TYPES(X) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(TQ1_0) X(TQ2_0) \
     X(IQ2_XXS) X(IQ2_XS) X(IQ2_S) X(IQ3_XXS) X(IQ3_S) X(IQ1_S) X(IQ1_M)
@@ -155,15 +156,17 @@ static product *product_of_type(uint32_t type) {
 
 HDCPU_KERNEL(matmul_codes) {
     const hdcpu_product p = hdcpu_product_of(call, group_z);
-    const uint32_t m0 = group_y * HDCPU_CODES_ROWS, n0 = group_x * call->spec[HDI_MM_TILE_N], runs = p.k / RUN;
+    const uint32_t m0 = group_y * HDCPU_CODES_ROWS, n0 = group_x * call->spec[HDI_MM_TILE_N];
     product *const multiply = product_of_type(p.b_type);
     if (m0 >= p.m || n0 >= p.n || !multiply) return;
     const uint32_t n_count = HDI_MIN(p.n - n0, call->spec[HDI_MM_TILE_N]);
     const uint32_t elements = hdcpu_block_elements(p.b_type), bytes = hdcpu_block_bytes(p.b_type);
-    const uint64_t row = (uint64_t)p.batch * p.m + m0, all_codes = (uint64_t)call->spec[HDI_MM_PARTS] * p.k;
-    const rows r = { (const int8_t *)call->bindings[0] + row * p.k,
-                     (const uint32_t *)call->bindings[0] + all_codes / sizeof(uint32_t) + row * runs * 2,
-                     HDI_MIN(p.m - m0, (uint32_t)HDCPU_CODES_ROWS), p.k };
+    const uint64_t all_codes = (uint64_t)call->spec[HDI_MM_PARTS] * p.k;
+    rows r = { .x = call->bindings[0],
+               .facts = (const uint32_t *)call->bindings[0] + all_codes / sizeof(uint32_t),
+               .count = HDI_MIN(p.m - m0, (uint32_t)HDCPU_CODES_ROWS), .k = p.k };
+    for (uint32_t m = 0; m < r.count; m++)
+        r.numbers[m] = p.rows ? p.rows[m0 + m] / p.share : p.batch * p.m + m0 + m;
     float *sums = call->scratch, strands[COLUMNS][HDCPU_CODES_ROWS][STRANDS];
     int8_column *room = (void *)(sums + HDCPU_MATMUL_TILE_FLOATS(r.count, n_count));
     for (uint32_t n = 0; n < n_count; n += COLUMNS) {

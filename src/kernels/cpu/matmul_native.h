@@ -16,14 +16,8 @@ static inline void hdcpu_look_ahead(const uint8_t *weights, uint32_t bytes) {
     for (uint32_t line = 0; line < bytes; line += LINE_BYTES) __builtin_prefetch(weights + AHEAD_BYTES + line, 0, 2);
 }
 
-/* Products whose batches are groups of rows that chose an expert, a matrix of B (experts.c): a bit of HDI_MM_LAYOUT
- * that native forms know. Binding 3, of a launch that packs A too, has a group for each batch, in words: its expert,
- * the first of its rows in the list behind all groups, their number, 0 for none, and its first row where A is packed,
- * a multiple of the lines that any form packs together. A number r of the list is row r of C, and of A row r /
- * push[BATCH]; there are push[BATCH + 1] groups. */
-#define HDCPU_MM_GROUPED 0x10000u
-enum { HDCPU_GROUP_EXPERT, HDCPU_GROUP_FIRST, HDCPU_GROUP_ROWS, HDCPU_GROUP_PACKED, HDCPU_GROUP_WORDS,
-       HDCPU_GROUP_LINES = 32 };
+/* Packed rows of a group (HDI_MM_GROUPED) begin at a multiple of the lines that any form packs together. */
+enum { HDCPU_GROUP_LINES = 32 };
 
 /* Floats that a finished tile takes, 64-byte aligned. */
 #define HDCPU_MATMUL_TILE_FLOATS(m, n) (((uint64_t)(m) * (n) + 15) / 16 * 16)
@@ -50,9 +44,8 @@ static inline uint64_t hdcpu_fast_scratch_bytes(uint32_t tile_m, uint32_t tile_n
     const uint64_t b = HDI_MAX((tile_n + 31u) * depth, (k + 15u) * few + 9u * 1024u);
     return (HDCPU_MATMUL_TILE_FLOATS(tile_m, tile_n) + a + b) * sizeof(float);
 }
-/* May rows of A be rounded? Those that chose an expert only along so long a K that errors average out: one that is off
- * tells in the whole layer, and a short K gains little. */
-static inline bool hdcpu_may_round(bool grouped, uint64_t k) { return !grouped || k >= 256; }
+/* May rows of A be rounded? (abi.h) */
+static inline bool hdcpu_may_round(bool grouped, uint64_t k) { return !grouped || k >= HDI_MM_LEAST_CHOSEN; }
 /* Rows of 8-bit activations (dot_int8.h) consist of parts: elements of a part, and its bytes. */
 enum { HDCPU_INT8_PART = 256, HDCPU_INT8_PART_BYTES = 3 * HDCPU_INT8_PART + 64 };
 static inline uint64_t hdcpu_int8_row_bytes(uint64_t k) {

@@ -20,20 +20,25 @@ int low_half(uint both) { return int(both << 16) >> 16; }
 int high_half(uint both) { return int(both) >> 16; }
 uint both_halves(ivec2 halves) { return (uint(halves.x) & 0xFFFFu) | (uint(halves.y) << 16); }
 
-// Half `place` of those in shared memory, and the facts of its run, which go with the first half.
-void read_half(uint place, uint run, uint runs, uint m0, uint n0, uint batch, uint b0, out uvec4 half_of, out uvec4 facts) {
+// Where the line of half `place` of those in shared memory is: which row of the codes, or a column's first element; NOWHERE
+// behind the last one.
+const uint NOWHERE = 0xFFFFFFFFu;
+uint line_of(uint place, uint m0, uint n0, uint M, uint batch, uint b0) {
+    uint m = m0 + place % TILE_M, n = n0 + (place - 2u * TILE_M) % TILE_N;
+    if (place < 2u * TILE_M) return m < M ? (GROUPED ? a_row(batch, m) : batch * M + m) : NOWHERE;
+    return place < HALVES && n < push[HDI_MM_PUSH_N] ? b0 + n * push[HDI_MM_PUSH_B_COL] : NOWHERE;
+}
+// The half, and the facts of its run, which go with the first half.
+void read_half(uint place, uint line, uint run, uint runs, out uvec4 half_of, out uvec4 facts) {
     half_of = facts = uvec4(0u);
+    if (line == NOWHERE) return;
     if (place < 2u * TILE_M) {
-        uint m = m0 + place % TILE_M, h = place / TILE_M;
-        if (m >= push[HDI_MM_PUSH_M]) return;
-        uint at = (batch * push[HDI_MM_PUSH_M] + m) * runs + run, first = ROWS_IN_ALL * runs * 8u + at * 2u;
+        uint h = place / TILE_M, at = line * runs + run, first = ROWS_IN_ALL * runs * 8u + at * 2u;
         half_of = wide_codes[at * 2u + h];
         if (h == 0u) facts.xy = uvec2(a[first], a[first + 1u]);
         return;
     }
-    uint n = n0 + (place - 2u * TILE_M) % TILE_N, h = (place - 2u * TILE_M) / TILE_N;
-    if (place >= HALVES || n >= push[HDI_MM_PUSH_N]) return;
-    uint block = byte_of_run(B_TYPE, b0 + n * push[HDI_MM_PUSH_B_COL], run), part = part_of_run(B_TYPE, run);
+    uint h = (place - 2u * TILE_M) / TILE_N, block = byte_of_run(B_TYPE, line, run), part = part_of_run(B_TYPE, run);
     half_of = half_codes(B_TYPE, block, part, h);
     if (h != 0u) return;
     run_scales s = scales_of_run(B_TYPE, block, part);
@@ -75,9 +80,12 @@ void add_run(uint lane_m, uint lane_n, inout float strand[OWN]) {
 
 void main() {
     const uint m0 = gl_WorkGroupID.y * TILE_M, n0 = gl_WorkGroupID.x * TILE_N, batch = batch_of(gl_WorkGroupID.z);
-    const uint M = push[HDI_MM_PUSH_M], N = push[HDI_MM_PUSH_N], runs = push[HDI_MM_PUSH_K] / HDI_MM_RUN, b0 = b_first(batch);
-    const uint lane_m = gl_LocalInvocationIndex / LANES_N, lane_n = gl_LocalInvocationIndex % LANES_N;
+    const uint M = rows_of(batch), N = push[HDI_MM_PUSH_N], runs = push[HDI_MM_PUSH_K] / HDI_MM_RUN;
+    if (GROUPED && m0 >= M) return;
+    const uint b0 = b_first(batch), lane_m = gl_LocalInvocationIndex / LANES_N, lane_n = gl_LocalInvocationIndex % LANES_N;
+    uint lines[READS];
     uvec4 next[READS], next_facts[READS];
+    [[unroll]] for (uint i = 0u; i < READS; i++) lines[i] = line_of(gl_LocalInvocationIndex + i * WORKGROUP, m0, n0, M, batch, b0);
     float strand[OWN], total[OWN];
     [[unroll]] for (uint i = 0u; i < OWN; i++) strand[i] = total[i] = 0.0;
 
@@ -92,7 +100,7 @@ void main() {
         }
         if (done < runs)
             [[unroll]] for (uint i = 0u; i < READS; i++)
-                read_half(gl_LocalInvocationIndex + i * WORKGROUP, ahead, runs, m0, n0, batch, b0, next[i], next_facts[i]);
+                read_half(gl_LocalInvocationIndex + i * WORKGROUP, lines[i], ahead, runs, next[i], next_facts[i]);
         if (done == 0u) continue;
         add_run(lane_m, lane_n, strand);
         if (run + HDI_MM_STRANDS >= runs) // a strand is complete

@@ -1,81 +1,45 @@
 #version 450
-// experts.comp: y[t,u] = w[chosen[t,u]] x[t]: each row's product with the experts that it chose. A workgroup has COLUMNS
-// columns of one expert, looks for the pairs that chose it, and takes PAIRS of them at once, so that each weight is read
-// once for all of these. Lanes take blocks of 32 along K, and the blocks' sums are added in order: the bits of matmul's sums of f32.
+// experts.comp: rows by the experts that they chose, ahead of a product whose batches are groups of them (abi.h). A workgroup
+// for each expert, and one for nobody, counts the rows that come before its own and puts its own behind those. Its groups
+// are from (rows before) / ROWS + expert on: that many are enough, whatever was chosen, and of what is left none has rows. So
+// nobody needs to know how many groups other experts have.
 #include "rows.glsl"
-layout(constant_id = HDI_EXPERTS_TYPE) const uint TYPE = HDI_TYPE_F32;
-layout(constant_id = HDI_EXPERTS_W_TYPE) const uint W_TYPE = HDI_TYPE_F32;
-layout(constant_id = HDI_EXPERTS_COLUMNS) const uint COLUMNS = 8u;
-layout(push_constant) uniform Push { uint pairs, share, E, N, K; } push;
-layout(std430, binding = 0) readonly buffer X { uint x[]; };
-layout(std430, binding = 1) readonly buffer W { uint w[]; };
-layout(std430, binding = 2) readonly buffer Chosen { uint chosen[]; };
-layout(std430, binding = 3) readonly buffer Books { uint books[]; };
-layout(std430, binding = 4) buffer Y { uint y[]; };
-#define QUANT_WORD(at) w[at]
-#include "quant.glsl"
+layout(push_constant) uniform Push { uint pairs, E, rows, groups; } push;
+layout(std430, binding = 0) readonly buffer Chosen { uint chosen[]; };
+layout(std430, binding = 1) buffer Groups { uint groups[]; };
 
-#define PAIRS 8u
-const uint SLOTS = gl_WorkGroupSize.x / COLUMNS; // blocks along K at once
-const uint SUMS = PAIRS * COLUMNS;
-shared float block_sums[SLOTS * SUMS];
-shared float totals[SUMS];
-shared uint found[gl_WorkGroupSize.x], found_count; // pairs of those that the lanes look at; NOBODY: none
-#define NOBODY 0xFFFFFFFFu
-
-uint expert, n0;
-
-// `count` pairs that stand in found[] from `first` on.
-void multiply(uint first, uint count) {
-    const uint column = ME / SLOTS, slot = ME % SLOTS, n = n0 + column;
-    const uint w_first = (expert * push.N + min(n, push.N - 1u)) * push.K;
-    for (uint i = ME; i < SUMS; i += WORKGROUP) totals[i] = 0.0;
-    for (uint begin = 0u; begin < push.K; begin += SLOTS * HDI_MM_BLOCK) {
-        float sums[PAIRS];
-        uint x_first[PAIRS];
-        [[unroll]] for (uint p = 0u; p < PAIRS; p++) {
-            sums[p] = 0.0;
-            x_first[p] = found[first + min(p, count - 1u)] / push.share * push.K;
-        }
-        const uint from = begin + slot * HDI_MM_BLOCK, to = min(from + HDI_MM_BLOCK, push.K);
-        for (uint k = from; k < to; k++) {
-            float weight = LOAD_ANY(w, W_TYPE, w_first + k);
-            // Without [[unroll]]: copies that glslc's optimiser makes of a loop are no longer precise.
-            for (uint p = 0u; p < PAIRS; p++)
-                if (p < count) sums[p] = add_product(sums[p], LOAD_FLOAT(x, TYPE, x_first[p] + k), weight);
-        }
-        [[unroll]] for (uint p = 0u; p < PAIRS; p++) block_sums[slot * SUMS + p * COLUMNS + column] = sums[p];
-        barrier();
-        for (uint i = ME; i < SUMS; i += WORKGROUP)
-            for (uint s = 0u; s < SLOTS; s++) totals[i] = add_rounded(totals[i], block_sums[s * SUMS + i]);
-        barrier();
-    }
-    for (uint i = ME; i < count * COLUMNS; i += WORKGROUP) {
-        uint pair = found[first + i / COLUMNS], at = n0 + i % COLUMNS;
-        if (at < push.N) STORE(y, OUT_TYPE, pair * push.N + at, canonical_bits(chosen[pair] < push.E ? totals[i] : 0.0))
-    }
-    barrier();
-}
+shared uint owns[gl_WorkGroupSize.x], lesses[gl_WorkGroupSize.x]; // of the lanes up to this one: rows of the expert, and of those before it
 
 void main() {
-    uint blocks = (push.N + COLUMNS - 1u) / COLUMNS;
-    expert = group_number() / blocks;
-    n0 = (group_number() - expert * blocks) * COLUMNS;
-    if (expert >= push.E) return;
-    for (uint base = 0u; base < push.pairs; base += WORKGROUP) {
-        uint pair = base + ME, number = pair < push.pairs ? chosen[pair] : NOBODY;
-        bool is_mine = pair < push.pairs && (number == expert || (expert == 0u && number >= push.E)); // nobody's are zeros
-        found[ME] = is_mine ? pair : NOBODY;
+    const uint expert = group_number(), each = (push.pairs + WORKGROUP - 1u) / WORKGROUP;
+    const uint from = min(ME * each, push.pairs), to = min(from + each, push.pairs);
+    if (expert > push.E) return;
+    uint own = 0u, less = 0u;
+    for (uint pair = from; pair < to; pair++) {
+        uint number = min(chosen[pair], push.E);
+        own += uint(number == expert);
+        less += uint(number < expert);
+    }
+    owns[ME] = own;
+    lesses[ME] = less;
+    for (uint d = 1u; d < WORKGROUP; d *= 2u) {
         barrier();
-        if (ME == 0u) {
-            uint count = 0u, most = min(WORKGROUP, push.pairs - base);
-            for (uint i = 0u; i < most; i++)
-                if (found[i] != NOBODY) found[count++] = found[i];
-            found_count = count;
-        }
+        uint more_own = ME >= d ? owns[ME - d] : 0u, more_less = ME >= d ? lesses[ME - d] : 0u;
         barrier();
-        uint count = found_count;
-        for (uint first = 0u; first < count; first += PAIRS) multiply(first, min(PAIRS, count - first));
-        barrier();
+        owns[ME] += more_own;
+        lesses[ME] += more_less;
+    }
+    barrier();
+    const uint first = lesses[WORKGROUP - 1u], last = first + owns[WORKGROUP - 1u];
+    uint next = push.groups * HDI_GROUP_WORDS + first + owns[ME] - own;
+    for (uint pair = from; pair < to; pair++)
+        if (min(chosen[pair], push.E) == expert) groups[next++] = pair;
+    const uint first_group = first / push.rows + expert, last_group = last / push.rows + expert;
+    for (uint group = first_group + ME; group <= last_group; group += WORKGROUP) {
+        uint begin = min(first + (group - first_group) * push.rows, last), at = group * HDI_GROUP_WORDS;
+        groups[at + HDI_GROUP_EXPERT] = expert;
+        groups[at + HDI_GROUP_FIRST] = begin;
+        groups[at + HDI_GROUP_ROWS] = min(last - begin, push.rows);
+        groups[at + HDI_GROUP_PACKED] = 0u;
     }
 }

@@ -37,7 +37,27 @@ layout(std430, binding = BOOKS_BINDING) readonly buffer Books { uint books[]; };
 #define CHAIN_ATTRIBUTE(i) push[min(HDI_MM_PUSH_CHAIN + 4u * CHAIN_SOURCES + (i), 31u)]
 #include "chain.glsl"
 
-// The batch of a workgroup, and the first elements of A and B in it.
+// Batches that are groups of rows by the matrix of B that they chose (abi.h): the matrix, how many rows, and where row m of the
+// group, or of any batch, stands in C and, of groups, in A.
+const bool GROUPED = (LAYOUT & HDI_MM_GROUPED) != 0u, SINGLE = (LAYOUT & HDI_MM_SINGLE) != 0u;
+uint expert_of(uint batch) { return source_1[SINGLE ? batch : batch * HDI_GROUP_WORDS + HDI_GROUP_EXPERT]; }
+uint rows_of(uint batch) {
+    if (!GROUPED) return push[HDI_MM_PUSH_M];
+    return SINGLE ? 1u : source_1[batch * HDI_GROUP_WORDS + HDI_GROUP_ROWS];
+}
+uint c_row(uint batch, uint m) {
+    if (!GROUPED) return batch * push[HDI_MM_PUSH_M] + m;
+    if (SINGLE) return batch;
+    return source_1[push[HDI_MM_PUSH_BATCH + 1] * HDI_GROUP_WORDS + source_1[batch * HDI_GROUP_WORDS + HDI_GROUP_FIRST] + m];
+}
+uint a_row(uint batch, uint m) { return GROUPED ? c_row(batch, m) / push[HDI_MM_PUSH_BATCH] : m; }
+// Where the first element of row m of a tile of few rows is, counted from a_first; behind a group's last row, that one again.
+uint few_row(uint batch, uint m) {
+    return (GROUPED && !SINGLE ? a_row(batch, min(m, rows_of(batch) - 1u)) : m) * push[HDI_MM_PUSH_A_ROW];
+}
+
+// The batch of a workgroup, and the first elements of A and B in it; of groups, of which A is not in batches, those of all of A
+// or of a single row.
 uint batch_of(uint group) { return (LAYOUT & HDI_MM_ONE_BATCH) != 0u ? 0u : group; }
 uint batch_first(uint batch, uint first, uint strides) {
     if ((LAYOUT & HDI_MM_ONE_BATCH) != 0u) return push[first];
@@ -45,8 +65,14 @@ uint batch_first(uint batch, uint first, uint strides) {
     return push[first] + batch % push[HDI_MM_PUSH_BATCH + 1] * push[strides + 2u]
          + inner % push[HDI_MM_PUSH_BATCH] * push[strides + 1u] + inner / push[HDI_MM_PUSH_BATCH] * push[strides];
 }
-uint a_first(uint batch) { return batch_first(batch, HDI_MM_PUSH_A_FIRST, HDI_MM_PUSH_A_BATCH); }
-uint b_first(uint batch) { return batch_first(batch, HDI_MM_PUSH_B_FIRST, HDI_MM_PUSH_B_BATCH); }
+uint a_first(uint batch) {
+    if (SINGLE) return push[HDI_MM_PUSH_A_FIRST] + batch / push[HDI_MM_PUSH_BATCH] * push[HDI_MM_PUSH_A_ROW];
+    return GROUPED ? push[HDI_MM_PUSH_A_FIRST] : batch_first(batch, HDI_MM_PUSH_A_FIRST, HDI_MM_PUSH_A_BATCH);
+}
+uint b_first(uint batch) {
+    if (!GROUPED) return batch_first(batch, HDI_MM_PUSH_B_FIRST, HDI_MM_PUSH_B_BATCH);
+    return push[HDI_MM_PUSH_B_FIRST] + min(expert_of(batch), push[HDI_MM_PUSH_EXPERTS] - 1u) * push[HDI_MM_PUSH_B_BATCH + 2];
+}
 
 // One product more: two roundings in exact mode, one in fast mode.
 float add_product(float sum, float x, float y) {
@@ -75,12 +101,13 @@ uint finished(float sum, float second, uint batch, uint m, uint n) {
     }
     return bits;
 }
-uint c_element(uint batch, uint m, uint n) { return (batch * push[HDI_MM_PUSH_M] + m) * push[HDI_MM_PUSH_N] + n; }
+uint c_element(uint batch, uint m, uint n) { return c_row(batch, m) * push[HDI_MM_PUSH_N] + n; }
 
 // Stores `count` (1 or 2) neighbours of a row of C. Two that fill a word need no atomic operation.
 void store_pairs(vec2 sums, vec2 seconds, uint count, uint batch, uint m, uint n) {
     uint index = c_element(batch, m, n);
     uint bits[2];
+    if (GROUPED && expert_of(batch) >= push[HDI_MM_PUSH_EXPERTS]) sums = vec2(0.0);
     for (uint i = 0u; i < count; i++) bits[i] = finished(sums[i], seconds[i], batch, m, n + i);
     if (type_bytes(OUT_TYPE) == 2u && count == 2u && (index & 1u) == 0u) {
         c[index >> 1] = pack_element(bits[0], OUT_TYPE) | (pack_element(bits[1], OUT_TYPE) << 16);

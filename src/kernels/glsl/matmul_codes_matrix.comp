@@ -13,6 +13,7 @@
 
 layout(std430, binding = 0) readonly buffer WideA { uvec4 wide_a[]; };
 layout(std430, binding = 1) readonly buffer WideB { uvec4 wide_b[]; };
+layout(constant_id = HDI_MM_PARTS) const uint ROWS_IN_ALL = 1; // of A, those of all groups
 
 // Chunks of 16 bytes: codes, or facts of STEPS steps. Where halves have scales of their own a run of B lies twice: its first half
 // and zeros, zeros and its second half. One more chunk of a line spreads lines over the memory's banks.
@@ -30,11 +31,22 @@ uvec2 chunk_place(uint i) {
     uint chunk = gl_LocalInvocationIndex + i * WORKGROUP;
     return uvec2(chunk / CHUNKS, chunk % CHUNKS);
 }
-uvec4 read_facts(uint i, uint step, uint steps, uint m0, uint n0, uint M, uint N) {
-    uint fact = gl_LocalInvocationIndex + i * WORKGROUP;
-    if (fact < ROW_FACTS * TILE_M) return wide_a[fact_word(M, steps, fact / TILE_M, min(m0 + fact % TILE_M, M - 1u), step) / 4u];
-    fact = min(fact, FACTS - 1u) - ROW_FACTS * TILE_M;
-    return wide_b[fact_word(N, steps, fact / TILE_N, min(n0 + fact % TILE_N, N - 1u), step) / 4u];
+// Lines of codes: row m of the tile, and column n; there are so many of either, those of all groups.
+uint m0, n0, M, N, first_column, rows_in_all, columns_in_all;
+uint row_of(uint m) {
+    uint row = min(m0 + m, M - 1u);
+    return GROUPED ? a_row(gl_WorkGroupID.z, row) : row;
+}
+uint column_of(uint n) { return first_column + min(n0 + n, N - 1u); }
+// The line of fact `i` of the invocation's.
+uint fact_line(uint i) {
+    uint fact = min(gl_LocalInvocationIndex + i * WORKGROUP, FACTS - 1u);
+    return fact < ROW_FACTS * TILE_M ? row_of(fact % TILE_M) : column_of((fact - ROW_FACTS * TILE_M) % TILE_N);
+}
+uvec4 read_facts(uint i, uint line, uint step, uint steps) {
+    uint fact = min(gl_LocalInvocationIndex + i * WORKGROUP, FACTS - 1u);
+    if (fact < ROW_FACTS * TILE_M) return wide_a[fact_word(rows_in_all, steps, fact / TILE_M, line, step) / 4u];
+    return wide_b[fact_word(columns_in_all, steps, (fact - ROW_FACTS * TILE_M) / TILE_N, line, step) / 4u];
 }
 void keep_b(uvec2 place, uvec4 codes) {
     if (!BY_HALVES) {
@@ -52,17 +64,28 @@ void keep_b(uvec2 place, uvec4 codes) {
     coopMatLoad(to, facts, step * FACTS + ROW_FACTS * TILE_M + (fact) * TILE_N + own_n + j * UNIT, 0u, gl_CooperativeMatrixLayoutRowMajor);
 
 void main() {
-    const uint M = push[HDI_MM_PUSH_M], N = push[HDI_MM_PUSH_N], runs = push[HDI_MM_PUSH_K] / HDI_MM_RUN, steps = steps_of(runs);
-    const uint m0 = gl_WorkGroupID.y * TILE_M, n0 = gl_WorkGroupID.x * TILE_N;
+    const uint runs = push[HDI_MM_PUSH_K] / HDI_MM_RUN, steps = steps_of(runs);
+    m0 = gl_WorkGroupID.y * TILE_M;
+    n0 = gl_WorkGroupID.x * TILE_N;
+    M = rows_of(gl_WorkGroupID.z);
+    N = push[HDI_MM_PUSH_N];
+    if (GROUPED && m0 >= M) return;
+    const uint experts = GROUPED ? push[HDI_MM_PUSH_EXPERTS] : 1u;
+    first_column = GROUPED ? min(expert_of(gl_WorkGroupID.z), experts - 1u) * N : 0u;
+    rows_in_all = GROUPED ? ROWS_IN_ALL : M;
+    columns_in_all = experts * N;
     const uint own_m = gl_SubgroupID / SUBGROUPS_N * PART_M, own_n = gl_SubgroupID % SUBGROUPS_N * PART_N;
     SUMS strand[UNITS_M * UNITS_N], total[UNITS_M * UNITS_N];
     [[unroll]] for (uint i = 0u; i < UNITS_M * UNITS_N; i++) strand[i] = total[i] = SUMS(0.0);
 
+    uint a_lines[A_READS], fact_lines[FACT_READS];
+    [[unroll]] for (uint i = 0u; i < A_READS; i++) a_lines[i] = row_of(chunk_place(i).x);
+    [[unroll]] for (uint i = 0u; i < FACT_READS; i++) fact_lines[i] = fact_line(i);
     uvec4 a_next[A_READS], b_next[B_READS], facts_next[FACT_READS];
 #define READ(first) { \
-    [[unroll]] for (uint i = 0u; i < A_READS; i++) { uvec2 place = chunk_place(i); a_next[i] = wide_a[(min(m0 + place.x, M - 1u) * steps + (first)) * 2u + place.y]; } \
-    [[unroll]] for (uint i = 0u; i < B_READS; i++) { uvec2 place = chunk_place(i); b_next[i] = wide_b[(min(n0 + place.x, N - 1u) * steps + (first)) * 2u + place.y]; } \
-    [[unroll]] for (uint i = 0u; i < FACT_READS; i++) facts_next[i] = read_facts(i, first, steps, m0, n0, M, N); }
+    [[unroll]] for (uint i = 0u; i < A_READS; i++) a_next[i] = wide_a[(a_lines[i] * steps + (first)) * 2u + chunk_place(i).y]; \
+    [[unroll]] for (uint i = 0u; i < B_READS; i++) { uvec2 place = chunk_place(i); b_next[i] = wide_b[(column_of(place.x) * steps + (first)) * 2u + place.y]; } \
+    [[unroll]] for (uint i = 0u; i < FACT_READS; i++) facts_next[i] = read_facts(i, fact_lines[i], first, steps); }
 
     READ(0u)
     uint number = 0u, left = (runs + HDI_MM_STRANDS - 1u) / HDI_MM_STRANDS; // of the strand, and its runs that are to come

@@ -83,9 +83,9 @@ f16vec2 sizes_of(uvec4 halves) {
     return abs(unpackFloat2x16(halves.x)) + abs(unpackFloat2x16(halves.y)) + abs(unpackFloat2x16(halves.z)) + abs(unpackFloat2x16(halves.w));
 }
 
-eight read_a(uvec2 at, uint first, uint depths) {
+eight read_a(uvec2 at, uint first, uint lines, uint depths) {
     eight value;
-    READ_EIGHT(a, wide_a, A_TYPE, first, push[HDI_MM_PUSH_A_ROW], push[HDI_MM_PUSH_A_COL], push[HDI_MM_PUSH_M], depths, A_ALONG_K, A_WIDE, at, value)
+    READ_EIGHT(a, wide_a, A_TYPE, first, push[HDI_MM_PUSH_A_ROW], push[HDI_MM_PUSH_A_COL], lines, depths, A_ALONG_K, A_WIDE, at, value)
     return value;
 }
 // Quantised weights come as halves at once.
@@ -104,9 +104,10 @@ eight read_b(uvec2 at, uint first, uint depths) {
 }
 
 void main() {
-    const uint M = push[HDI_MM_PUSH_M], N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
-    const uint part = gl_WorkGroupID.z % PARTS, batch = batch_of(gl_WorkGroupID.z / PARTS);
+    const uint N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
+    const uint part = gl_WorkGroupID.z % PARTS, batch = batch_of(gl_WorkGroupID.z / PARTS), M = rows_of(batch);
     const uint m0 = gl_WorkGroupID.y * TILE_M, n0 = gl_WorkGroupID.x * TILE_N;
+    if (GROUPED && m0 >= M) return;
     const uint a0 = a_first(batch), b0 = b_first(batch);
     const uint own_m = gl_SubgroupID / SUBGROUPS_N * PART_M, own_n = gl_SubgroupID % SUBGROUPS_N * PART_N;
     const uint depth_of_part = (K + PARTS * DEPTH - 1u) / (PARTS * DEPTH) * DEPTH;
@@ -115,9 +116,16 @@ void main() {
     SUMS sums[UNITS_M * UNITS_N];
     [[unroll]] for (uint i = 0u; i < UNITS_M * UNITS_N; i++) sums[i] = SUMS(0.0);
 
+    // Rows of A lie side by side, those of a group (along K then) anywhere.
+    uint rows[A_READS];
+    [[unroll]] for (uint i = 0u; i < A_READS; i++) {
+        rows[i] = m0 + chunk_place(i, TILE_M, A_ALONG_K).x;
+        if (GROUPED) rows[i] = a_row(batch, min(rows[i], M - 1u));
+    }
+    const uint lines = GROUPED ? 0xFFFFFFFFu : M;
     eight a_next[A_READS], b_next[B_READS];
 #define FETCH(k) { \
-    [[unroll]] for (uint i = 0u; i < A_READS; i++) a_next[i] = read_a(chunk_place(i, TILE_M, A_ALONG_K) + uvec2(m0, k), a0, k_end); \
+    [[unroll]] for (uint i = 0u; i < A_READS; i++) a_next[i] = read_a(uvec2(rows[i], chunk_place(i, TILE_M, A_ALONG_K).y + (k)), a0, lines, k_end); \
     [[unroll]] for (uint i = 0u; i < B_READS; i++) b_next[i] = read_b(chunk_place(i, TILE_N, B_ALONG_K) + uvec2(n0, k), b0, k_end); }
 #define STAGE_ALL(saturate) { \
     [[unroll]] for (uint i = 0u; i < A_READS; i++) { \

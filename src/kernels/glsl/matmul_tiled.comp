@@ -26,10 +26,14 @@ uint part_place(uint lane, uint lanes, uint i, uint run) { return i / run * run 
 
 void main() {
     const uint m0 = gl_WorkGroupID.y * TILE_M, n0 = gl_WorkGroupID.x * TILE_N, batch = batch_of(gl_WorkGroupID.z);
-    const uint M = push[HDI_MM_PUSH_M], N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
+    const uint M = rows_of(batch), N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
+    if (GROUPED && m0 >= M) return;
     const uint a0 = a_first(batch), b0 = b_first(batch);
     const uint lane_m = gl_LocalInvocationIndex / LANES_N, lane_n = gl_LocalInvocationIndex % LANES_N;
 
+    uint rows[A_READS]; // of A
+    [[unroll]] for (uint i = 0u; i < A_READS; i++)
+        rows[i] = a_row(batch, min(m0 + read_place(i, TILE_M, (LAYOUT & HDI_MM_A_ALONG_K) != 0u).x, M - 1u));
     float a_next[A_READS], b_next[B_READS], block[PART_M * PART_N], total[PART_M * PART_N];
     [[unroll]] for (uint i = 0u; i < PART_M * PART_N; i++) block[i] = total[i] = 0.0;
 
@@ -51,7 +55,7 @@ void main() {
                 uvec2 place = read_place(i, TILE_M, (LAYOUT & HDI_MM_A_ALONG_K) != 0u);
                 uint m = m0 + place.x, k = k0 + place.y;
                 a_next[i] = 0.0;
-                if (m < M && k < K) a_next[i] = LOAD_FLOAT(a, A_TYPE, a0 + m * push[HDI_MM_PUSH_A_ROW] + k * push[HDI_MM_PUSH_A_COL]);
+                if (m < M && k < K) a_next[i] = LOAD_FLOAT(a, A_TYPE, a0 + rows[i] * push[HDI_MM_PUSH_A_ROW] + k * push[HDI_MM_PUSH_A_COL]);
             }
             [[unroll]] for (uint i = 0u; i < B_READS; i++) {
                 uvec2 place = read_place(i, TILE_N, (LAYOUT & HDI_MM_B_ALONG_K) != 0u);

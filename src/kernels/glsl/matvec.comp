@@ -41,14 +41,14 @@ vec4 four_of_a(uint index) {
     for (uint i = 0u; i < 4u; i++) four[i] = LOAD_FLOAT(a, A_TYPE, index + i);
     return four;
 }
-void put_blocks(uint a_at, uint first, uint whole) {
+void put_blocks(uint batch, uint a_at, uint first, uint whole) {
     [[unroll]] for (uint i = 0u; i < VECTORS; i++) {
         uvec2 place = vector_place(i);
         b_blocks[place.x * B_STRIDE + place.y] = ahead[i];
     }
     for (uint i = gl_LocalInvocationIndex; i < TILE_M * SLOTS * FOURS; i += WORKGROUP) {
         uint block = i / FOURS, k = first + block % SLOTS * HDI_MM_BLOCK;
-        if (k < whole) a_blocks[block * A_STRIDE + i % FOURS] = four_of_a(a_at + block / SLOTS * push[HDI_MM_PUSH_A_ROW] + k + i % FOURS * 4u);
+        if (k < whole) a_blocks[block * A_STRIDE + i % FOURS] = four_of_a(a_at + few_row(batch, block / SLOTS) + k + i % FOURS * 4u);
     }
 }
 vec4 four_of_b(uint at, uint i) {
@@ -61,8 +61,12 @@ vec4 four_of_b(uint at, uint i) {
 
 void main() {
     const uint n0 = gl_WorkGroupID.x * TILE_N, batch = batch_of(gl_WorkGroupID.z), lane = gl_LocalInvocationIndex;
-    const uint N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
+    // A group of no rows has nothing to go along. Without a return: PoCL 3.1 goes wrong where one stands before these barriers.
+    const bool empty = GROUPED && rows_of(batch) == 0u;
+    const uint N = push[HDI_MM_PUSH_N], K = empty ? 0u : push[HDI_MM_PUSH_K];
     const uint a0 = a_first(batch), b0 = b_first(batch);
+    uint rows[TILE_M];
+    [[unroll]] for (uint m = 0u; m < TILE_M; m++) rows[m] = empty ? 0u : few_row(batch, m);
     // Neighbouring lanes read neighbours in memory.
     const bool along_k = (LAYOUT & HDI_MM_B_ALONG_K) != 0u;
     const uint column = along_k ? lane / SLOTS : lane % TILE_N, slot = along_k ? lane % SLOTS : lane / TILE_N;
@@ -76,7 +80,7 @@ void main() {
         float sums[TILE_M];
         [[unroll]] for (uint m = 0u; m < TILE_M; m++) sums[m] = 0.0;
         const uint from = first + slot * HDI_MM_BLOCK, to = min(from + HDI_MM_BLOCK, K);
-        if (STAGED) put_blocks(a0, first, whole);
+        if (STAGED) put_blocks(batch, a0, first, whole);
         barrier(); // block_sums are free again, too
         if (STAGED) read_ahead(b0, first + SLOTS * HDI_MM_BLOCK, whole, n0);
         if (from < whole) {
@@ -90,7 +94,7 @@ void main() {
         } else for (uint k = from; n < N && k < to; k++) {
             float weight = LOAD_ANY(b, B_TYPE, b0 + k * push[HDI_MM_PUSH_B_ROW] + n * push[HDI_MM_PUSH_B_COL]);
             [[unroll]] for (uint m = 0u; m < TILE_M; m++) {
-                float x = LOAD_FLOAT(a, A_TYPE, a0 + m * push[HDI_MM_PUSH_A_ROW] + k * push[HDI_MM_PUSH_A_COL]);
+                float x = LOAD_FLOAT(a, A_TYPE, a0 + rows[m] + k * push[HDI_MM_PUSH_A_COL]);
                 sums[m] = add_product(sums[m], x, weight);
             }
         }
@@ -108,6 +112,6 @@ void main() {
     barrier();
     for (uint i = 2u * lane; i < SUMS; i += 2u * WORKGROUP) { // TILE_N is even: two columns of one row
         uint first_n = n0 + i % TILE_N;
-        if (first_n < N) store_sums(vec2(totals[i], totals[i + 1u]), min(N - first_n, 2u), batch, i / TILE_N, first_n);
+        if (first_n < N && (!GROUPED || i / TILE_N < rows_of(batch))) store_sums(vec2(totals[i], totals[i + 1u]), min(N - first_n, 2u), batch, i / TILE_N, first_n);
     }
 }

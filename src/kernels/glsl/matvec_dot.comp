@@ -70,11 +70,13 @@ float round_half(uint first, uint k, uint at, uint h, bool wanted) {
 }
 // All rows of A from k0 on, `runs` of them along K. All lanes take all rounds: pairs of them talk to each other. The rounds are
 // written out, so that none waits for what the one before has read.
-void round_rows(uint a0, uint k0, uint runs, inout float square[TILE_M]) {
+void round_rows(uint batch, uint a0, uint k0, uint runs, inout float square[TILE_M]) {
+    uint rows[TILE_M];
+    [[unroll]] for (uint m = 0u; m < TILE_M; m++) rows[m] = few_row(batch, m);
     [[unroll]] for (uint i = 0u; i < ROUNDS; i++) {
         uint half_run = lane_number() + i * WORKGROUP, run = min(half_run >> 1, runs - 1u), h = half_run & 1u, k = k0 + 32u * run + 16u * h;
         [[unroll]] for (uint m = 0u; m < TILE_M; m++)
-            square[m] += round_half(a0 + m * push[HDI_MM_PUSH_A_ROW] + k, k, m * RUNS + run, h, half_run < 2u * runs);
+            square[m] += round_half(a0 + rows[m] + k, k, m * RUNS + run, h, half_run < 2u * runs);
     }
 }
 int low_sum(uint sums) { return int(sums << 16) >> 16; }
@@ -237,17 +239,17 @@ void add_round(uint b0, uint run0, uint round, uint runs, uint i, uvec4 raw[ASKE
 }
 
 // The product by strands. Leaves their sums.
-void sum_by_strands(uint a0, uint b0, uint K, inout float square[TILE_M]) {
+void sum_by_strands(uint batch, uint a0, uint b0, uint K, inout float square[TILE_M]) {
     const uint lane = lane_number();
     float sums[SUMS];
     [[unroll]] for (uint i = 0u; i < SUMS; i++) sums[i] = 0.0;
-    wait_for_earlier();
+    if (!GROUPED) wait_for_earlier();
     for (uint k0 = 0u; k0 < K; k0 += DEPTH) {
         const uint run0 = k0 / 32u, runs = min(DEPTH, K - k0) / 32u;
         uvec4 raw[ASKED][RAW];
         if (AT_ONCE) fetch_rounds(b0, run0, 0u, runs, raw);
         if (k0 > 0u) barrier();
-        round_rows(a0, k0, runs, square);
+        round_rows(batch, a0, k0, runs, square);
         barrier();
         for (uint round = 0u; round * STRANDS < runs; round += AHEAD) {
             if (!AT_ONCE) fetch_rounds(b0, run0, round, runs, raw);
@@ -285,13 +287,13 @@ void leave_dealt(uint first, uint last, uint i, uint raw[ASKED][5]) {
     }
 }
 // Leaves the strands' sums. `columns` of the tile are there.
-void sum_dealt(uint a0, uint first, uint columns, inout float square[TILE_M]) {
+void sum_dealt(uint batch, uint a0, uint first, uint columns, inout float square[TILE_M]) {
     const uint last = first + columns * RUNS - 1u;
     uint raw[ASKED][5];
-    if (!B_GIVEN) wait_for_earlier();
+    if (!B_GIVEN && !GROUPED) wait_for_earlier();
     fetch_dealt(first, last, 0u, raw);
     if (B_GIVEN) wait_for_earlier();
-    round_rows(a0, 0u, RUNS, square);
+    round_rows(batch, a0, 0u, RUNS, square);
     barrier();
     for (uint i = 0u; i * WORKGROUP < TILE_RUNS; i += AHEAD) {
         if (i > 0u) fetch_dealt(first, last, i, raw);
@@ -328,11 +330,13 @@ float square_sum(uint m) {
 
 void main() {
     const uint lane = lane_number(), batch = batch_of(gl_WorkGroupID.z), N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
+    if (GROUPED) wait_for_earlier(); // it says which B is read
+    if (GROUPED && rows_of(batch) == 0u) return;
     const uint n0 = gl_WorkGroupID.x * TILE_N, a0 = a_first(batch), b0 = b_first(batch);
     float square[TILE_M];
     [[unroll]] for (uint m = 0u; m < TILE_M; m++) square[m] = 0.0;
-    if (DEALT) sum_dealt(a0, b0 / 32u + n0 * RUNS, min(TILE_N, N - n0), square);
-    else sum_by_strands(a0, b0, K, square);
+    if (DEALT) sum_dealt(batch, a0, b0 / 32u + n0 * RUNS, min(TILE_N, N - n0), square);
+    else sum_by_strands(batch, a0, b0, K, square);
     [[unroll]] for (uint m = 0u; m < TILE_M && NORM != HDI_MM_NORM_NONE; m++) {
         float sum = subgroupAdd(square[m]);
         if (subgroupElect()) squares[m * WORKGROUP + gl_SubgroupID * gl_SubgroupSize] = sum;
@@ -344,6 +348,6 @@ void main() {
         float scale = NORM != HDI_MM_NORM_NONE ? norm_scale(square_sum(m)) : 1.0;
         vec2 pair = scale * vec2(add_strands(at), add_strands(at + LINE)), seconds = vec2(0.0);
         if (PAIR != 0u) seconds = scale * vec2(add_strands(at + second), add_strands(at + second + LINE));
-        if (n < N) store_pairs(pair, seconds, min(N - n, 2u), batch, m, n);
+        if (n < N && (!GROUPED || m < rows_of(batch))) store_pairs(pair, seconds, min(N - n, 2u), batch, m, n);
     }
 }

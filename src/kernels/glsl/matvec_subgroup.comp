@@ -74,7 +74,7 @@ void unit_weights(uint first, uint unit, out vec4 x, out vec4 y) {
     }
 }
 // Rows of A at a unit, normalised but for the scale, whose sums of squares go on if they are `wanted`.
-void a_unit(uint first, uint unit, bool wanted, inout float sums[SUMS], out vec4 x[TILE_M], out vec4 y[TILE_M]) {
+void a_unit(uint first, uint rows[TILE_M], uint unit, bool wanted, inout float sums[SUMS], out vec4 x[TILE_M], out vec4 y[TILE_M]) {
     uvec2 place = unit_place(unit);
     vec4 x_weight = vec4(1.0), y_weight = vec4(1.0);
     if (NORM == HDI_MM_NORM_WEIGHTED) {
@@ -82,8 +82,8 @@ void a_unit(uint first, uint unit, bool wanted, inout float sums[SUMS], out vec4
         y_weight = uintBitsToFloat(norm_weight[place.y >> 2]);
     }
     [[unroll]] for (uint m = 0u; m < TILE_M; m++) {
-        x[m] = a_four(first + m * push[HDI_MM_PUSH_A_ROW] + place.x);
-        y[m] = a_four(first + m * push[HDI_MM_PUSH_A_ROW] + place.y);
+        x[m] = a_four(first + rows[m] + place.x);
+        y[m] = a_four(first + rows[m] + place.y);
         if (NORM != HDI_MM_NORM_NONE) {
             float squares = dot_fused(y[m], y[m], dot_fused(x[m], x[m], sums[SQUARES + m]));
             sums[SQUARES + m] = wanted ? squares : sums[SQUARES + m];
@@ -102,9 +102,11 @@ float total(uint i) {
 void main() {
     const uint n0 = gl_WorkGroupID.x * TILE_N, batch = batch_of(gl_WorkGroupID.z), lane = gl_LocalInvocationIndex;
     const uint N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
-    const uint a0 = a_first(batch), b0 = b_first(batch);
-
     wait_for_earlier();
+    if (GROUPED && rows_of(batch) == 0u) return;
+    const uint a0 = a_first(batch), b0 = b_first(batch);
+    uint rows[TILE_M];
+    [[unroll]] for (uint m = 0u; m < TILE_M; m++) rows[m] = few_row(batch, m);
     float sums[SUMS];
     [[unroll]] for (uint i = 0u; i < SUMS; i++) sums[i] = 0.0;
     const uint units = K / 8u;
@@ -112,7 +114,7 @@ void main() {
         const uint unit = min(first + lane, units - 1u);
         const bool wanted = first + lane < units;
         vec4 x[TILE_M], y[TILE_M];
-        a_unit(a0, unit, wanted, sums, x, y);
+        a_unit(a0, rows, unit, wanted, sums, x, y);
         [[unroll]] for (uint j = 0u; j < PRODUCTS * TILE_N; j++) {
             uint n = min(n0 + j % TILE_N, N - 1u); // the last tile computes its last column again
             vec4 low, high;
@@ -135,6 +137,6 @@ void main() {
         float scale = NORM != HDI_MM_NORM_NONE ? norm_scale(total(SQUARES + m)) : 1.0;
         vec2 pair = scale * vec2(total(at), total(at + 1u)), seconds = vec2(0.0);
         if (PAIR != 0u) seconds = scale * vec2(total(at + TILE_N), total(at + TILE_N + 1u));
-        if (n < N) store_pairs(pair, seconds, min(N - n, 2u), batch, m, n);
+        if (n < N && (!GROUPED || m < rows_of(batch))) store_pairs(pair, seconds, min(N - n, 2u), batch, m, n);
     }
 }

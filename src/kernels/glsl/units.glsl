@@ -20,7 +20,7 @@ shared uvec4 tiles[TILE_CHUNKS > SUM_CHUNKS ? TILE_CHUNKS : SUM_CHUNKS];
 // units through shared memory, where every lane finds its elements: some pairs at once, so that their sources are read side
 // by side.
 #define STORE_UNITS(sums) { \
-    if (EXACT == 0u && CHAIN == 0u && OUT_TYPE == HDI_TYPE_F32 && N % 4u == 0u && m0 + TILE_M <= M && n0 + TILE_N <= N) { \
+    if (!GROUPED && EXACT == 0u && CHAIN == 0u && OUT_TYPE == HDI_TYPE_F32 && N % 4u == 0u && m0 + TILE_M <= M && n0 + TILE_N <= N) { \
         [[unroll]] for (uint i = 0u; i < UNITS_M * UNITS_N; i++) { \
             uint m = m0 + own_m + i / UNITS_N * UNIT, n = n0 + own_n + i % UNITS_N * UNIT; \
             coopMatStore(sums[i], c, c_element(gl_WorkGroupID.z, m, n), N, gl_CooperativeMatrixLayoutRowMajor); \

@@ -42,23 +42,28 @@ static float product_of_runs(const float *a, uint64_t stride, uint32_t type, con
     return total;
 }
 
+/* A row of A times the column of B, operand 1, whose elements along K lie together from `first` on. */
+static float column_product(const reference *r, const float *row, uint64_t stride, uint64_t first, uint64_t K) {
+    const hd_dtype type = r->operands[1].dtype;
+    const bool chosen = r->node->op == HDI_OP_MATMUL_EXPERTS;
+    if (!hdi_dtype_has_whole_codes(type) || (chosen && K < HDI_MM_LEAST_CHOSEN))
+        return reference_block_sum(row, stride, r->x[1] + first, 1, K);
+    return product_of_runs(row, stride, (uint32_t)type, (const uint8_t *)r->data[1] + hd_dtype_bytes(type, first), K);
+}
+
 void reference_matmul(const reference *r) {
     const hd_shape a = r->operands[0].shape, b = r->operands[1].shape, c = r->node->shape;
     const bool swap_a = r->node->attrs.ints[0] & HD_TRANSPOSE_A, swap_b = r->node->attrs.ints[0] & HD_TRANSPOSE_B;
     const uint64_t M = (uint64_t)c.dims[c.rank - 2], N = (uint64_t)c.dims[c.rank - 1];
     const uint64_t K = (uint64_t)a.dims[a.rank - (swap_a ? 2 : 1)], matrices = hd_shape_elements(c) / (M * N);
-    const hd_dtype type = r->operands[1].dtype;
-    const bool runs = swap_b && hdi_dtype_has_whole_codes(type);
     for (uint64_t batch = 0; batch < matrices; batch++) {
         const uint64_t first_b = matrix_first(b, c, batch);
-        const float *from_a = r->x[0] + matrix_first(a, c, batch), *from_b = r->x[1] + first_b;
+        const float *from_a = r->x[0] + matrix_first(a, c, batch);
         for (uint64_t i = 0; i < M * N; i++) {
             const uint64_t m = i / N, n = i % N, a_stride = swap_a ? M : 1;
-            const float *row = from_a + m * (swap_a ? 1 : K), *column = from_b + n * (swap_b ? K : 1);
-            const float sum =
-                runs ? product_of_runs(row, a_stride, (uint32_t)type,
-                                       (const uint8_t *)r->data[1] + hd_dtype_bytes(type, first_b + n * K), K)
-                     : reference_block_sum(row, a_stride, column, swap_b ? 1 : N, K);
+            const float *row = from_a + m * (swap_a ? 1 : K);
+            const float sum = swap_b ? column_product(r, row, a_stride, first_b + n * K, K)
+                                     : reference_block_sum(row, a_stride, r->x[1] + first_b + n, N, K);
             r->y[batch * M * N + i] = exact_canonical(sum);
         }
     }
@@ -72,8 +77,8 @@ void reference_experts(const reference *r) {
     for (uint64_t i = 0; i < pairs * N; i++) {
         const int32_t expert = chosen[i / N];
         const bool inside = expert >= 0 && (uint64_t)expert < E;
-        const float *weights = r->x[1] + (inside ? ((uint64_t)expert * N + i % N) * K : 0);
-        r->y[i] = inside ? exact_canonical(reference_block_sum(r->x[0] + i / N / share * K, 1, weights, 1, K)) : 0.0f;
+        const uint64_t first = inside ? ((uint64_t)expert * N + i % N) * K : 0;
+        r->y[i] = inside ? exact_canonical(column_product(r, r->x[0] + i / N / share * K, 1, first, K)) : 0.0f;
     }
 }
 

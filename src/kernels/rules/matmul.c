@@ -7,7 +7,7 @@
 #include "kernels/rules/matmul.h"
 #include "kernels/rows.h"
 
-enum { FEW_ROWS = 8, STREAM_BINDINGS = BINDINGS + 1 };
+enum { STREAM_BINDINGS = BINDINGS + 1 };
 /* Rows from which weights are worth making f16 ahead, for matrix units; least ones of the device's library. */
 enum { MATRIX_HALF_ROWS = 257, LIBRARY_LEAST_SIDE = 16 };
 
@@ -38,7 +38,8 @@ static bool stays_bf16(const product *p) {
 }
 /* Weights of whole codes whose blocks lie along K: exact mode has a product in 8 bits for them (abi.h). */
 static bool has_runs(const product *p) {
-    return hdi_dtype_has_whole_codes(p->b.tensor->dtype) && (p->request->attrs->ints[0] & HD_TRANSPOSE_B) != 0;
+    return hdi_dtype_has_whole_codes(p->b.tensor->dtype) && (p->request->attrs->ints[0] & HD_TRANSPOSE_B) != 0 &&
+           hdcpu_may_round(p->chosen != NULL, p->k);
 }
 /* Is the module, over weights like these, known to be wrong on the device? */
 static bool is_wrong(const product *p, hdi_module_id module) {
@@ -233,7 +234,7 @@ static bool halves_fit(const product *p) {
 static bool parts_fit(const product *p, uint32_t parts) {
     hdi_chain chain;
     hdi_tensor out;
-    return parts == 1 || (p->k / parts >= LEAST_PART && p->batch * p->m * p->n * parts <= UINT32_MAX &&
+    return parts == 1 || (!p->chosen && p->k / parts >= LEAST_PART && p->batch * p->m * p->n * parts <= UINT32_MAX &&
                           hdi_product_chain(p, parts, 0, &chain, &out));
 }
 
@@ -256,6 +257,7 @@ static bool matrix_fits(const product *p, config *c) {
         return false;
     c->because = "many rows of A beside narrow weights: matrix units, sums in f32";
     /* What many tiles would convert is worth a launch that does so once. */
+    if (p->chosen) return true; /* few tiles share a matrix's columns */
     c->halves[0] = p->a.tensor->dtype != HD_F16 && p->m >= 256 && p->n >= 1024;
     c->halves[1] = hdi_dtype_is_quantised(b->dtype) && p->m >= MATRIX_HALF_ROWS && halves_fit(p);
     return true;
@@ -283,7 +285,7 @@ static bool tensor_fits(const product *p, config *c) {
         return false;
     if (most_invocations(caps) < c->workgroup || p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE)
         return false;
-    if (p->type == HD_BF16 || p->request->chain) return false;
+    if (p->type == HD_BF16 || p->request->chain || p->chosen) return false;
     c->halves[0] = a != HD_F16;
     c->halves[1] = hdi_dtype_is_quantised(b);
     const bool a_fits = c->halves[0] ? p->k % UNIT == 0 && !(p->request->attrs->ints[0] & HD_TRANSPOSE_A) : p->a.wide;
@@ -313,8 +315,8 @@ static bool library_fits(const product *p, config *c) {
     const hd_dtype a = p->a.tensor->dtype, b = p->b.tensor->dtype;
     hdi_chain chain;
     hdi_tensor out;
-    if (is_exact(p) || !caps->product_library || p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE)
-        return false;
+    if (is_exact(p) || p->chosen || !caps->product_library) return false;
+    if (p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE) return false;
     if (p->batch * p->m * p->n * p->k < LEAST_WORK || p->batch * p->m * p->n > INT32_MAX) return false;
     if (p->lengths[0] > 1 || p->lengths[1] > 1) return false;
     c->halves[0] = a != b && a != HD_F16;
@@ -336,7 +338,7 @@ static bool library_fits(const product *p, config *c) {
 static bool codes_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
     const bool dot = c->option->module == HDI_MODULE_MATMUL_CODES_DOT;
-    if (!is_exact(p) || (dot && !caps->integer_dot) || p->batch * p->m > UINT32_MAX / p->k) return false;
+    if (!is_exact(p) || (dot && !caps->integer_dot) || hdi_product_rows(p) > UINT32_MAX / p->k) return false;
     c->packs = HDI_MODULE_CODES;
     c->because = dot ? "rows of A in 8 bits, tiles by integer dot products" : "rows of A in 8 bits, tiles";
     return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= 40 * c->tile_m + 48 * c->tile_n;
@@ -347,7 +349,7 @@ static bool native_codes_fits(const product *p, config *c) {
     c->scratch_bytes = (uint32_t)bytes;
     c->packs = HDI_MODULE_CODES;
     c->because = "few rows of A in 8 bits, columns unpacked for all of them";
-    return is_exact(p) && bytes <= UINT32_MAX && p->batch * p->m <= UINT32_MAX / p->k;
+    return is_exact(p) && bytes <= UINT32_MAX && hdi_product_rows(p) <= UINT32_MAX / p->k;
 }
 
 static bool amx_fits(const product *p, config *c) {
@@ -429,7 +431,7 @@ static uint64_t tile_cost(const product *p, const hdi_kernel_option *o) {
 /* The exact product in 8 bits on matrix units of whole numbers. */
 static bool codes_matrix_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
-    if (!is_exact(p) || !caps->matrix_s8 || !takes_units(p, c) || p->batch > 1) return false;
+    if (!is_exact(p) || !caps->matrix_s8 || !takes_units(p, c) || (p->batch > 1 && !p->chosen)) return false;
     const uint64_t columns = hdi_product_codes_bytes(p, HDI_CODES_COLUMNS),
                    rows = hdi_product_codes_bytes(p, HDI_CODES_ROWS_IN_STRANDS);
     if (HDI_MAX(rows, columns) > HDI_MIN(caps->max_binding_bytes, caps->memory_bytes / 32)) return false;
@@ -608,18 +610,19 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
     kernel->spec[HDI_MM_PART_N] = c->part_n ? c->part_n : 2;
     kernel->spec[HDI_MM_LAYOUT] = (p->a.along_k ? HDI_MM_A_ALONG_K : 0) | (p->b.along_k ? HDI_MM_B_ALONG_K : 0) |
                                   (p->a.wide ? HDI_MM_A_WIDE : 0) | (p->b.wide ? HDI_MM_B_WIDE : 0) |
-                                  (p->batch == 1 ? HDI_MM_ONE_BATCH : 0) |  (p->chosen ? HDCPU_MM_GROUPED : 0);
+                                  (p->chosen ? HDI_MM_GROUPED : p->batch == 1 ? HDI_MM_ONE_BATCH : 0) |
+                                  (p->single ? HDI_MM_SINGLE : 0);
     const bool matrix = module == HDI_MODULE_MATMUL_MATRIX, tensor = module == HDI_MODULE_MATMUL_TENSOR;
     if (c->staged || (p->k % HDI_MM_DEPTH == 0 && (matrix || tensor))) kernel->spec[HDI_MM_LAYOUT] |= HDI_MM_WHOLE;
     const bool dealt = module == HDI_MODULE_MATVEC_DOT && c->staged;
-    if (dealt && p->request->b_given) kernel->spec[HDI_MM_LAYOUT] |= HDI_MM_B_GIVEN;
+    if (dealt && p->request->b_given && !p->chosen) kernel->spec[HDI_MM_LAYOUT] |= HDI_MM_B_GIVEN;
     if (matrix) {
         kernel->spec_count = HDI_MM_PARTS + 1;
         kernel->spec[HDI_MM_PARTS] = HDI_MAX(c->parts, 1);
     }
-    if (c->packs == HDI_MODULE_CODES && !c->in_strands) {
+    if (c->packs == HDI_MODULE_CODES && (p->chosen || !c->in_strands)) {
         kernel->spec_count = HDI_MM_PARTS + 1;
-        kernel->spec[HDI_MM_PARTS] = (uint32_t)(p->batch * p->m);
+        kernel->spec[HDI_MM_PARTS] = (uint32_t)hdi_product_rows(p);
     }
     uint32_t words = hdi_product_words(p, launch);
     if (p->request->chain) words += hdi_launch_chain(launch, p->request->chain, launch->push + words);
@@ -689,7 +692,7 @@ hd_status hdi_product_lower(const product *p, const hdi_kernel_option *option, h
                         (unsigned long long)request->caps->shared_bytes,
                         (unsigned long long)most_invocations(request->caps));
     product grouped = *p;
-    if (p->chosen) {
+    if (p->chosen && !p->single) {
         status = hdi_product_group(&grouped, c.tile_m, lowering, error);
         if (status) return status;
         p = &grouped;

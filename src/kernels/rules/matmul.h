@@ -4,7 +4,7 @@
 
 #include "kernels/kernel.h"
 
-enum { BATCH_AXES = 3, SOURCES = HDI_CHAIN_INPUTS - 1, BINDINGS = 3 + SOURCES + 1 };
+enum { BATCH_AXES = 3, SOURCES = HDI_CHAIN_INPUTS - 1, BINDINGS = 3 + SOURCES + 1, FEW_ROWS = 8 };
 
 /* One operand: strides along its lines (rows of A, columns of B), along K and along the batch axes. */
 typedef struct side {
@@ -28,13 +28,21 @@ typedef struct product {
     source   sources[SOURCES];
     uint32_t source_count, free_axis; /* batch axes below free_axis are unused */
 
-    /* Batches that are groups of rows by the matrix of B that they chose (matmul_native.h): of `pairs` rows of C, each
-     * lengths[1] of them of one row of A. NULL: there are no groups. */
+    /* Batches that are groups of rows by the matrix of B that they chose (abi.h): of `pairs` rows of C, each lengths[1]
+     * of them of one row of A. NULL: there are no groups. */
     const hdi_tensor *chosen;
-    uint64_t   pairs, packed; /* packed: rows of A where they are, all groups in whole lines */
+    bool       single;  /* each row is a group by itself, and `groups` is what was chosen */
+    uint64_t   pairs, experts, packed; /* packed: rows of A where they are, all groups in whole lines */
     hdi_tensor groups;
 } product;
 
+/* Sets how an operand lies in memory, from its strides. */
+void hdi_product_finish_side(side *s, uint64_t lines, uint64_t depths);
+/* Rows of A, and columns of B, of all batches; of groups, each once, and those of all matrices. */
+static inline uint64_t hdi_product_rows(const product *p) {
+    return p->chosen ? p->pairs / p->lengths[1] : p->batch * p->m;
+}
+static inline uint64_t hdi_product_columns(const product *p) { return p->chosen ? p->experts * p->n : p->n; }
 /* Brings both operands of the request to lines along K and at most three batch axes. UNSUPPORTED where these are not
  * enough. */
 hd_status hdi_product_read(const hdi_request *request, product *out_product, hd_error *error);
@@ -58,7 +66,7 @@ bool hdi_product_chain(const product *p, uint32_t parts, uint32_t partial, hdi_c
 hd_status hdi_product_launch_chain(const product *p, uint32_t parts, const hdi_tensor *partial, hdi_lowering *lowering,
                                    hd_error *error);
 
-/* ---- rows that chose a matrix (matmul_groups.c), on a processor ---- */
+/* ---- rows that chose a matrix (matmul_groups.c) ---- */
 
 /* x [T,K] or [T,U,K] times those of w [E,N,K] that i32 chosen [T,U] names; all dense. */
 hd_status hdi_lower_groups(const hdi_request *request, const hdi_tensor *x, const hdi_tensor *w,

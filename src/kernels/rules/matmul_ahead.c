@@ -25,6 +25,7 @@ uint32_t hdi_product_words(const product *p, hdi_launch *launch) {
         push[HDI_MM_PUSH_A_BATCH + i] = (uint32_t)p->a.batch[i];
         push[HDI_MM_PUSH_B_BATCH + i] = (uint32_t)p->b.batch[i];
     }
+    if (p->chosen) push[HDI_MM_PUSH_EXPERTS] = (uint32_t)p->experts;
     for (uint32_t i = 0; i < p->source_count; i++) {
         push[words++] = (uint32_t)p->sources[i].tensor->first;
         push[words++] = (uint32_t)p->sources[i].batch;
@@ -41,6 +42,13 @@ static void words_of_rows(const product *p, hdi_launch *launch) {
                                      HDI_MM_PUSH_B_BATCH, HDI_MM_PUSH_B_BATCH + 1, HDI_MM_PUSH_B_BATCH + 2 };
     hdi_product_words(p, launch);
     for (size_t i = 0; i < HDI_COUNT(of_b); i++) launch->push[of_b[i]] = 0;
+}
+
+/* Groups are nothing to a kernel that takes each row once: their A has no batches. */
+static void of_no_groups(const product *p, hdi_launch *launch) {
+    launch->push[HDI_MM_PUSH_M] = (uint32_t)hdi_product_rows(p);
+    launch->push[HDI_MM_PUSH_BATCH] = launch->push[HDI_MM_PUSH_BATCH + 1] = 1;
+    launch->push[HDI_MM_PUSH_EXPERTS] = 0;
 }
 
 /* A as a product of native tiles reads it: a group packs 16 rows. */
@@ -64,7 +72,7 @@ static hd_status pack_tiles(const product *p, uint32_t module, hdi_lowering *low
     kernel->spec[HDI_SPEC_OUT_TYPE] = HDI_TYPE_BF16;
     kernel->spec[HDI_MM_A_TYPE] = (uint32_t)p->a.tensor->dtype;
     kernel->spec[HDI_MM_B_TYPE] = (uint32_t)(bf16 ? p->a.tensor->dtype : p->b.tensor->dtype); /* what it is judged by */
-    kernel->spec[HDI_MM_LAYOUT] = p->chosen ? HDCPU_MM_GROUPED : 0;
+    kernel->spec[HDI_MM_LAYOUT] = p->chosen ? HDI_MM_GROUPED : 0;
     words_of_rows(p, launch);
     kernel->push_bytes = 4 * HDI_MM_PUSH_CHAIN;
     hdi_launch_bind(launch, p->a.tensor, HDI_READ);
@@ -97,7 +105,8 @@ uint64_t hdi_product_codes_bytes(const product *p, uint32_t form) {
     const bool columns = form == HDI_CODES_COLUMNS;
     const uint32_t b = (uint32_t)p->b.tensor->dtype;
     const uint64_t words = columns ? column_facts(b) : form == HDI_CODES_ROWS ? WORDS : ROW_FACTS;
-    return (columns ? p->n : p->batch * p->m) * hdi_product_steps(p, form) * (HDI_MM_RUN + 4 * words);
+    const uint64_t lines = columns ? hdi_product_columns(p) : hdi_product_rows(p);
+    return lines * hdi_product_steps(p, form) * (HDI_MM_RUN + 4 * words);
 }
 
 uint64_t hdi_product_unit_bytes(const product *p, uint64_t tile_m, uint64_t tile_n) {
@@ -113,7 +122,7 @@ static hd_status write_codes(const product *p, uint32_t form, hdi_lowering *lowe
     enum { INVOCATIONS = 64 };
     const bool columns = form == HDI_CODES_COLUMNS;
     const side *s = columns ? &p->b : &p->a;
-    const uint64_t lines = columns ? p->n : p->batch * p->m, steps = hdi_product_steps(p, form),
+    const uint64_t lines = columns ? hdi_product_columns(p) : hdi_product_rows(p), steps = hdi_product_steps(p, form),
                    bytes = hdi_product_codes_bytes(p, form);
     hdi_tensor books;
     hd_status status = hdi_rows_temporary(lowering, HD_U8, HD_SHAPE((int64_t)bytes), out_codes, error);
@@ -127,12 +136,13 @@ static hd_status write_codes(const product *p, uint32_t form, hdi_lowering *lowe
     kernel->spec[HDI_SPEC_WORKGROUP] = INVOCATIONS;
     kernel->spec[HDI_SPEC_EXACT] = 1;
     kernel->spec[HDI_MM_A_TYPE] = kernel->spec[HDI_MM_B_TYPE] = (uint32_t)s->tensor->dtype;
-    kernel->spec[HDI_MM_LAYOUT] = (p->batch == 1 ? HDI_MM_ONE_BATCH : 0) |
+    kernel->spec[HDI_MM_LAYOUT] = (p->batch == 1 || p->chosen ? HDI_MM_ONE_BATCH : 0) |
                                   (!columns && s->along_k ? HDI_MM_A_ALONG_K : 0) |
                                   (!columns && s->wide ? HDI_MM_A_WIDE : 0);
     kernel->spec[HDI_CODES_FORM] = form;
     if (columns) hdi_product_words(p, launch);
     else words_of_rows(p, launch);
+    if (p->chosen) of_no_groups(p, launch);
     launch->push[HDI_CODES_PUSH_LINES] = (uint32_t)lines;
     kernel->push_bytes = 4 * (HDI_CODES_PUSH_LINES + 1);
     hdi_launch_bind(launch, s->tensor, HDI_READ);
@@ -140,7 +150,8 @@ static hd_status write_codes(const product *p, uint32_t form, hdi_lowering *lowe
     hdi_launch_bind(launch, out_codes, HDI_WRITE);
     hdi_launch_bind(launch, &books, HDI_READ);
     hdi_launch_grid(launch, hdi_divide_up(lines * steps, INVOCATIONS));
-    launch->bytes = hdi_product_side_bytes(p, s, columns ? p->n : p->m) + bytes;
+    launch->bytes = bytes + (p->chosen ? hd_tensor_bytes(s->tensor->dtype, s->tensor->shape)
+                                       : hdi_product_side_bytes(p, s, columns ? p->n : p->m));
     launch->because = columns ? "columns of B as codes, once" : "rows of A in 8 bits, once";
     return HD_OK;
 }

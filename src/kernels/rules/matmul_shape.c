@@ -70,7 +70,7 @@ static bool is_wide(const side *s, uint64_t lines, uint64_t depths) {
     return all % unit == 0;
 }
 
-static void finish_side(side *s, uint64_t lines, uint64_t depths) {
+void hdi_product_finish_side(side *s, uint64_t lines, uint64_t depths) {
     if (depths == 1) s->depth = 1;
     s->along_k = s->depth == 1 || s->line != 1;
     s->wide = is_wide(s, lines, depths);
@@ -140,8 +140,8 @@ hd_status hdi_product_read(const hdi_request *request, product *p, hd_error *err
             return hdi_fail(error, HD_STATUS_UNSUPPORTED,
                             "the batch axes of a matrix product repeat in too many ways: more than %d", BATCH_AXES);
     }
-    finish_side(&p->a, p->m, p->k);
-    finish_side(&p->b, p->n, p->k);
+    hdi_product_finish_side(&p->a, p->m, p->k);
+    hdi_product_finish_side(&p->b, p->n, p->k);
     p->most = p->m;
     return check(p, error);
 }
