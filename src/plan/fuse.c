@@ -28,7 +28,7 @@ static bool count_uses(fusion *f) {
         v->last_use = UINT32_MAX;
     }
     for (uint32_t id = f->program->node_count; id >= 1; id--) {
-        const hdi_node *node = hdi_fusion_node(f, id);
+        const hdi_node *node = node_of(f, id);
         /* What the caller can name is there, even where nothing reads it. */
         if (hdi_op_writes_state(node->op) || hdi_op_is_source(node->op)) f->values[id].alive = true;
         if (!f->values[id].alive) continue;
@@ -38,7 +38,7 @@ static bool count_uses(fusion *f) {
             operand->alive = true;
             operand->uses++;
             operand->last_use = HDI_MAX(operand->last_use, id);
-            const bool norm = hdi_op_kind_of(hdi_fusion_node(f, node->operands[i])->op) == HDI_KIND_NORM;
+            const bool norm = hdi_op_kind_of(node_of(f, node->operands[i])->op) == HDI_KIND_NORM;
             if (norm && !add_reader(f, node->operands[i], id)) return false;
         }
     }
@@ -50,7 +50,7 @@ hd_value hdi_fusion_only_reader(const fusion *f, hd_value value, hd_value *out_r
         *out_read = value;
         if (f->values[value].uses != 1 || f->values[value].last_use == UINT32_MAX) return 0;
         const hd_value reader = f->values[value].last_use;
-        if (hdi_fusion_node(f, reader)->op != HDI_OP_RESHAPE) return reader;
+        if (node_of(f, reader)->op != HDI_OP_RESHAPE) return reader;
         value = reader;
     }
 }
@@ -267,7 +267,7 @@ static uint8_t join_pair(hdi_task *task, const hdi_task *other) {
  * caller when `settled` is set. False where it does not fit; nothing was changed then. */
 static bool grow_task(fusion *f, hd_value id, hd_value base, bool join_others, hdi_task *out, hd_value *joined,
                       uint32_t *out_joined_count) {
-    const hdi_node *node = hdi_fusion_node(f, id);
+    const hdi_node *node = node_of(f, id);
     hdi_task task = { .op = HDI_OP_COPY };
     uint32_t joined_count = 0;
     if (base) {
@@ -403,7 +403,7 @@ static hd_status fuse_concat(fusion *f, const hdi_node *node, hd_value id) {
     int64_t begin[HD_MAX_RANK] = { 0 }, axis = node->attrs.ints[0];
     for (uint32_t i = 0; i < node->operand_count && !status; i++) {
         status = copy_into(f, node->operands[i], &out, begin, id);
-        begin[axis] += hdi_fusion_node(f, node->operands[i])->shape.dims[axis];
+        begin[axis] += node_of(f, node->operands[i])->shape.dims[axis];
     }
     f->values[id].view = out;
     return status;
@@ -429,7 +429,7 @@ hd_status hdi_fusion_save_old_rows(fusion *f, hd_value state, hd_value writer) {
         const hd_value v = all->values[i];
         const hdi_tensor view = f->values[v].view;
         status = hdi_fusion_settle(f, v);
-        const bool is_view = hdi_op_is_view(hdi_fusion_node(f, v)->op);
+        const bool is_view = hdi_op_is_view(node_of(f, v)->op);
         if (!status && is_view && view.storage == storage && f->values[v].last_use > writer)
             status = copy_of(f, &view, v, &f->values[v].view);
     }
@@ -451,7 +451,7 @@ static hd_status fuse_write_rows(fusion *f, const hdi_node *node, hd_value id) {
     const hd_value rows = f->values[id].rows != 0 ? f->values[id].rows : node->operands[1];
     hdi_task task = { .op = node->op, .attrs = &node->attrs, .input_count = node->operand_count - 1, .values = { id },
                       .value_count = 1 };
-    hd_status status = hdi_fusion_shaped(f, rows, hdi_fusion_node(f, node->operands[1])->shape, &task.inputs[0]);
+    hd_status status = hdi_fusion_shaped(f, rows, node_of(f, node->operands[1])->shape, &task.inputs[0]);
     for (uint32_t i = 2; i < node->operand_count && !status; i++)
         status = hdi_fusion_dense(f, node->operands[i], &task.inputs[i - 1]); /* position, pages */
     if (!status) status = hdi_fusion_save_old_rows(f, node->operands[0], id);
@@ -498,7 +498,7 @@ static hd_status fuse_other(fusion *f, const hdi_node *node, hd_value id) {
     hdi_task task = { .op = node->op, .attrs = &node->attrs, .values = { id }, .value_count = 1 };
     const uint32_t next = f->values[id].last_use;
     const bool rounds = hdi_op_kind_of(node->op) == HDI_KIND_NORM && next != UINT32_MAX &&
-                        hdi_fusion_node(f, next)->op == HDI_OP_CAST; /* as it stores, where only the cast reads it */
+                        node_of(f, next)->op == HDI_OP_CAST; /* as it stores, where only the cast reads it */
     const bool product = node->op == HDI_OP_MATMUL;
     hd_status status = product ? hdi_fusion_round_rows(f, node) : HD_OK;
     for (uint32_t i = 0; i < node->operand_count && !status; i++) {
@@ -515,7 +515,7 @@ static hd_status fuse_other(fusion *f, const hdi_node *node, hd_value id) {
         task.values[0] = node->operands[0];
         task.values[task.value_count++] = id;
     }
-    task.a_rounded = product && task.inputs[0].dtype != hdi_fusion_node(f, node->operands[0])->dtype;
+    task.a_rounded = product && task.inputs[0].dtype != node_of(f, node->operands[0])->dtype;
     const bool rounded = !status && hdi_fusion_is_rounded(f, node, id);
     if (!status) status = hdi_fusion_tensor(f, rounded ? HD_F16 : node->dtype, node->shape, &task.out);
     if (!status && rounded && hdi_op_kind_of(node->op) == HDI_KIND_NORM) {
@@ -564,7 +564,7 @@ static hd_status fuse_node(fusion *f, const hdi_node *node, hd_value id) {
     float attrs[4];
     uint32_t attr_count;
     const bool quantised = node->operand_count > 0 && node->operands[0] &&
-                           hdi_dtype_is_quantised(hdi_fusion_node(f, node->operands[0])->dtype);
+                           hdi_dtype_is_quantised(node_of(f, node->operands[0])->dtype);
     if (!quantised && hdi_op_step(node->op, &node->attrs, &step, attrs, &attr_count))
         return fuse_elementwise(f, node, id);
     return fuse_other(f, node, id);
@@ -613,10 +613,10 @@ hd_status hdi_schedule_fuse(hdi_schedule *schedule, const hd_program *program, h
     if (!status) hdi_fusion_join_heads(&f);
     for (hd_value id = 1; id <= program->node_count && !status; id++)
         if (f.values[id].alive) {
-            status = fuse_node(&f, hdi_fusion_node(&f, id), id);
+            status = fuse_node(&f, node_of(&f, id), id);
             if (status && error && error->op[0] == 0)
-                memcpy(error->op, hdi_op_get(hdi_fusion_node(&f, id)->op).name,
-                       strlen(hdi_op_get(hdi_fusion_node(&f, id)->op).name) + 1);
+                memcpy(error->op, hdi_op_get(node_of(&f, id)->op).name,
+                       strlen(hdi_op_get(node_of(&f, id)->op).name) + 1);
         }
     for (uint32_t i = 0; i < program->output_count && !status; i++) status = place_output(&f, &program->outputs[i]);
     end(&f);

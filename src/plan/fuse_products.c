@@ -5,9 +5,9 @@
 /* Is the living node a product of `x`, which holds the value `id`, and a B of which the layout is known: a source or
  * what came before? `out` is its task. */
 static bool is_product_of(const fusion *f, hd_value node, hd_value id, const hdi_tensor *x, hdi_task *out) {
-    const hdi_node *reader = hdi_fusion_node(f, node);
+    const hdi_node *reader = node_of(f, node);
     if (reader->op != HDI_OP_MATMUL || reader->operands[0] != id || reader->operands[1] == id) return false;
-    const hdi_node *b = hdi_fusion_node(f, reader->operands[1]);
+    const hdi_node *b = node_of(f, reader->operands[1]);
     const bool source = hdi_op_is_source(b->op);
     if (!source && reader->operands[1] > id) return false;
     *out = (hdi_task){ .op = reader->op, .attrs = &reader->attrs, .input_count = 2 };
@@ -39,7 +39,7 @@ bool hdi_fusion_leave_norm(fusion *f, const hdi_node *node, hd_value id, const h
 }
 
 static bool rounds(const fusion *f, hd_value reader, hd_value id) {
-    const hdi_node *node = hdi_fusion_node(f, id);
+    const hdi_node *node = node_of(f, id);
     const hdi_tensor x = hdi_tensor_dense(0, node->dtype, node->shape);
     hdi_task task;
     return node->dtype == HD_F32 && is_product_of(f, reader, id, &x, &task) && hdi_task_rounds(f->schedule, &task);
@@ -51,7 +51,7 @@ bool hdi_fusion_is_rounded(const fusion *f, const hdi_node *node, hd_value id) {
     if (f->schedule->options.no_fusion || value->last_use == UINT32_MAX) return false;
     if (node->op == HDI_OP_ATTENTION) { /* between its values, which are f16 then */
         const hd_value reader = hdi_fusion_only_reader(f, id, &read);
-        return reader && hdi_fusion_node(f, node->operands[2])->dtype == HD_F16 && rounds(f, reader, read);
+        return reader && node_of(f, node->operands[2])->dtype == HD_F16 && rounds(f, reader, read);
     }
     for (uint32_t at = value->readers; at; at = f->readers[at - 1].next)
         if (!rounds(f, f->readers[at - 1].node, id)) return false;

@@ -49,7 +49,7 @@ typedef struct fusion {
 } fusion;
 
 hd_status hdi_fusion_no_memory(fusion *f);
-static inline const hdi_node *hdi_fusion_node(const fusion *f, hd_value value) { return &f->program->nodes[value - 1]; }
+static inline const hdi_node *node_of(const fusion *f, hd_value value) { return &f->program->nodes[value - 1]; }
 /* The one node that reads the value, looking through reshapes, or 0; `out_read` is what it reads. */
 hd_value hdi_fusion_only_reader(const fusion *f, hd_value value, hd_value *out_read);
 

@@ -1,9 +1,9 @@
 /* order.c: levels. A step stands one level after the last step whose bytes it must wait for (read after write, write
- * after read, write after write). What is made of inputs alone waits until the level before its first use, or all weights
- * that have to be converted would lie there at once. Steps are then sorted by level, in their old order within one: every
- * level can run at once. In the program's order no step starts before the one in front of it, because that shortens
- * lifetimes; a tight plan runs one step a level. A measured one keeps the order too, and runs at once what reads the same:
- * as the layers of a model follow each other, and the products of one side by side. */
+ * after read, write after write). What is made of inputs alone waits until the level before its first use, or all
+ * weights that have to be converted would lie there at once. Steps are then sorted by level, in their old order within
+ * one: every level can run at once. In the program's order no step starts before the one in front of it, because that
+ * shortens lifetimes; a tight plan runs one step a level. A measured one keeps the order too, and runs at once what
+ * reads the same: as the layers of a model follow each other, and the products of one side by side. */
 #include "plan/schedule.h"
 #include <stdlib.h>
 
@@ -158,7 +158,7 @@ static bool put_off(hdi_schedule *schedule) {
     const hd_allocator *allocator = schedule->arena.allocator;
     if (schedule->tight || schedule->options.in_order || schedule->options.one_by_one) return true;
     const size_t bytes = ((size_t)schedule->storage_count + 1) * sizeof(uint32_t);
-    uint32_t *first = hdi_alloc(allocator, bytes); /* by root: the first level that uses it, behind its making; 0: none */
+    uint32_t *first = hdi_alloc(allocator, bytes); /* by root: the first level that uses it; 0: none but its making */
     if (!first) return false;
     for (uint32_t s = schedule->step_count; s-- > 0;) {
         hdi_schedule_step *step = &schedule->steps[s];

@@ -79,6 +79,7 @@ hd_status hdi_lower_groups(const hdi_request *request, const hdi_tensor *x, cons
     hdi_launch *launch = &lowering->launches[lowering->count - 1];
     launch->flops = 2 * pairs * n * k;
     launch->bytes = HDI_MIN(pairs, experts) * (hd_tensor_bytes(w->dtype, w->shape) / experts) +
-                    hd_tensor_bytes(x->dtype, x->shape) + hd_tensor_bytes(request->out.dtype, request->out.shape);
+                    hd_tensor_bytes(x->dtype, x->shape) + hd_tensor_bytes(chosen->dtype, chosen->shape) +
+                    hd_tensor_bytes(request->out.dtype, request->out.shape);
     return HD_OK;
 }

@@ -1,5 +1,5 @@
-/* matmul_library.c: a matrix product as one call of the device's library (cmds/library.h), with memory for it to work in,
- * and the chain behind it. Pure. */
+/* matmul_library.c: a matrix product as one call of the device's library (cmds/library.h), with memory for it to work
+ * in, and the chain behind it. Pure. */
 #include "cmds/library.h"
 #include "kernels/rules/matmul.h"
 #include "kernels/rows.h"
@@ -35,7 +35,8 @@ hd_status hdi_product_launch_library(const product *p, const char *because, uint
         [HDI_PRODUCT_B_ALONG_K] = p->b.along_k, [HDI_PRODUCT_B_LINE] = p->b.along_k ? p->b.line : p->b.depth,
         [HDI_PRODUCT_A_FIRST] = p->a.first, [HDI_PRODUCT_A_BATCH] = p->a.batch[BATCH_AXES - 1],
         [HDI_PRODUCT_B_FIRST] = p->b.first, [HDI_PRODUCT_B_BATCH] = p->b.batch[BATCH_AXES - 1],
-        [HDI_PRODUCT_BATCH] = p->batch, [HDI_PRODUCT_WORKSPACE] = WORKSPACE_BYTES, [HDI_PRODUCT_ADDS] = addend != NULL };
+        [HDI_PRODUCT_BATCH] = p->batch, [HDI_PRODUCT_WORKSPACE] = WORKSPACE_BYTES,
+        [HDI_PRODUCT_ADDS] = addend != NULL };
     launch->kernel = (hdi_kernel){ .module = HDI_MODULE_MATMUL_LIBRARY, .spec_count = HDI_PRODUCT_CONSTANTS };
     for (uint32_t i = 0; i < HDI_PRODUCT_CONSTANTS; i++) launch->kernel.spec[i] = (uint32_t)constants[i];
     hdi_launch_bind(launch, p->a.tensor, HDI_READ);
