@@ -36,7 +36,8 @@ static const char *precision_of(const bench *b) { return b->precision == HD_PREC
 /* ---- steps ---- */
 
 static hd_trainer_desc recipe(const bench *b) {
-    return (hd_trainer_desc){ .model = { LAYERS, WIDTH, HEADS, LENGTH, VOCABULARY }, .batch = b->batch, .micro_batch = b->micro_batch,
+    const hd_gpt model = { .layers = LAYERS, .width = WIDTH, .heads = HEADS, .context = LENGTH, .vocabulary = VOCABULARY };
+    return (hd_trainer_desc){ .model = model, .batch = b->batch, .micro_batch = b->micro_batch,
                               .schedule = { .rate = 6e-4, .warmup = 10 }, .weight_decay = 0.1, .clip = 1, .math = b->math, .precision = b->precision };
 }
 
