@@ -124,6 +124,12 @@ bool hdi_lower_copy_functions(hdi_lowering *l);
 /* The operands, in op_table.inc's letters, of an instruction that is none of its rows, but may be lowered; NULL: it is
  * no such one. */
 const char *hdi_spirv_lowered_operands(uint32_t opcode);
+/* The operands of either kind of instruction; none of others. */
+static inline hdi_spirv_operands hdi_lower_operands(const uint32_t *words) {
+    const hdi_spirv_op *row = hdi_spirv_op_row(hdi_lower_opcode(words));
+    const char *form = row ? row->operands : hdi_spirv_lowered_operands(hdi_lower_opcode(words));
+    return (hdi_spirv_operands){ .words = words, .then = 1, .end = hdi_lower_length(words), .next = form ? form : "" };
+}
 void hdi_lower_find_image(hdi_lowering *l, const uint32_t *variable); /* an image or sampler, if it is one */
 void hdi_lower_put_images(hdi_lowering *l);                           /* the buffers */
 bool hdi_lower_image_use(hdi_lowering *l, const uint32_t *words);     /* false: the instruction is about no image */

@@ -125,12 +125,6 @@ static void put_head(calls *c, const uint32_t *words, const copy_of *copy) {
     HDI_LOWER_ADD(l, &c->code, SpvOpFunction, words[1], copy->id, words[3], all[0]);
 }
 
-static hdi_spirv_operands operands_of(const uint32_t *words) {
-    const hdi_spirv_op *row = hdi_spirv_op_row(hdi_lower_opcode(words));
-    const char *form = row ? row->operands : hdi_spirv_lowered_operands(hdi_lower_opcode(words));
-    return (hdi_spirv_operands){ .words = words, .then = 1, .end = hdi_lower_length(words), .next = form ? form : "" };
-}
-
 /* Names all that the function defines anew; its images are those that the copy knows. */
 static void rename_all(calls *c, const copy_of *copy) {
     hdi_lowering *l = c->l;
@@ -141,7 +135,7 @@ static void rename_all(calls *c, const copy_of *copy) {
         if (opcode == SpvOpFunctionEnd) break;
         if (opcode == SpvOpFunction) continue;
         const bool image = opcode == SpvOpFunctionParameter && hdi_lower_length(words) == 3 && is_image(l, words[1]);
-        for (hdi_spirv_operands o = operands_of(words); hdi_spirv_next(&o);)
+        for (hdi_spirv_operands o = hdi_lower_operands(words); hdi_spirv_next(&o);)
             if (o.letter == 'r' && o.word < l->bound)
                 c->as[o.word] = !image ? l->next++ : given < copy->count ? copy->given[given++] : o.word;
     }
@@ -169,7 +163,7 @@ static void put_function(calls *c, size_t at, const copy_of *copy) {
                 return;
             }
             memcpy(all, words, length * sizeof *all);
-            for (hdi_spirv_operands o = operands_of(words); copy && hdi_spirv_next(&o);)
+            for (hdi_spirv_operands o = hdi_lower_operands(words); copy && hdi_spirv_next(&o);)
                 if (strchr("rtigcevlfa", o.letter)) all[o.at] = as(c, o.word);
             hdi_lower_add(l, &c->code, opcode, all + 1, length - 1);
         }
@@ -187,7 +181,7 @@ static void mark_gone(calls *c) {
     for (size_t at = l->functions; at < l->count; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at;
         if (hdi_lower_opcode(words) == SpvOpFunction) gone = type_with_images(l, words) != NULL;
-        for (hdi_spirv_operands o = operands_of(words); gone && hdi_spirv_next(&o);)
+        for (hdi_spirv_operands o = hdi_lower_operands(words); gone && hdi_spirv_next(&o);)
             if (o.letter == 'r' && o.word < l->bound) c->as[o.word] = o.word;
     }
 }

@@ -52,9 +52,8 @@ static const uint32_t *words_of(const hdi_lowering *l, uint32_t id) {
 
 /* The type of a result; 0: there is none. */
 static uint32_t type_of(const uint32_t *words) {
-    const hdi_spirv_op *row = hdi_spirv_op_row(hdi_lower_opcode(words));
-    const char *form = row ? row->operands : hdi_spirv_lowered_operands(hdi_lower_opcode(words));
-    return form && form[0] == 't' && form[1] == 'r' && hdi_lower_length(words) > 2 ? words[1] : 0;
+    const char *form = hdi_lower_operands(words).next;
+    return form[0] == 't' && form[1] == 'r' && hdi_lower_length(words) > 2 ? words[1] : 0;
 }
 
 /* The pointer's type where the id is one into buffers or shared memory; else NULL. */
@@ -129,12 +128,6 @@ static bool is_value_use(const hdi_lowering *l, const uint32_t *words, uint32_t 
     return true;
 }
 
-static hdi_spirv_operands operands_of(const uint32_t *words) {
-    const hdi_spirv_op *row = hdi_spirv_op_row(hdi_lower_opcode(words));
-    const char *form = row ? row->operands : hdi_spirv_lowered_operands(hdi_lower_opcode(words));
-    return (hdi_spirv_operands){ .words = words, .then = 1, .end = hdi_lower_length(words), .next = form ? form : "" };
-}
-
 /* A call with a pointer into a variable, or with one that is a value, makes the parameter a value. */
 static void look_at_call(hdi_lowering *l, const uint32_t *words) {
     pointers *p = l->pointers;
@@ -160,7 +153,7 @@ static void find_roles(hdi_lowering *l, const uint32_t *words) {
     } else if (pointer && opcode != SpvOpVariable && opcode != SpvOpFunctionParameter) {
         set_role(p, words[2], VALUE);
     }
-    for (hdi_spirv_operands o = operands_of(words); hdi_spirv_next(&o);)
+    for (hdi_spirv_operands o = hdi_lower_operands(words); hdi_spirv_next(&o);)
         if ((o.letter == 'i' || o.letter == 'v') && o.at >= (type ? 3u : 1u) && is_value_use(l, words, o.at))
             want_vector(l, o.word);
 }
@@ -354,7 +347,7 @@ static void find_places(hdi_lowering *l, const uint32_t *words, uint32_t functio
     } else if (opcode == SpvOpLoad && result && length > 3) {
         if (!pointer_of(l, words[3])) join(p, result, places_at(l, root_of(l, words[3])));
     } else if (result && opcode != SpvOpFunctionParameter && opcode != SpvOpVariable) {
-        for (hdi_spirv_operands o = operands_of(words); hdi_spirv_next(&o);)
+        for (hdi_spirv_operands o = hdi_lower_operands(words); hdi_spirv_next(&o);)
             if ((o.letter == 'i' || o.letter == 'v') && o.at > 2) join(p, result, places_at(l, o.word));
     }
 }
@@ -643,7 +636,7 @@ static bool put_values(hdi_lowering *l, const uint32_t *words) {
     if (!all) return hdi_lower_refuse(l, words, "no host memory");
     memcpy(all, words, length * sizeof *all);
     if (value) all[1] = p->type;
-    for (hdi_spirv_operands o = operands_of(words); hdi_spirv_next(&o);) {
+    for (hdi_spirv_operands o = hdi_lower_operands(words); hdi_spirv_next(&o);) {
         if ((o.letter != 'i' && o.letter != 'v') || o.at < (type ? 3u : 1u) || o.word >= l->bound) continue;
         if (is_value_use(l, words, o.at)) {
             if (p->vector[o.word]) all[o.at] = p->vector[o.word], any = true;

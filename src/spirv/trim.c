@@ -110,11 +110,7 @@ static void keep(trimmer *t, uint32_t id) {
 
 /* Keeps what the instruction names, and what it defines. */
 static void keep_operands(trimmer *t, size_t at) {
-    const hdi_spirv_op *row = hdi_spirv_op_row(opcode_at(t, at));
-    const char *form = row ? row->operands : hdi_spirv_lowered_operands(opcode_at(t, at));
-    if (!form) return;
-    hdi_spirv_operands o = { .words = t->words + at, .then = 1, .end = length_at(t, at), .next = form };
-    while (hdi_spirv_next(&o)) {
+    for (hdi_spirv_operands o = hdi_lower_operands(t->words + at); hdi_spirv_next(&o);) {
         if (!strchr("rtigcevlfa", o.letter)) continue;
         if (o.word < t->bound && t->same[o.word]) t->words[at + o.at] = t->same[o.word];
         keep(t, t->words[at + o.at]);
