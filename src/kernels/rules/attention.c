@@ -23,8 +23,6 @@ typedef struct attention {
 } attention;
 
 static uint32_t round_up(uint32_t n, uint32_t step) { return (n + step - 1) / step * step; }
-static uint64_t shared_room(const hdi_caps *caps) { return caps->shared_bytes == 0 ? 16384 : caps->shared_bytes; }
-static uint64_t compute_units(const hdi_caps *caps) { return caps->compute_units == 0 ? 16 : caps->compute_units; }
 
 /* What the launches of all kernels share: workgroups of so many query rows, of so many elements each. */
 static hdi_rows_launch common_launch(const attention *a, uint32_t rows, uint32_t width) {
@@ -59,8 +57,9 @@ static uint64_t plain_rows(const attention *a) {
     const uint32_t width = round_up(a->D, HDI_MM_BLOCK);
     if (caps->native_kernels) return HDI_MIN(a->row_count, MOST_NATIVE_ROWS);
     uint32_t rows = 1;
-    while (2 * rows <= MOST_ROWS && rows < a->row_count && a->row_count * a->pairs >= 8 * rows * compute_units(caps) &&
-           plain_shared_bytes(2 * rows, width) <= shared_room(caps)) rows *= 2;
+    while (2 * rows <= MOST_ROWS && rows < a->row_count &&
+           a->row_count * a->pairs >= 8 * rows * hdi_attention_units(caps) &&
+           plain_shared_bytes(2 * rows, width) <= hdi_attention_room(caps)) rows *= 2;
     return rows;
 }
 
@@ -68,14 +67,14 @@ static bool plain_fits(const attention *a, uint32_t rows) {
     const hdi_caps *caps = a->request->caps;
     if (rows > (caps->native_kernels ? MOST_NATIVE_ROWS : MOST_ROWS) || (rows > 1 && rows / 2 >= a->row_count))
         return false;
-    return caps->native_kernels || plain_shared_bytes(rows, round_up(a->D, HDI_MM_BLOCK)) <= shared_room(caps);
+    return caps->native_kernels || plain_shared_bytes(rows, round_up(a->D, HDI_MM_BLOCK)) <= hdi_attention_room(caps);
 }
 
 static hd_status lower_plain(const attention *a, hdi_lowering *lowering, hd_error *error) {
     const uint32_t width = round_up(a->D, HDI_MM_BLOCK), most = a->option->tile_m;
     const bool native = a->request->caps->native_kernels != 0;
     const uint32_t rows = native || a->measured ? (uint32_t)HDI_MIN(most, a->row_count) : most;
-    if (!native && plain_shared_bytes(rows, width) > shared_room(a->request->caps))
+    if (!native && plain_shared_bytes(rows, width) > hdi_attention_room(a->request->caps))
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "attention over heads of %u needs %llu bytes of shared memory",
                         a->D, (unsigned long long)plain_shared_bytes(rows, width));
     hdi_rows_launch launch = common_launch(a, rows, width);
@@ -118,14 +117,14 @@ static bool make_parted(const attention *a, const hdi_kernel_option *option, par
         p.key_lanes *= 2;
     const uint64_t a_subgroup = (4 * (uint64_t)p.width + 8) * p.rows;
     p.workgroup = HDI_MIN(SUBGROUPS * subgroup, hdi_rows_workgroup(caps));
-    while (p.workgroup > subgroup && SHARED_FIXED + p.workgroup / subgroup * a_subgroup > shared_room(caps))
+    while (p.workgroup > subgroup && SHARED_FIXED + p.workgroup / subgroup * a_subgroup > hdi_attention_room(caps))
         p.workgroup /= 2;
-    if (SHARED_FIXED + a_subgroup > shared_room(caps)) return false;
+    if (SHARED_FIXED + a_subgroup > hdi_attention_room(caps)) return false;
     p.keys = option->keys;
     /* keys under way in a workgroup: a part has whole rounds */
     const uint32_t round = p.workgroup / p.key_lanes * p.keys;
     const uint64_t units = a->pairs * hdi_divide_up(a->row_count, p.rows);
-    const uint64_t wanted = option->groups * compute_units(caps) / units;
+    const uint64_t wanted = option->groups * hdi_attention_units(caps) / units;
     const uint64_t keys = HDI_MIN(a->S, a->window == 0 ? a->S : a->keys + round); /* parts begin with a whole round */
     p.part_keys = round_up((uint32_t)hdi_divide_up(keys, HDI_MAX(HDI_MIN(wanted, HDI_ATTENTION_PARTS), 1)), round);
     p.parts = (uint32_t)hdi_divide_up(keys, p.part_keys);
@@ -189,8 +188,8 @@ static bool takes_matrix(const attention *a) {
     if (!caps->subgroup_shuffle || !caps->subgroup_arithmetic || (caps->subgroup != 32 && !caps->subgroup_control))
         return false;
     if (a->k->dtype != HD_F16 || a->D > MATRIX_MOST_D || hdi_rows_workgroup(caps) < 128) return false;
-    if (a->row_count < HDI_ATTENTION_MATRIX_ROWS || 4 * units < compute_units(caps)) return false;
-    return matrix_shared_bytes(round_up(a->D, 16)) <= shared_room(caps);
+    if (a->row_count < HDI_ATTENTION_MATRIX_ROWS || 4 * units < hdi_attention_units(caps)) return false;
+    return matrix_shared_bytes(round_up(a->D, 16)) <= hdi_attention_room(caps);
 }
 
 static hd_status lower_matrix(const attention *a, hdi_lowering *lowering, hd_error *error) {
@@ -210,7 +209,7 @@ static bool takes_tiled(const attention *a) {
     if (a->request->math == HD_MATH_EXACT || caps->native_kernels || !hdi_attention_tiles_fit(caps)) return false;
     if (a->q->dtype != HD_F32 || a->k->dtype != HD_F32 || a->D > HDI_ATTENTION_TILED_MOST_D) return false;
     if (a->has_past || a->N > 0 || a->form != 0) return false;
-    return a->row_count >= 32 && 2 * a->pairs * hdi_divide_up(a->row_count, 64) >= compute_units(caps);
+    return a->row_count >= 32 && 2 * a->pairs * hdi_divide_up(a->row_count, 64) >= hdi_attention_units(caps);
 }
 
 static hd_status lower_tiled(const attention *a, hdi_lowering *lowering, hd_error *error) {

@@ -6,6 +6,14 @@
 
 #define HDI_ATTENTION_TILES_INVOCATIONS 128u /* of a GPU's workgroup */
 
+/* Shared memory and units of a device, and what is taken for one that does not say. */
+static inline uint64_t hdi_attention_room(const hdi_caps *caps) {
+    return caps->shared_bytes ? caps->shared_bytes : 16384;
+}
+static inline uint64_t hdi_attention_units(const hdi_caps *caps) {
+    return caps->compute_units ? caps->compute_units : 16;
+}
+
 /* Sizes of a workgroup that works by tiles, as the constants of the same names (abi.h). */
 typedef struct hdi_attention_sizes { uint32_t own, other, slice; } hdi_attention_sizes;
 /* For `rows` of each of `pairs` key heads, which have two sums or one: large tiles where they fit, and where there are

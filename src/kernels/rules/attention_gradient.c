@@ -11,7 +11,6 @@ typedef struct gradient {
     uint64_t   pairs, row_count;       /* key heads of all sequences; query rows of one */
 } gradient;
 
-static uint64_t shared_room(const hdi_caps *caps) { return caps->shared_bytes ? caps->shared_bytes : 16384; }
 static uint64_t shared_bytes(hdi_attention_sizes s) {
     const uint64_t piece = HDI_MM_BLOCK / 4 + 1, weights = s.other / 4 + 1;
     return 16 * (s.own * piece + s.other * piece + s.own * weights + HDI_MAX(s.own, s.other));
@@ -21,7 +20,7 @@ static uint64_t shared_bytes(hdi_attention_sizes s) {
 hdi_attention_sizes hdi_attention_sizes_of(const hdi_request *request, uint64_t rows, uint64_t pairs, uint32_t D,
                                            bool two_sums) {
     const hdi_caps *caps = request->caps;
-    const uint64_t room = shared_room(caps), units = caps->compute_units ? caps->compute_units : 16;
+    const uint64_t room = hdi_attention_room(caps), units = hdi_attention_units(caps);
     hdi_attention_sizes s = { 32, HDI_ATTENTION_TILE, D > 64 ? 128 : 64 };
     if (caps->native_kernels) return s;
     const bool many = hdi_divide_up(rows, 64) * pairs >= 2 * units && !(two_sums && s.slice == 128);
@@ -33,7 +32,7 @@ hdi_attention_sizes hdi_attention_sizes_of(const hdi_request *request, uint64_t 
 
 bool hdi_attention_tiles_fit(const hdi_caps *caps) {
     return hdi_rows_workgroup(caps) >= HDI_ATTENTION_TILES_INVOCATIONS &&
-           shared_bytes((hdi_attention_sizes){ 32, HDI_ATTENTION_TILE, 64 }) <= shared_room(caps);
+           shared_bytes((hdi_attention_sizes){ 32, HDI_ATTENTION_TILE, 64 }) <= hdi_attention_room(caps);
 }
 
 static bool is_wide(const gradient *g) {
@@ -96,7 +95,7 @@ hd_status hdi_lower_attention_gradient(const hdi_request *request, hdi_lowering 
     if (!request->caps->native_kernels && !hdi_attention_tiles_fit(request->caps))
         return hdi_fail(error, HD_STATUS_UNSUPPORTED,
                         "the gradient of attention needs workgroups of %u, and more shared memory than %llu bytes",
-                        HDI_ATTENTION_TILES_INVOCATIONS, (unsigned long long)shared_room(request->caps));
+                        HDI_ATTENTION_TILES_INVOCATIONS, (unsigned long long)hdi_attention_room(request->caps));
     status = hdi_rows_temporary(lowering, HD_F32, HD_SHAPE((int64_t)(4 * g.pairs * g.row_count)), &g.facts, error);
     if (!status) status = add_pass(&g, false, lowering, error);
     return status ? status : add_pass(&g, true, lowering, error);
