@@ -33,35 +33,13 @@ static uint64_t bytes_of(const hdl_store *store, uint32_t index) {
     return hdl_aligned(hdl_weight_half_bytes(&store->model->weights[index]));
 }
 
-/* Of the slab that begins with weight `first`: no slab ends in unused room. */
-static uint64_t slab_bytes(const hdl_store *store, uint32_t first) {
-    uint64_t bytes = 0;
-    for (uint32_t i = first; i < store->model->weight_count; i++) {
-        const uint64_t more = bytes_of(store, i);
-        if (bytes && bytes + more > HDL_SLAB_BYTES) break;
-        bytes += more;
-    }
-    return bytes;
-}
-
 /* Where the copies go. */
 static hd_status make_room(hdl_store *store) {
-    uint64_t used = 0, room = 0;
-    hd_buffer *slab = NULL;
-    for (uint32_t i = 0; i < store->model->weight_count; i++) {
-        const uint64_t bytes = bytes_of(store, i);
-        if (!bytes) continue;
-        if (used + bytes > room) {
-            room = slab_bytes(store, i);
-            used = 0;
-            const hd_buffer_desc desc = { .bytes = room, .label = "weights in f16" };
-            const hd_status status = hdl_store_buffer(store, &desc, &slab);
-            if (status) return status;
-        }
-        store->halves[i] = (hdl_place){ slab, used };
-        used += bytes;
-    }
-    return HD_OK;
+    hdl_slabs slabs = { .label = "weights in f16", .bytes_of = bytes_of };
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < store->model->weight_count && !status; i++)
+        if (bytes_of(store, i)) status = hdl_store_take(store, &slabs, i, &store->halves[i]);
+    return status;
 }
 
 static hd_status fill(hdl_store *store) {

@@ -189,14 +189,19 @@ static hd_status divide(const hd_model *model, hdl_layout *layout, hd_device *cp
     return count || stream ? keep(model, layout, cpu, stream, count) : move_to_cpu(model, layout, cpu);
 }
 
-/* With copies of weights in f16, where runs of many rows would read them and the device has as much memory again. */
-static hd_status add_halves(const hd_model *model, hdl_layout *layout) {
+/* With copies of weights in f16, where runs of many rows would read them and all takes no more than half of the
+ * device's memory; else the layout has no half_rows. */
+static hd_status place_halves(const hd_model *model, hdl_layout *layout) {
+    const uint32_t rows = hd_device_get_info(layout->device)->half_rows;
+    const uint64_t most = layout->fit.device_memory_bytes / 2;
+    const hdl_part all = hdl_part_on_device(model, (hdl_split){ 0 });
+    const uint64_t bytes = hdl_part_half_bytes(model, all);
+    if (layout->math == HD_MATH_EXACT || !rows || hdl_layout_most(layout) < rows) return HD_OK;
+    if (!bytes || bytes + hdl_part_weight_bytes(model, all) > most) return HD_OK; /* spares estimates of plans */
     hdl_layout with = *layout;
-    with.half_rows = hd_device_get_info(layout->device)->half_rows;
-    if (layout->math == HD_MATH_EXACT || !with.half_rows || hdl_layout_most(layout) < with.half_rows) return HD_OK;
+    with.half_rows = rows;
     const hd_status status = place(model, &with, NULL, (hdl_split){ 0 }, layout->fit.device_memory_bytes);
-    if (!status && with.fit.device_half_bytes && with.fit.device_bytes <= layout->fit.device_memory_bytes / 2)
-        *layout = with;
+    if (!status && with.fit.device_bytes <= most) *layout = with;
     return status;
 }
 
@@ -245,9 +250,9 @@ hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd
     out->device = device;
     if (is_cpu(device)) return place(model, out, NULL, (hdl_split){ 0 }, has);
     if (wished == 0 || wished == (int)model->figures.layers) {
-        status = place(model, out, NULL, (hdl_split){ 0 }, has);
-        if (!status && out->fit.fits) return add_halves(model, out);
-        if (status || wished) return status;
+        status = place_halves(model, out);
+        if (!status && !out->half_rows) status = place(model, out, NULL, (hdl_split){ 0 }, has);
+        if (status || out->fit.fits || wished) return status;
     }
     return cpu ? divide(model, out, cpu, desc->stream, wished) : HD_STATUS_NO_DEVICE;
 }

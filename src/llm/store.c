@@ -4,6 +4,7 @@
 #include "llm/i2s.h"
 #include "llm/store.h"
 
+#define SLAB_BYTES  (UINT64_C(512) << 20)
 #define LAST_WAIT_NS UINT64_C(3600000000000) /* an hour: what the CPU does ends, however slow the machine */
 #define PIECE_BYTES (UINT64_C(16) << 20) /* between two calls of the progress function */
 
@@ -48,7 +49,7 @@ uint64_t hdl_table_bytes(uint32_t rows, uint32_t width) {
 
 /* ---- weights ---- */
 
-hd_status hdl_store_buffer(hdl_store *store, const hd_buffer_desc *desc, hd_buffer **out) {
+static hd_status make_buffer(hdl_store *store, const hd_buffer_desc *desc, hd_buffer **out) {
     if (!hdl_grow(&store->model->allocator, &store->buffers, &store->buffer_capacity, store->buffer_count + 1,
                   sizeof *store->buffers))
         return hdl_model_fail(store->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of buffers");
@@ -94,16 +95,35 @@ static hd_status fill(hdl_store *store, const hdl_weight *w, hd_buffer *buffer, 
 
 /* Bytes of the slab that begins with weight `first`: of all weights up to the limit, so that no slab ends in unused
  * room. */
-static uint64_t slab_bytes(const hdl_store *store, uint32_t first) {
+static uint64_t slab_bytes(const hdl_store *store, const hdl_slabs *slabs, uint32_t first) {
     uint64_t bytes = 0;
     for (uint32_t i = first; i < store->model->weight_count; i++) {
-        const hdl_weight *w = &store->model->weights[i];
-        if (!hdl_part_needs(store->model, store->part, i) || borrows(store, w)) continue;
-        const uint64_t more = hdl_aligned(hdl_weight_bytes(w));
-        if (bytes && bytes + more > HDL_SLAB_BYTES) break;
+        const uint64_t more = slabs->bytes_of(store, i);
+        if (bytes && bytes + more > SLAB_BYTES) break;
         bytes += more;
     }
     return bytes;
+}
+
+hd_status hdl_store_take(hdl_store *store, hdl_slabs *slabs, uint32_t index, hdl_place *out) {
+    const uint64_t bytes = slabs->bytes_of(store, index);
+    if (slabs->used + bytes > slabs->room) {
+        slabs->room = slab_bytes(store, slabs, index);
+        slabs->used = 0;
+        const hd_buffer_desc desc = { .bytes = slabs->room, .label = slabs->label };
+        const hd_status status = make_buffer(store, &desc, &slabs->slab);
+        if (status) return status;
+    }
+    *out = (hdl_place){ slabs->slab, slabs->used };
+    slabs->used += bytes;
+    return HD_OK;
+}
+
+/* Of a weight that has to be brought here. */
+static uint64_t bytes_of(const hdl_store *store, uint32_t index) {
+    const hdl_weight *w = &store->model->weights[index];
+    const bool comes = hdl_part_needs(store->model, store->part, index) && !borrows(store, w);
+    return comes ? hdl_aligned(hdl_weight_bytes(w)) : 0;
 }
 
 /* The CPU's way: every weight is a buffer over the mapped file. */
@@ -113,7 +133,7 @@ static hd_status borrow(hdl_store *store, uint32_t index, hdl_loading *loading) 
     hdl_span data;
     if (hdl_weight_data(store->model, w, &data, &error)) return hd_context_put_error(store->model->context, &error);
     void *memory = (void *)(uintptr_t)data.bytes; /* kernels only read weights */
-    const hd_status status = hdl_store_buffer(store, &(hd_buffer_desc){ .bytes = data.count, .memory = memory },
+    const hd_status status = make_buffer(store, &(hd_buffer_desc){ .bytes = data.count, .memory = memory },
                                               &store->places[index].buffer);
     tell(loading, data.count);
     return status;
@@ -121,27 +141,17 @@ static hd_status borrow(hdl_store *store, uint32_t index, hdl_loading *loading) 
 
 static hd_status load_weights(hdl_store *store, hdl_loading *loading) {
     const hd_model *model = store->model;
-    hd_buffer *slab = NULL;
-    uint64_t used = 0, room = 0;
+    hdl_slabs slabs = { .label = "weights", .bytes_of = bytes_of };
     for (uint32_t i = 0; i < model->weight_count; i++) {
         const hdl_weight *w = &model->weights[i];
-        const uint64_t bytes = hdl_aligned(hdl_weight_bytes(w));
-        hd_status status;
+        hdl_place *place = &store->places[i];
         if (!hdl_part_needs(model, store->part, i)) continue;
-        if (borrows(store, w)) {
-            if ((status = borrow(store, i, loading))) return status;
-            continue;
-        }
-        if (used + bytes > room) {
-            room = slab_bytes(store, i);
-            used = 0;
-            if ((status = hdl_store_buffer(store, &(hd_buffer_desc){ .bytes = room, .label = "weights" }, &slab)))
-                return status;
-        }
-        store->places[i] = (hdl_place){ slab, used };
-        if ((status = fill(store, w, slab, used, loading))) return status;
-        if (!w->data) hdl_gguf_rest(model->gguf, &w->tensor); /* the device has it: the host need not keep it too */
-        used += bytes;
+        const bool borrowed = borrows(store, w);
+        hd_status status = borrowed ? borrow(store, i, loading) : hdl_store_take(store, &slabs, i, place);
+        if (!status && !borrowed) status = fill(store, w, place->buffer, place->offset, loading);
+        if (status) return status;
+        /* the device has it: the host need not keep it too */
+        if (!borrowed && !w->data) hdl_gguf_rest(model->gguf, &w->tensor);
     }
     return HD_OK;
 }
@@ -160,7 +170,7 @@ static hd_status make_slots(hdl_store *store) {
     hd_buffer *slots[2] = { NULL, NULL };
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < 2 && i < store->streamed_layers && !status; i++)
-        status = hdl_store_buffer(store, &(hd_buffer_desc){ .bytes = bytes, .label = "streamed weights" }, &slots[i]);
+        status = make_buffer(store, &(hd_buffer_desc){ .bytes = bytes, .label = "streamed weights" }, &slots[i]);
     for (uint32_t layer = 0; layer < store->streamed_layers; layer++) {
         uint64_t used = 0;
         for (uint32_t i = layer * model->layer_weights; i < (layer + 1) * model->layer_weights; i++) {
@@ -176,7 +186,7 @@ static hd_status make_slots(hdl_store *store) {
 static hd_status make_cache(hdl_store *store) {
     const uint32_t count = 2 * store->layer_count;
     const uint64_t each = tensor_bytes(store);
-    uint64_t fit = HDL_SLAB_BYTES / each;
+    uint64_t fit = SLAB_BYTES / each;
     hd_buffer *slab = NULL;
     if (!fit) fit = 1;
     store->caches = hdl_alloc(&store->model->allocator, count * sizeof *store->caches);
@@ -185,7 +195,7 @@ static hd_status make_cache(hdl_store *store) {
     for (uint32_t i = 0; i < count; i++) {
         const uint64_t in_slab = fit < count - i ? fit : count - i;
         const hd_buffer_desc desc = { .bytes = in_slab * each, .label = "cache" };
-        const hd_status status = i % fit ? HD_OK : hdl_store_buffer(store, &desc, &slab);
+        const hd_status status = i % fit ? HD_OK : make_buffer(store, &desc, &slab);
         if (status) return status;
         store->caches[i] = (hdl_place){ slab, i % fit * each };
     }
@@ -201,7 +211,7 @@ hd_status hdl_store_load(hdl_store *store, hdl_loading *loading) {
     const hd_buffer_desc table = { .bytes = hdl_table_bytes(store->pages->rows, store->pages->width),
                                    .label = "table of pages" };
     status = make_slots(store);
-    if (!status) status = hdl_store_buffer(store, &table, &store->table);
+    if (!status) status = make_buffer(store, &table, &store->table);
     return status ? status : make_cache(store);
 }
 

@@ -45,13 +45,19 @@ enum { HDL_ALIGN = 256 }; /* of what is bound to a plan */
 static inline uint64_t hdl_aligned(uint64_t bytes) { return (bytes + HDL_ALIGN - 1) & ~(uint64_t)(HDL_ALIGN - 1); }
 /* Binds table, weights and cache to a plan; with `halves` the weights that have copies in f16 as these. */
 hd_status hdl_store_bind(hdl_store *store, hd_plan *plan, bool halves);
-/* A buffer of the store, which it ends. */
-hd_status hdl_store_buffer(hdl_store *store, const hd_buffer_desc *desc, hd_buffer **out);
+/* Buffers of the store for many weights each, taken one after the other: a device has few allocations to give. */
+typedef struct hdl_slabs {
+    const char *label;
+    uint64_t  (*bytes_of)(const hdl_store *store, uint32_t index); /* that weight `index` takes; 0: none */
+    hd_buffer  *slab;       /* the last one; the next fields are of it */
+    uint64_t    used, room;
+} hdl_slabs;
+/* Room for the weight `index`; indices ascend. */
+hd_status hdl_store_take(hdl_store *store, hdl_slabs *slabs, uint32_t index, hdl_place *out);
 /* Copies of weights in f16 (halves.c). Without memory for them the store has none, and HD_OK. */
 hd_status hdl_store_make_halves(hdl_store *store);
 /* Of these copies, for a part. */
 uint64_t hdl_part_half_bytes(const hd_model *model, hdl_part part);
-enum { HDL_SLAB_BYTES = 512 << 20 }; /* of a buffer for many tensors: a device has few allocations to give */
 /* Has the pages that a run reads in the table. */
 hd_status hdl_store_write_table(hdl_store *store);
 
