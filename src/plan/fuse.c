@@ -70,7 +70,8 @@ static bool add_witness(fusion *f, uint32_t storage, hd_value value) {
     return true;
 }
 
-bool hdi_fusion_hold(fusion *f, const hdi_task *task, hd_value value) {
+/* Keeps the task as the value's, to be emitted later; false without memory. */
+static bool hold(fusion *f, const hdi_task *task, hd_value value) {
     const hd_allocator *allocator = f->schedule->arena.allocator;
     const size_t count = (size_t)f->task_count + (f->unused_count == 0);
     if (!hdi_grow(allocator, &f->tasks, &f->task_capacity, count, sizeof *f->tasks) ||
@@ -108,7 +109,7 @@ static hd_status finish(fusion *f, hdi_task *task, hd_value value, bool may_wait
     f->values[value].view = task->out;
     if (!may_wait || f->schedule->options.no_fusion || f->values[value].uses != 1 || !is_near(f, value))
         return hdi_task_emit(f->schedule, f->program, task, f->error);
-    return hdi_fusion_hold(f, task, value) ? HD_OK : hdi_fusion_no_memory(f);
+    return hold(f, task, value) ? HD_OK : hdi_fusion_no_memory(f);
 }
 
 /* ---- tensors ---- */

@@ -55,8 +55,6 @@ hd_value hdi_fusion_only_reader(const fusion *f, hd_value value, hd_value *out_r
 
 /* ---- pending tasks ---- */
 
-/* Keeps the task as the value's, to be emitted later; false without memory. */
-bool hdi_fusion_hold(fusion *f, const hdi_task *task, hd_value value);
 /* The value's pending task, which is so no longer; it lies there until another one is held. */
 const hdi_task *hdi_fusion_let_go(fusion *f, hd_value value);
 /* Emits the value's pending task, if it has one: from here on its storage holds it. */
