@@ -30,6 +30,7 @@ void main() {
         SET_WEIGHTS(scores)
         barrier();
         add_weights();
+        barrier(); // PoCL 3.1 makes wrong code of what stands before and behind in one piece
         ADD_OTHERS(sums, RESCALE, v, wide_v, key_first, begin, most)
     }
     if (ME < OWN) running_sum[ME] = divided(1.0, running_sum[ME]);
