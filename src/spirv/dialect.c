@@ -612,14 +612,14 @@ static const hdi_spirv_spelling nvidia = { .name = "OpenCL C with PTX", OPENCL_S
                                                       opencl_double, opencl_bits, opencl_math, opencl_atomics,
                                                       opencl_atomics64, nvidia_subgroups, nvidia_dot,
                                                       hdi_spirv_nvidia_spaces, hdi_spirv_ptx_matrix,
-                                                      hdi_spirv_ptx_whole_matrix } };
+                                                      hdi_spirv_ptx_fragments } };
 static const hdi_spirv_spelling cuda = { .name = "CUDA C++",
                                          .aligned = "alignas(%u) ",
                                          .kernel = "extern \"C\" __global__ void __launch_bounds__(%u * %u * %u)",
                                          .parts = { cuda_core, nothing, hdi_spirv_ptx_half, cuda_double, cxx_bits,
                                                     cxx_math, cxx_atomics, cxx_atomics64, cuda_subgroups, cuda_dot,
                                                     hdi_spirv_cuda_spaces, hdi_spirv_ptx_matrix,
-                                                    hdi_spirv_ptx_whole_matrix } };
+                                                    hdi_spirv_ptx_fragments } };
 static const hdi_spirv_spelling hip = { .name = "HIP C++",
                                         .aligned = "alignas(%u) ",
                                         .kernel = "extern \"C\" __global__ void __launch_bounds__(%u * %u * %u)",

@@ -9,11 +9,18 @@ const char *const hdi_spirv_ptx_half[] = {
     NULL
 };
 
-/* Spaces of memory that a matrix may lie in, and their names in PTX: CUDA's pointers know theirs. */
-const char *const hdi_spirv_cuda_spaces[] = { "#define SPACES(DEFINE) DEFINE(, \"\")", "#define ADDRESS(p) (p)", NULL };
+/* Spaces of memory that a matrix may lie in, their names in PTX, and whether `p` lies in shared memory: CUDA's pointers
+ * know theirs. */
+const char *const hdi_spirv_cuda_spaces[] = {
+    "#define SPACES(DEFINE) DEFINE(, \"\", __isShared(p))",
+    "#define ADDRESS(p) (p)",
+    "#define SHARED_ADDRESS(p) ((u32)__cvta_generic_to_shared(p))",
+    NULL
+};
 const char *const hdi_spirv_nvidia_spaces[] = {
-    "#define SPACES(DEFINE) DEFINE(__global, \".global\") DEFINE(__local, \".shared\")",
+    "#define SPACES(DEFINE) DEFINE(__global, \".global\", false) DEFINE(__local, \".shared\", true)",
     "#define ADDRESS(p) ((u64)(p))",
+    "#define SHARED_ADDRESS(p) ((u32)(u64)(p))",
     NULL
 };
 /* What both kinds of matrices have. */
@@ -25,8 +32,9 @@ const char *const hdi_spirv_nvidia_spaces[] = {
     "INLINE matrix_c_f32 matrix_##name(matrix_c_f32 a, matrix_c_f32 b) { for (int i = 0; i < 8; i++) a.r[i] = value; " \
     "return a; }", \
     "EACH(add, a.r[i] + b.r[i]) EACH(sub, a.r[i] - b.r[i]) EACH(mul, a.r[i] * b.r[i]) EACH(div, a.r[i] / b.r[i])"
-/* Tensor cores by their instructions: headers would have to be found. How the elements of a and b lie depends on how
- * they were loaded; what remembers it is known to the compiler, which keeps nothing of it. */
+/* Tensor cores by their instructions: headers would have to be found. Before sm_80 they multiply only halves, and how
+ * the elements of a and b lie depends on how they were loaded; what remembers it is known to the compiler, which keeps
+ * nothing of it. */
 const char *const hdi_spirv_ptx_matrix[] = {
     "typedef struct { u32 r[8]; bool columns; } matrix_a_f16, matrix_b_f16;",
     "typedef struct { f32 r[8]; } matrix_c_f32;",
@@ -48,7 +56,7 @@ const char *const hdi_spirv_ptx_matrix[] = {
     "    :: \"f\"(m.r[0]), \"f\"(m.r[1]), \"f\"(m.r[2]), \"f\"(m.r[3]), \"f\"(m.r[4]), \"f\"(m.r[5]), \"f\"(m.r[6]), "
     "\"f\"(m.r[7]), \\",
     "    \"l\"(ADDRESS(p)), \"r\"(stride) : \"memory\")",
-    "#define ACCESSES(SPACE, space) \\",
+    "#define ACCESSES(SPACE, space, is_shared) \\",
     "INLINE matrix_a_f16 matrix_load_a_f16(const SPACE f16 *p, u32 stride, bool columns) { \\",
     "  matrix_a_f16 m; m.columns = columns; \\",
     "  if (columns) LOAD(\"a\", \"col\", space); else LOAD(\"a\", \"row\", space); \\",
@@ -95,10 +103,9 @@ const char *const hdi_spirv_ptx_matrix[] = {
     "}",
     NULL
 };
-/* The same for numbers of 8 bits, of sm_80: here an element's place in each lane is known, and sums of f32 have the
- * places of whole ones. */
-const char *const hdi_spirv_ptx_whole_matrix[] = {
-    "typedef struct { u32 r[4]; } matrix_a_u8, matrix_b_u8;",
+/* From sm_80 on: here an element's place in each lane is known, of halves, of numbers of 8 bits and of their sums. */
+const char *const hdi_spirv_ptx_fragments[] = {
+    "typedef struct { u32 r[4]; } matrix_a_f16, matrix_b_f16, matrix_a_u8, matrix_b_u8;",
     "typedef struct { u32 r[8]; } matrix_c_u32;",
     "typedef struct { f32 r[8]; } matrix_c_f32;",
     "INLINE u32 matrix_lane(void) { u32 lane; asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(lane)); return lane; }",
@@ -107,29 +114,34 @@ const char *const hdi_spirv_ptx_whole_matrix[] = {
     "INLINE u32 matrix_place(u32 i, u32 stride, bool columns) {",
     "  return columns ? matrix_column(i) * stride + matrix_row(i) : matrix_row(i) * stride + matrix_column(i);",
     "}",
-    /* Of a and b four neighbours along the depth, of lines 0 to 15 and depths 0 to 31: a.r[line / 8 + 2 (depth / 16)],
-     * b.r[2 (line / 8) + depth / 16]. */
-    "#define ACCESSES(SPACE, space) \\",
-    "INLINE u32 matrix_four(const SPACE u8 *p, u32 step) { \\",
-    "  if (step == 1u) return *(const SPACE u32_any *)p; \\",
-    "  return p[0] | (u32)p[step] << 8 | (u32)p[2u * step] << 16 | (u32)p[3u * step] << 24; \\",
-    "} \\",
-    "INLINE matrix_a_u8 matrix_load_a_u8(const SPACE u8 *p, u32 stride, bool columns) { \\",
-    "  matrix_a_u8 m; u32 line = columns ? 1u : stride, depth = columns ? stride : 1u, lane = matrix_lane(); \\",
-    "  for (u32 i = 0u; i < 4u; i++) \\",
-    "    m.r[i] = matrix_four(p + \\",
-    "      (lane / 4u + i % 2u * 8u) * line + (lane % 4u * 4u + i / 2u * 16u) * depth, depth); \\",
+    /* A register of a and b is four bytes along the depth, of lines 0 to 15 and the bytes of 32 numbers, or of 16
+     * bytes, of four squares of 8 such rows, in the order of the registers; squares of halves may be turned. */
+    "#define SQUARES(turned) \\",
+    "  asm volatile(\"ldmatrix.sync.aligned.m8n8.x4\" turned \".shared.b16 {%0, %1, %2, %3}, [%4];\" \\",
+    "    : \"=r\"(m.r[0]), \"=r\"(m.r[1]), \"=r\"(m.r[2]), \"=r\"(m.r[3]) : \"r\"(at) : \"memory\")",
+    "#define HALVES(use, SPACE, is_shared, by_lines, of_line, of_depth) \\",
+    "INLINE matrix_##use##_f16 matrix_load_##use##_f16(const SPACE f16 *p, u32 stride, bool columns) { \\",
+    "  matrix_##use##_f16 m; u32 lane = matrix_lane(); \\",
+    "  u32 line = by_lines ? stride : 1u, depth = by_lines ? 1u : stride; \\",
+    "  if (is_shared) { \\",
+    "    u32 square = lane / 8u, row = lane % 8u; \\",
+    "    u32 at = SHARED_ADDRESS(p + of_line(square) * 8u * line + of_depth(square) * 8u * depth + row * stride); \\",
+    "    if (by_lines) SQUARES(\"\"); else SQUARES(\".trans\"); \\",
+    "  } else for (u32 i = 0u; i < 4u; i++) \\",
+    "    m.r[i] = matrix_two( \\",
+    "      p + (lane / 4u + of_line(i) * 8u) * line + (lane % 4u * 2u + of_depth(i) * 8u) * depth, depth); \\",
     "  return m; \\",
-    "} \\",
-    "INLINE matrix_b_u8 matrix_load_b_u8(const SPACE u8 *p, u32 stride, bool columns) { \\",
-    "  matrix_b_u8 m; u32 line = columns ? stride : 1u, depth = columns ? 1u : stride, lane = matrix_lane(); \\",
+    "}",
+    "#define BYTES(use, SPACE, by_lines, of_line, of_depth) \\",
+    "INLINE matrix_##use##_u8 matrix_load_##use##_u8(const SPACE u8 *p, u32 stride, bool columns) { \\",
+    "  matrix_##use##_u8 m; u32 lane = matrix_lane(); \\",
+    "  u32 line = by_lines ? stride : 1u, depth = by_lines ? 1u : stride; \\",
     "  for (u32 i = 0u; i < 4u; i++) \\",
-    "    m.r[i] = matrix_four(p + \\",
-    "      (lane / 4u + i / 2u * 8u) * line + (lane % 4u * 4u + i % 2u * 16u) * depth, depth); \\",
+    "    m.r[i] = matrix_four( \\",
+    "      p + (lane / 4u + of_line(i) * 8u) * line + (lane % 4u * 4u + of_depth(i) * 16u) * depth, depth); \\",
     "  return m; \\",
-    "} \\",
-    "SUMS_ACCESSES(SPACE, u32) SUMS_ACCESSES(SPACE, f32)",
-    "#define SUMS_ACCESSES(SPACE, T) \\",
+    "}",
+    "#define SUMS(SPACE, T) \\",
     "INLINE matrix_c_##T matrix_load_c_##T(const SPACE T *p, u32 stride, bool columns) { \\",
     "  matrix_c_##T m; \\",
     "  for (u32 i = 0u; i < 8u; i++) m.r[i] = ((const SPACE T##_any *)p)[matrix_place(i, stride, columns)]; \\",
@@ -138,7 +150,24 @@ const char *const hdi_spirv_ptx_whole_matrix[] = {
     "INLINE void matrix_store(SPACE T *p, matrix_c_##T m, u32 stride, bool columns) { \\",
     "  for (u32 i = 0u; i < 8u; i++) ((SPACE T##_any *)p)[matrix_place(i, stride, columns)] = m.r[i]; \\",
     "}",
+    "#define LOW(i) ((i) % 2u)",
+    "#define HIGH(i) ((i) / 2u)",
+    "#define ACCESSES(SPACE, space, is_shared) \\",
+    "INLINE u32 matrix_two(const SPACE f16 *p, u32 step) { \\",
+    "  return step == 1u ? *(const SPACE u32_any *)p : p[0] | (u32)p[step] << 16; \\",
+    "} \\",
+    "INLINE u32 matrix_four(const SPACE u8 *p, u32 step) { \\",
+    "  if (step == 1u) return *(const SPACE u32_any *)p; \\",
+    "  return p[0] | (u32)p[step] << 8 | (u32)p[2u * step] << 16 | (u32)p[3u * step] << 24; \\",
+    "} \\",
+    "HALVES(a, SPACE, is_shared, !columns, LOW, HIGH) HALVES(b, SPACE, is_shared, columns, HIGH, LOW) \\",
+    "BYTES(a, SPACE, !columns, LOW, HIGH) BYTES(b, SPACE, columns, HIGH, LOW) \\",
+    "SUMS(SPACE, u32) SUMS(SPACE, f32)",
     "SPACES(ACCESSES)",
+    "INLINE matrix_a_f16 matrix_fill_a_f16(f16 x) {",
+    "  matrix_a_f16 m; for (int i = 0; i < 4; i++) m.r[i] = x | (u32)x << 16; return m;",
+    "}",
+    "#define matrix_fill_b_f16(x) matrix_fill_a_f16(x)",
     "INLINE matrix_a_u8 matrix_fill_a_u8(u8 x) {",
     "  matrix_a_u8 m; for (int i = 0; i < 4; i++) m.r[i] = x * 0x01010101u; return m;",
     "}",
@@ -149,6 +178,14 @@ const char *const hdi_spirv_ptx_whole_matrix[] = {
     PTX_MATRIX_SUMS,
     "INLINE matrix_c_f32 matrix_floats(matrix_c_u32 a) {",
     "  matrix_c_f32 m; for (int i = 0; i < 8; i++) m.r[i] = (f32)(i32)a.r[i]; return m;",
+    "}",
+    "INLINE matrix_c_f32 matrix_multiply(matrix_a_f16 a, matrix_b_f16 b, matrix_c_f32 c) {",
+    "  for (int i = 0; i < 2; i++)",
+    "    asm(\"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, \"",
+    "        \"{%0, %1, %2, %3};\"",
+    "        : \"+f\"(c.r[4 * i]), \"+f\"(c.r[4 * i + 1]), \"+f\"(c.r[4 * i + 2]), \"+f\"(c.r[4 * i + 3])",
+    "        : \"r\"(a.r[0]), \"r\"(a.r[1]), \"r\"(a.r[2]), \"r\"(a.r[3]), \"r\"(b.r[2 * i]), \"r\"(b.r[2 * i + 1]));",
+    "  return c;",
     "}",
     "INLINE matrix_c_u32 matrix_multiply(matrix_a_u8 a, matrix_b_u8 b, matrix_c_u32 c) {",
     "  for (int i = 0; i < 2; i++)",

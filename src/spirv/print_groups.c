@@ -162,9 +162,8 @@ bool hdi_spirv_put_group(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
 
 /* ---- cooperative matrices ---- */
 
-static bool refuse_matrices(hdi_spirv_printer *p, uint32_t inst, hdi_spirv_part part) {
-    const uint32_t offer = part == HDI_SPIRV_PART_WHOLE_MATRIX ? HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS
-                                                               : HDI_SPIRV_OFFERS_MATRIX_UNITS;
+static bool refuse_matrices(hdi_spirv_printer *p, uint32_t inst, hdi_spirv_part part, bool whole) {
+    const uint32_t offer = whole ? HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS : HDI_SPIRV_OFFERS_MATRIX_UNITS;
     bool lacks = !p->spelling->parts[part] || !(p->target->offers & offer);
     return lacks && !hdi_spirv_unsupported(p->m, inst, "%s has no cooperative matrices here", p->spelling->name);
 }
@@ -173,7 +172,7 @@ static const hdi_spirv_type *element_of(const hdi_spirv_module *m, const hdi_spi
     return hdi_spirv_type_at(m, matrix->element);
 }
 
-/* Does the module multiply whole numbers? Then all of its matrices are of the prelude for those. */
+/* Does the module multiply whole numbers? */
 static bool has_whole(const hdi_spirv_module *m) {
     for (uint32_t i = 1; i < m->type_count; i++)
         if (m->types[i].kind == 'c' && element_of(m, &m->types[i])->kind == 'i') return true;
@@ -268,8 +267,10 @@ bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) 
     const uint32_t *words = hdi_spirv_words(m, inst);
     enum { SIGNED = 15 }; /* of all four matrices */
     const bool whole = has_whole(m);
-    const hdi_spirv_part part = whole ? HDI_SPIRV_PART_WHOLE_MATRIX : HDI_SPIRV_PART_MATRIX;
-    if (refuse_matrices(p, inst, part)) return false;
+    /* who multiplies whole numbers also has halves by fragments, whose elements' places are known */
+    const hdi_spirv_part part = p->target->offers & HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS ? HDI_SPIRV_PART_FRAGMENTS
+                                                                                        : HDI_SPIRV_PART_MATRIX;
+    if (refuse_matrices(p, inst, part, whole)) return false;
     hdi_spirv_use_part(p, HDI_SPIRV_PART_SPACES);
     hdi_spirv_use_part(p, part);
     hdi_spirv_use_part(p, HDI_SPIRV_PART_HALF);

@@ -119,7 +119,7 @@ enum hdi_spirv_offer {
     HDI_SPIRV_OFFERS_INT64_ATOMICS = 4, /* OpenCL: cl_khr_int64_base_atomics and _extended_atomics */
     HDI_SPIRV_OFFERS_SUBGROUPS = 8,     /* OpenCL: cl_khr_subgroups; without them they go through shared memory */
     HDI_SPIRV_OFFERS_MATRIX_UNITS = 16, /* CUDA, or OpenCL with PTX: sm_70 or newer */
-    HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS = 64, /* likewise: those of 8 bits, sm_80 or newer */
+    HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS = 64, /* likewise: those of 8 bits, too; sm_80 or newer */
     HDI_SPIRV_OFFERS_INTEGER_DOT = 32,  /* OpenCL's SPIR-V: SPV_KHR_integer_dot_product */
     /* OpenCL: NVIDIA's compiler, for sm_70 or newer: subgroups of 32 and the rest as in CUDA, by inline PTX */
     HDI_SPIRV_OFFERS_PTX = 128,

@@ -145,19 +145,24 @@ static void test_matrices(void **state) {
     with_units.offers = HDI_SPIRV_OFFERS_MATRIX_UNITS;
     assert_int_equal(print(fixture_matrix, sizeof fixture_matrix, with_units, 99, 0), HD_OK);
     has("wmma.mma.sync");
-    has("DEFINE(, \"\")");
+    has("DEFINE(, \"\", ");
     has("matrix_load_a_f16((GLOBAL f16 *)(");
+    with_units.offers |= HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS;
+    assert_int_equal(print(fixture_matrix, sizeof fixture_matrix, with_units, 99, 0), HD_OK);
+    has("ldmatrix.sync.aligned.m8n8.x4");
+    has("mma.sync.aligned.m16n8k16");
+    has_not("wmma");
     with_units = ptx;
     assert_int_equal(print(fixture_matrix, sizeof fixture_matrix, with_units, 99, 0), HD_STATUS_UNSUPPORTED);
     assert_non_null(strstr(error.text, "OpenCL C with PTX has no cooperative matrices here"));
     with_units.offers |= HDI_SPIRV_OFFERS_MATRIX_UNITS;
     assert_int_equal(print(fixture_matrix, sizeof fixture_matrix, with_units, 99, 0), HD_OK);
     has("wmma.mma.sync");
-    has("DEFINE(__local, \".shared\")");
+    has("DEFINE(__local, \".shared\", true)");
     has("matrix_load_a_f16((GLOBAL f16 *)(");
     has("matrix_multiply(");
     has("membar.gl");
-    has_not("mma.sync.aligned.m16n8k32");
+    has_not("ldmatrix");
 }
 
 /* What differs in WGSL: words, atomics, declarations, bindings in the place of arguments. */

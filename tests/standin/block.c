@@ -155,6 +155,8 @@ static void run_loop(worker *w) {
 static void spoil_shared(worker *w) {
     const standin_function *function = w->launch->function;
     char *place = function->kernel->enter(&w->place);
+    w->place.shared = place - function->place_offset;
+    w->place.shared_end = w->place.shared + function->shared_bytes;
     if (function->shared_bytes <= sizeof(void *)) return;
     memset(place - function->place_offset, 0xFF, function->shared_bytes);
     function->kernel->enter(&w->place);

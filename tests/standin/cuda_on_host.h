@@ -272,29 +272,57 @@ STANDIN_INLINE void standin_ptx(const char *, STANDIN_EIGHT(float &, d), STANDIN
 }
 
 STANDIN_INLINE void standin_ptx(const char *, unsigned &lane) { lane = standin_now->lane; }
-// Whole numbers, of which PTX says what each lane holds: 16 x 32 times 32 x 8, four neighbours along the depth in a register. Lane l has
-// of a rows l / 4 and 8 on, depths l % 4 * 4 and 16 on; of b the column l / 4; of the sums rows as of a, columns l % 4 * 2 and 1 on.
-struct standin_whole { unsigned a[4], b[2]; };
-STANDIN_INLINE int standin_code(unsigned word, unsigned i) { return (signed char)(word >> (8u * i)); }
-static void standin_multiply_whole(const standin_whole &own, int *sums) {
+// Four squares of 8 rows of 8 halves, one in each register: lane l names row l % 8 of square l / 8, and gets two neighbours of
+// row l / 4, or of column l / 4 where they are turned. An address in shared memory has 32 bits.
+STANDIN_INLINE bool __isShared(const void *p) {
+    return (const char *)p >= standin_now->shared && (const char *)p < standin_now->shared_end;
+}
+STANDIN_INLINE unsigned long long __cvta_generic_to_shared(const void *p) {
+    return (unsigned long long)((const char *)p - standin_now->shared);
+}
+static void standin_ptx(const char *instruction, unsigned &r0, unsigned &r1, unsigned &r2, unsigned &r3, unsigned address) {
+    unsigned *const r[] = { &r0, &r1, &r2, &r3 }, line = standin_now->lane / 4u, pair = standin_now->lane % 4u * 2u;
+    const bool turned = __builtin_strstr(instruction, ".trans");
+    if (address % 16u) standin_now->fault("a row of a matrix does not begin at a multiple of 16 bytes");
+    const standin_meeting *met = standin_uses_warp(address);
+    standin_check(0xFFFFFFFFu, met->active);
+    for (unsigned i = 0; i < 4; i++)
+        for (unsigned e = *r[i] = 0; e < 2; e++) {
+            unsigned row = turned ? pair + e : line, column = turned ? line : pair + e;
+            *r[i] |= (unsigned)((const unsigned short *)(standin_now->shared + met->values[8u * i + row]))[column] << (16u * e);
+        }
+    standin_uses_warp(0); // nobody's rows change before all have read them
+}
+// Fragments, of which PTX says what each lane holds: 16 lines times 8, along a depth of 32 bytes or 16 halves, four bytes of the
+// depth in a register. Lane l has of a rows l / 4 and 8 on, bytes l % 4 * 4 and 16 on; of b the column l / 4; of the sums rows as of a,
+// columns l % 4 * 2 and 1 on.
+struct standin_fragment { unsigned a[4], b[2]; };
+STANDIN_INLINE void standin_add_product(int &sum, unsigned a, unsigned b) { sum = __dp4a((int)a, (int)b, sum); }
+STANDIN_INLINE void standin_add_product(float &sum, unsigned a, unsigned b) {
+    for (unsigned at = 0; at < 32; at += 16) sum += standin_of_half((unsigned short)(a >> at)) * standin_of_half((unsigned short)(b >> at));
+}
+template <class T> static void standin_multiply_fragments(const standin_fragment &own, T *sums) {
     const standin_meeting *met = standin_uses_warp((unsigned long long)&own);
     standin_check(0xFFFFFFFFu, met->active);
     unsigned lane = standin_now->lane;
-    for (unsigned k = 0; k < 32; k++)
+    for (unsigned k = 0; k < 8; k++)
         for (unsigned i = 0; i < 4; i++) {
-            unsigned high = k / 16u, of_k = k / 4u % 4u, column = lane % 4u * 2u + i % 2u;
-            unsigned a = ((const standin_whole *)met->values[lane / 4u * 4u + of_k])->a[i / 2u + 2u * high];
-            unsigned b = ((const standin_whole *)met->values[column * 4u + of_k])->b[high];
-            sums[i] += standin_code(a, k % 4u) * standin_code(b, k % 4u);
+            unsigned high = k / 4u, column = lane % 4u * 2u + i % 2u;
+            unsigned a = ((const standin_fragment *)met->values[lane / 4u * 4u + k % 4u])->a[i / 2u + 2u * high];
+            standin_add_product(sums[i], a, ((const standin_fragment *)met->values[column * 4u + k % 4u])->b[high]);
         }
-    standin_uses_warp(0);
+    standin_uses_warp(0); // nobody's factors go before all have read them
 }
 STANDIN_INLINE void standin_ptx(const char *, unsigned &c0, unsigned &c1, unsigned &c2, unsigned &c3, unsigned a0, unsigned a1, unsigned a2, unsigned a3,
                                 unsigned b0, unsigned b1) {
-    const standin_whole own = { { a0, a1, a2, a3 }, { b0, b1 } };
     int sums[] = { (int)c0, (int)c1, (int)c2, (int)c3 };
-    standin_multiply_whole(own, sums);
+    standin_multiply_fragments({ { a0, a1, a2, a3 }, { b0, b1 } }, sums);
     c0 = (unsigned)sums[0], c1 = (unsigned)sums[1], c2 = (unsigned)sums[2], c3 = (unsigned)sums[3];
+}
+STANDIN_INLINE void standin_ptx(const char *, float &c0, float &c1, float &c2, float &c3, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+    float sums[] = { c0, c1, c2, c3 };
+    standin_multiply_fragments({ { a0, a1, a2, a3 }, { b0, b1 } }, sums);
+    c0 = sums[0], c1 = sums[1], c2 = sums[2], c3 = sums[3];
 }
 
 // ---- kernels as the driver calls them; the run-time compiler writes STANDIN_KERNEL for every __global__ function ----

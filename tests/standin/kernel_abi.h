@@ -24,6 +24,7 @@ typedef struct standin_place {
     /* Returns once the warp's other lanes have called it from the same `site`, or cannot come. */
     const standin_meeting *(*meet)(unsigned long long value, const void *site);
     void (*fault)(const char *what); /* reports an error of the kernel and ends the process */
+    const char  *shared, *shared_end; /* the block's shared memory */
     unsigned     waits;        /* of the block's threads for the kernels before their own */
 } standin_place;
 
