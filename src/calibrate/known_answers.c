@@ -382,7 +382,7 @@ static hdi_caps steered(const hdi_caps *caps, hdi_variant variant, uint32_t unit
     static const uint64_t products = K(MATVEC) | K(MATVEC_SUBGROUP) | K(MATVEC_DOT) | K(MATMUL_TILED) |
         K(MATMUL_MATRIX) | K(MATMUL_TENSOR) | K(MATMUL_AMX) | K(MATMUL_INT8) | K(MATMUL_CODES) | K(MATMUL_CODES_DOT) |
         K(MATMUL_CODES_MATRIX), attentions = K(ATTENTION) | K(ATTENTION_SUBGROUP) | K(ATTENTION_MATRIX) |
-                                      K(ATTENTION_TILED);
+                                      K(ATTENTION_TILED) | K(ATTENTION_TENSOR);
     const uint64_t judged[KINDS] = { products, attentions, K(ROPE) },
                    others[KINDS] = { products, attentions, K(ROPE_SUBGROUP) }; /* needs the first for its angles */
     hdi_caps steered = *caps;

@@ -451,6 +451,10 @@
 /* attention_matrix, in fast mode over f16: attention's bindings and push words; WIDTH is D rounded up to 16. A group is
  * (block of rows from the last, batch, key head), the last fastest. */
 #define HDI_ATTENTION_MATRIX_ROWS 64u /* of a workgroup */
+/* attention_tensor, in fast mode over f16: as attention_matrix, with ROWS of 64 or 128; heads of up to
+ * HDI_ATTENTION_TENSOR_MOST_D. */
+#define HDI_ATTENTION_TENSOR_KEYS   64u /* of a tile */
+#define HDI_ATTENTION_TENSOR_MOST_D 128u
 
 /* ---- attention_gradient: dq, dk and dv of y = attention(q, k, v), one after the other, all f32. Two launches: attention_gradient_q
  * gives dq, and for each query row what attention_gradient_kv begins with. Bindings: q, k, v, dy, y (only _q), facts, the

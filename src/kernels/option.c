@@ -79,6 +79,8 @@ static const hdi_kernel_option table[] = {
     NATIVE_CODES(241, 256), NATIVE_CODES(242, 128), NATIVE_CODES(243, 64), NATIVE_CODES(244, 32),
     OPTION(301, ATTENTION_MATRIX, .native = 0),
     OPTION(302, ATTENTION_TILED, .native = 0),
+    /* query rows of a workgroup */
+    OPTION(303, ATTENTION_TENSOR, .tile_m = 128), OPTION(304, ATTENTION_TENSOR, .tile_m = 64),
     /* workgroups for a unit of the device, keys that an invocation reads at once */
     PARTED(311, 1, 1), PARTED(312, 1, 2), PARTED(313, 2, 1), PARTED(314, 2, 2), PARTED(315, 4, 1), PARTED(316, 4, 2),
     PARTED(317, 8, 2),
@@ -122,7 +124,8 @@ char *hdi_kernel_option_text(const hdi_kernel_option *o, char out[HDI_KERNEL_OPT
         [HDI_MODULE_MATMUL_INT8] = "int8",
         [HDI_MODULE_MATMUL_TILED] = "tiled", [HDI_MODULE_ATTENTION_MATRIX] = "matrix",
         [HDI_MODULE_ATTENTION_SUBGROUP] = "parts", [HDI_MODULE_ATTENTION] = "rows",
-        [HDI_MODULE_ATTENTION_TILED] = "tiles" };
+        [HDI_MODULE_ATTENTION_TILED] = "tiles",
+        [HDI_MODULE_ATTENTION_TENSOR] = "tensor" };
     snprintf(out, HDI_KERNEL_OPTION_TEXT, "%s", names[o->module] ? names[o->module] : "");
     add_number(out, "_s", o->subgroups);
     if (o->tile_m == 0) add_number(out, "_w", o->workgroup);

@@ -391,7 +391,7 @@ static void settle(hdi_flavour *w, uint32_t def, uint32_t id) {
 }
 
 static bool refuse_matrices(hdi_flavour *w, uint32_t inst, uint32_t opcode) {
-    const bool matrix = opcode >= HDI_SPIRV_COOPERATIVE_MATRIX_LOAD && opcode <= HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH;
+    const bool matrix = hdi_spirv_is_matrix(opcode);
     if (matrix && !w->stop) w->stop = !hdi_spirv_unsupported(w->m, inst, "OpenCL has no cooperative matrices here");
     return matrix;
 }

@@ -219,9 +219,24 @@ static bool multiplies(const hdi_spirv_module *m, const uint32_t *words, uint32_
            ((words[0] >> 16) == 6 || words[6] < 32);
 }
 
+/* A sum or row of sums made of a whole matrix, two and two, by a function of two elements. */
+static bool reduces(const hdi_spirv_module *m, const uint32_t *words, uint32_t def) {
+    const uint32_t matrix = m->defs[hdi_spirv_find(m, words[3])].type, result = m->defs[def].type;
+    const hdi_spirv_type *type = hdi_spirv_type_at(m, result), *from = hdi_spirv_type_at(m, matrix);
+    if (type->kind != 'c' || from->kind != 'c' || type->element != from->element) return false;
+    const hdi_spirv_function *function = &m->functions[m->defs[hdi_spirv_find(m, words[5])].detail];
+    if (m->defs[hdi_spirv_find(m, words[5])].type != type->element || function->parameter_count != 2) return false;
+    for (uint32_t i = 0; i < 2; i++)
+        if (m->defs[function->parameter_first + i].type != type->element) return false;
+    return sizes_agree(m, matrix, 3, result, 3) && sizes_agree(m, matrix, 6, result, 6);
+}
+
 static bool cooperative(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t opcode = hdi_spirv_opcode(m, inst), length = words[0] >> 16;
+    if (opcode == HDI_SPIRV_COOPERATIVE_MATRIX_REDUCE)
+        return reduces(m, words, def) ||
+               hdi_spirv_bad(m, inst, "matrices and function are not of the types that belong together");
     if (opcode == HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH) {
         bool fits =
             hdi_spirv_type_at(m, hdi_spirv_find(m, words[3]))->kind == 'c' && is_int32(hdi_spirv_type_of(m, def));
@@ -265,7 +280,8 @@ bool hdi_spirv_typing_memory(hdi_spirv_module *m, uint32_t inst, uint32_t def, b
     case SpvOpControlBarrier: case SpvOpMemoryBarrier: return barrier(m, inst);
     case HDI_SPIRV_COOPERATIVE_MATRIX_LOAD:
         case HDI_SPIRV_COOPERATIVE_MATRIX_STORE: case HDI_SPIRV_COOPERATIVE_MATRIX_MUL_ADD:
-    case HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH: return cooperative(m, inst, def);
+    case HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH: case HDI_SPIRV_COOPERATIVE_MATRIX_REDUCE:
+        return cooperative(m, inst, def);
     default: *out_known = false; return true;
     }
 }

@@ -14,12 +14,15 @@
 #include <spirv/unified1/spirv.h>
 
 /* Numbers that older headers lack. */
-#define HDI_SPIRV_COOPERATIVE_MATRIX 6022u      /* capability */
+#define HDI_SPIRV_COOPERATIVE_MATRIX 6022u      /* capabilities */
+#define HDI_SPIRV_MATRIX_REDUCTIONS 5430u
+#define HDI_SPIRV_MATRIX_CONVERSIONS 5431u
 #define HDI_SPIRV_TYPE_COOPERATIVE_MATRIX 4456u /* opcodes from here on */
 #define HDI_SPIRV_COOPERATIVE_MATRIX_LOAD 4457u
 #define HDI_SPIRV_COOPERATIVE_MATRIX_STORE 4458u
 #define HDI_SPIRV_COOPERATIVE_MATRIX_MUL_ADD 4459u
 #define HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH 4460u
+#define HDI_SPIRV_COOPERATIVE_MATRIX_REDUCE 5366u
 
 /* Stated limits; more is refused with LIMIT. */
 #define HDI_SPIRV_MAX_BYTES (16u << 20)
@@ -239,6 +242,11 @@ static inline bool hdi_spirv_is_storage_only(const hdi_spirv_module *m, const hd
 /* The variable or parameter that a pointer leads into, through any access chains. */
 static inline uint32_t hdi_spirv_root(const hdi_spirv_module *m, uint32_t pointer) { return m->defs[pointer].detail; }
 /* The index of the function that a call leads to; that of an entry point. */
+/* An instruction of cooperative matrices alone? */
+static inline bool hdi_spirv_is_matrix(uint32_t opcode) {
+    return (opcode >= HDI_SPIRV_COOPERATIVE_MATRIX_LOAD && opcode <= HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH) ||
+           opcode == HDI_SPIRV_COOPERATIVE_MATRIX_REDUCE;
+}
 static inline uint32_t hdi_spirv_called(const hdi_spirv_module *m, uint32_t call) {
     return m->defs[hdi_spirv_find(m, hdi_spirv_words(m, call)[3])].detail;
 }

@@ -159,10 +159,16 @@ static void put_two(hdi_spirv_printer *p, uint32_t type_def, const char *first, 
 }
 
 bool hdi_spirv_put_glsl(hdi_spirv_printer *p, uint32_t inst) {
+    enum { EXP2 = 29 };
     const uint32_t *words = hdi_spirv_words(p->m, inst);
     uint32_t number = words[4], operands[4] = { 0 }, type_def = hdi_spirv_find(p->m, words[1]);
     for (uint32_t i = 0; i < 4 && 5 + i < words[0] >> 16; i++)
         operands[i] = p->same[hdi_spirv_find(p->m, words[5 + i])];
+    const bool has_ptx = p->target->dialect == HDI_SPIRV_CUDA || hdi_spirv_is_ptx(p->target);
+    if (has_ptx && number == EXP2 && p->m->defs[hdi_spirv_find(p->m, words[2])].flags & HDI_SPIRV_RELAXED) {
+        hdi_spirv_use_part(p, HDI_SPIRV_PART_HALF); /* has the PTX of single numbers */
+        return hdi_spirv_put_template(p, type_def, "relaxed_exp2($0)", operands);
+    }
     if (number < HDI_COUNT(templates) && templates[number]) {
         bool bits = number >= 73 && number <= 75;
         hdi_spirv_use_part(p, bits ? HDI_SPIRV_PART_BITS : HDI_SPIRV_PART_MATH);

@@ -139,8 +139,8 @@ bool hdi_spirv_put_group(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
     if (move) return hdi_spirv_put_template(p, type_def, move, operands);
     switch (opcode) {
     case SpvOpGroupNonUniformElect: hdi_spirv_put(p, "SG_LANE == sg_first()"); return true;
-    case SpvOpGroupNonUniformAll: hdi_spirv_put(p, "sg_reduce(and, u32, (u32)%v) != 0u", operands[0]); return true;
-    case SpvOpGroupNonUniformAny: hdi_spirv_put(p, "sg_reduce(or, u32, (u32)%v) != 0u", operands[0]); return true;
+    case SpvOpGroupNonUniformAll: hdi_spirv_put(p, "sg_ballot(!%v) == U64(0)", operands[0]); return true;
+    case SpvOpGroupNonUniformAny: hdi_spirv_put(p, "sg_ballot(%v) != U64(0)", operands[0]); return true;
     case SpvOpGroupNonUniformAllEqual: {
         const hdi_spirv_type *of = hdi_spirv_type_of(m, operands[0]);
         if (of->width > 32) return hdi_spirv_unsupported(p->m, inst, "numbers of %u bits in a subgroup", of->width);
@@ -253,6 +253,27 @@ static bool put_matrix_of_two(hdi_spirv_printer *p, uint32_t inst, const uint32_
     return is_taken(p, inst, type_def);
 }
 
+/* Rows of sums to their largest element or their sum, which all elements of the row become. */
+static bool put_matrix_reduction(hdi_spirv_printer *p, uint32_t inst, const uint32_t *words) {
+    const hdi_spirv_module *m = p->m;
+    enum { ROWS = 1, MAX = 40, NMAX = 80 };
+    const uint32_t from = def_at(p, words, 3), type_def = hdi_spirv_find(m, words[1]);
+    const hdi_spirv_function *combine = &m->functions[m->defs[hdi_spirv_find(m, words[5])].detail];
+    const uint32_t only = m->blocks[combine->block_first].inst_first + 1, *op = hdi_spirv_words(m, only);
+    const bool sum = hdi_spirv_opcode(m, only) == SpvOpFAdd,
+               larger = hdi_spirv_opcode(m, only) == SpvOpExtInst && hdi_spirv_find(m, op[3]) == m->glsl_set &&
+                        (op[4] == MAX || op[4] == NMAX);
+    const bool returned = combine->block_count == 1 && m->blocks[combine->block_first].inst_end == only + 1;
+    const uint32_t a = sum || larger ? def_at(p, op, sum ? 3 : 5) : 0, b = a ? def_at(p, op, sum ? 4 : 6) : 0,
+                   low = combine->parameter_first;
+    const bool of_both = a != b && a - low < 2 && b - low < 2;
+    if (words[4] != ROWS || m->defs[from].type != type_def || !returned || !of_both ||
+        def_at(p, hdi_spirv_words(m, only + 1), 1) != def_at(p, op, 2))
+        return hdi_spirv_unsupported(p->m, inst, "a reduction other than of rows to themselves, by + or max");
+    hdi_spirv_put(p, "matrix_row_%s(%v)", sum ? "sum" : "max", from);
+    return is_taken(p, inst, type_def);
+}
+
 /* What a lane holds of it. */
 static bool put_matrix_length(hdi_spirv_printer *p, uint32_t type_def) {
     enum { LANES = 32 };
@@ -294,6 +315,12 @@ bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) 
             return false;
         hdi_spirv_put(p, "matrix_floats(%v)", def_at(p, words, 3));
         return true;
+    case SpvOpFConvert:
+        if (!is_taken(p, inst, hdi_spirv_find(m, words[1])) || !is_taken(p, inst, m->defs[def_at(p, words, 3)].type))
+            return false;
+        hdi_spirv_put(p, "matrix_halves(%v)", def_at(p, words, 3));
+        return true;
+    case HDI_SPIRV_COOPERATIVE_MATRIX_REDUCE: return put_matrix_reduction(p, inst, words);
     case SpvOpFAdd: return put_matrix_of_two(p, inst, words, "add");
     case SpvOpFSub: return put_matrix_of_two(p, inst, words, "sub");
     case SpvOpFMul: return put_matrix_of_two(p, inst, words, "mul");

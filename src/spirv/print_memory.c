@@ -43,7 +43,7 @@ static void put_lvalue(hdi_spirv_printer *p, const place *at) {
         uint64_t number = hdi_spirv_is_known(p, at->index[i]) ? hdi_spirv_bits(p, at->index[i]) : 0;
         if (i == last) hdi_spirv_put(p, "%s[%v]", close, at->index[i]);
         else if (type->kind == 's' || hdi_spirv_is_vector(type)) hdi_spirv_put_part(p, type_def, (uint32_t)number);
-        else hdi_spirv_put(p, type->kind == 'm' ? ".c[%v]" : ".e[%v]", at->index[i]);
+        else hdi_spirv_put(p, ".%c[%v]", type->kind == 'm' ? 'c' : type->kind == 'c' ? 'r' : 'e', at->index[i]);
         type_def = hdi_spirv_part_type(m, type_def, type->kind == 's' ? number : 0);
     }
 }

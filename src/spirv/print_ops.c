@@ -566,7 +566,7 @@ bool hdi_spirv_put_instruction(hdi_spirv_printer *p, uint32_t inst) {
     bool fine = hdi_spirv_is_group(opcode) ? hdi_spirv_put_group(p, inst, opcode)
               : glsl ? hdi_spirv_put_glsl(p, inst)
               : opcode == SpvOpArrayLength ? hdi_spirv_put_memory(p, inst, opcode)
-              : opcode >= HDI_SPIRV_COOPERATIVE_MATRIX_LOAD && opcode <= HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH
+              : hdi_spirv_is_matrix(opcode)
               ? hdi_spirv_put_matrix(p, inst, opcode)
               : put_expression_of(p, inst, opcode, def, 3);
     hdi_spirv_end(p);

@@ -221,6 +221,7 @@ struct standin_half {
 STANDIN_INLINE void standin_ptx(const char *instruction) {
     if (__builtin_strstr(instruction, "griddepcontrol.wait")) standin_now->waits++;
 }
+STANDIN_INLINE void standin_ptx(const char *, float &r, float x) { r = x < -126.0f ? 0.0f : exp2(x); }
 STANDIN_INLINE void standin_ptx(const char *, float &r, unsigned short h) { r = standin_of_half(h); }
 STANDIN_INLINE void standin_ptx(const char *, unsigned short &r, float x) { r = standin_to_half(x); }
 
@@ -293,6 +294,10 @@ static void standin_ptx(const char *instruction, unsigned &r0, unsigned &r1, uns
         }
     standin_uses_warp(0); // nobody's rows change before all have read them
 }
+STANDIN_INLINE void standin_ptx(const char *, unsigned &r, float high, float low) {
+    r = (unsigned)standin_to_half(high) << 16 | standin_to_half(low);
+}
+STANDIN_INLINE void standin_ptx(const char *, unsigned &r, unsigned x, unsigned by) { r = __shfl_xor_sync(0xFFFFFFFFu, x, (int)by); }
 // Fragments, of which PTX says what each lane holds: 16 lines times 8, along a depth of 32 bytes or 16 halves, four bytes of the
 // depth in a register. Lane l has of a rows l / 4 and 8 on, bytes l % 4 * 4 and 16 on; of b the column l / 4; of the sums rows as of a,
 // columns l % 4 * 2 and 1 on.

@@ -121,11 +121,13 @@ static bool offers_recording(question *q, const char *extensions, uint32_t versi
 #define COMPUTE_CAPABILITY_MAJOR_NV 0x4000u
 #define COMPUTE_CAPABILITY_MINOR_NV 0x4001u
 static uint32_t ptx_offers(question *q, const char *extensions, bool is_pocl) {
-    enum { LEAST = 70 };
+    enum { LEAST = 70, FIRST_FRAGMENTS = 80 };
     if (is_pocl || (hidden_now & HDCL_HIDE_PTX) || !has_word(extensions, "cl_nv_device_attribute_query")) return 0;
     const uint64_t arch = number(q, COMPUTE_CAPABILITY_MAJOR_NV, sizeof(cl_uint)) * 10 +
                           number(q, COMPUTE_CAPABILITY_MINOR_NV, sizeof(cl_uint));
-    return arch < LEAST ? 0 : HDI_SPIRV_OFFERS_PTX;
+    if (arch < LEAST) return 0;
+    return HDI_SPIRV_OFFERS_PTX |
+           (arch >= FIRST_FRAGMENTS ? HDI_SPIRV_OFFERS_MATRIX_UNITS | HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS : 0u);
 }
 
 /* Where the device is on the PCI bus, by which the same one is known through other APIs; "" where the driver does not
@@ -176,13 +178,14 @@ static bool read_facts(const hdcl_cl *cl, hdcl_facts *facts) {
     return !q.failed;
 }
 
-/* What PTX gives kernels: the same as CUDA (device/cuda/cuda.c), but for matrix units: with them the first prompt of a
- * model was not there after a minute (seen with 580.159), whereas its answers are 4.5 times as fast as without PTX. */
+/* What PTX gives kernels: the same as CUDA (device/cuda/cuda.c), but for the matrix units of before sm_80, whose text was
+ * not compiled after a minute (seen with 580.159). */
 static void add_ptx(uint32_t offers, hdi_caps *caps) {
     if (!(offers & HDI_SPIRV_OFFERS_PTX)) return;
     caps->subgroup = 32;
     caps->subgroup_arithmetic = caps->subgroup_shuffle = caps->subgroup_control = 1;
     caps->f16_arithmetic = caps->integer_dot = caps->memory_model = 1;
+    caps->matrix_f16 = caps->matrix_s8 = caps->matrix_reduces = (offers & HDI_SPIRV_OFFERS_MATRIX_UNITS) != 0;
 }
 
 /* The device as the seam describes it; false where a question failed. */

@@ -76,7 +76,7 @@ static void keep_features(hdvk_features *f) {
     f->storage8.uniformAndStorageBuffer8BitAccess = f->storage8.storagePushConstant8 = VK_FALSE;
     f->memory_model.vulkanMemoryModelAvailabilityVisibilityChains = VK_FALSE;
     f->matrix.cooperativeMatrixRobustBufferAccess = VK_FALSE;
-    f->matrix2.reductions = f->matrix2.conversions = f->matrix2.perElementOperations = f->matrix2.blockLoads = VK_FALSE;
+    f->matrix2.perElementOperations = f->matrix2.blockLoads = VK_FALSE;
     f->fault.deviceFaultVendorBinary = VK_FALSE;
 }
 
@@ -178,6 +178,8 @@ static hd_status read_matrix(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice
         if (m->KSize == 32 && m->AType == MATRIX_S8 && m->CType == MATRIX_S32)
             facts->found.caps.matrix_s8 = facts->found.caps.i8_arithmetic;
     }
+    facts->found.caps.matrix_reduces = facts->found.caps.matrix_f16 && facts->features.matrix2.reductions &&
+                                       facts->features.matrix2.conversions;
     hdi_free(host->allocator, list, (size_t)capacity * sizeof *list);
     return status;
 }

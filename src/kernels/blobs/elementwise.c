@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/elementwise.comp, digest b3f161abfec00db8. Do not edit. */
+/* Made by tools/blobs from glsl/elementwise.comp, digest dcdf34da54d900ad. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_elementwise;
 static const uint32_t words[] = {
@@ -10299,4 +10299,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00003741,0x000200f8,0x00003741,0x000200f9,0x00003650,0x000200f8,0x00003650,
 0x000200f9,0x00000a0a,0x000200f8,0x00000a0a,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0xb3f161abfec00db8), NULL };
+const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0xdcdf34da54d900ad), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes.comp, digest 28469dd17091a84e. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes.comp, digest 09ff78c5952479f2. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes;
 static const uint32_t words[] = {
@@ -11424,4 +11424,4 @@ static const uint32_t words[] = {
 0x00001750,0x00050080,0x000006fb,0x0000174f,0x0000174e,0x0000070f,0x000200f9,0x0000174d,
 0x000200f8,0x00001752,0x000200f9,0x00000b03,0x000200f8,0x00000b03,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0x28469dd17091a84e), NULL };
+const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0x09ff78c5952479f2), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes_dot.comp, digest 830732085e2dce33. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes_dot.comp, digest 693fe8f4190cca34. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes_dot;
 static const uint32_t words[] = {
@@ -11355,4 +11355,4 @@ static const uint32_t words[] = {
 0x000016e6,0x00000723,0x000200f9,0x000016e5,0x000200f8,0x000016ea,0x000200f9,0x00000b03,
 0x000200f8,0x00000b03,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes_dot = { words, sizeof words / 4, UINT64_C(0x830732085e2dce33), NULL };
+const hdi_blob hdi_blob_matmul_codes_dot = { words, sizeof words / 4, UINT64_C(0x693fe8f4190cca34), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes_matrix.comp, digest 8d04cf8e9c2b5ae5. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes_matrix.comp, digest 494009d1f3875ce6. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes_matrix;
 static const uint32_t words[] = {
@@ -9911,4 +9911,4 @@ static const uint32_t words[] = {
 0x00000dba,0x00050080,0x000006ff,0x00000db9,0x00000db8,0x00000720,0x000200f9,0x00000db7,
 0x000200f8,0x00000dbc,0x000200f9,0x00000afe,0x000200f8,0x00000afe,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes_matrix = { words, sizeof words / 4, UINT64_C(0x8d04cf8e9c2b5ae5), NULL };
+const hdi_blob hdi_blob_matmul_codes_matrix = { words, sizeof words / 4, UINT64_C(0x494009d1f3875ce6), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest ba2cd22598c40e75. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest b429b2dfcbf5255e. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -14998,4 +14998,4 @@ static const uint32_t words[] = {
 0x00000700,0x00002ab5,0x00002ab4,0x00000726,0x000200f9,0x00002ab3,0x000200f8,0x00002ab8,
 0x000200f9,0x00000b50,0x000200f8,0x00000b50,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0xba2cd22598c40e75), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0xb429b2dfcbf5255e), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 25700e078f87d481. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tiled.comp, digest ad13b5e995b55035. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tiled;
 static const uint32_t words[] = {
@@ -11276,4 +11276,4 @@ static const uint32_t words[] = {
 0x00050080,0x00000714,0x000015c0,0x000015bf,0x00000734,0x000200f9,0x000015be,0x000200f8,
 0x000015c3,0x000200f9,0x00000b09,0x000200f8,0x00000b09,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x25700e078f87d481), NULL };
+const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0xad13b5e995b55035), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec.comp, digest 28c5970dea1f71e5. Do not edit. */
+/* Made by tools/blobs from glsl/matvec.comp, digest cf5c5e217564be09. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec;
 static const uint32_t words[] = {
@@ -11520,4 +11520,4 @@ static const uint32_t words[] = {
 0x00001716,0x000200f8,0x00001716,0x00050080,0x0000072e,0x00001715,0x00001714,0x00000b05,
 0x000200f9,0x00001713,0x000200f8,0x00001718,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0x28c5970dea1f71e5), NULL };
+const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0xcf5c5e217564be09), NULL };

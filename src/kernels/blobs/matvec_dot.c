@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_dot.comp, digest ff163d58789c5665. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_dot.comp, digest 975b9cd122155bfa. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_dot;
 static const uint32_t words[] = {
@@ -15726,4 +15726,4 @@ static const uint32_t words[] = {
 0x00050080,0x000007d4,0x00002de5,0x00002de4,0x00000c0b,0x000200f9,0x00002de3,0x000200f8,
 0x00002de8,0x000200f9,0x00000c4b,0x000200f8,0x00000c4b,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0xff163d58789c5665), NULL };
+const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0x975b9cd122155bfa), NULL };

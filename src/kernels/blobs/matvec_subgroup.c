@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest 9fb0d635cbeaed7e. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest c61330e7688074c7. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_subgroup;
 static const uint32_t words[] = {
@@ -12648,4 +12648,4 @@ static const uint32_t words[] = {
 0x00001d63,0x00050080,0x00000701,0x00001d62,0x00001d61,0x00000af7,0x000200f9,0x00001d60,
 0x000200f8,0x00001d65,0x000200f9,0x00000b1c,0x000200f8,0x00000b1c,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0x9fb0d635cbeaed7e), NULL };
+const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0xc61330e7688074c7), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm.comp, digest c55478a12a9863fa. Do not edit. */
+/* Made by tools/blobs from glsl/norm.comp, digest 60673f0bd8db1c75. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm;
 static const uint32_t words[] = {
@@ -875,4 +875,4 @@ static const uint32_t words[] = {
 0x00000087,0x00000375,0x00000374,0x000004c7,0x000200f9,0x00000373,0x000200f8,0x00000378,
 0x000200f9,0x000000e3,0x000200f8,0x000000e3,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0xc55478a12a9863fa), NULL };
+const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0x60673f0bd8db1c75), NULL };

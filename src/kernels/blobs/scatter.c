@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/scatter.comp, digest 58f1bf61816ef8cd. Do not edit. */
+/* Made by tools/blobs from glsl/scatter.comp, digest f03c5cbee0069487. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_scatter;
 static const uint32_t words[] = {
@@ -376,4 +376,4 @@ static const uint32_t words[] = {
 0x00000029,0x0000020c,0x000200f9,0x000001fc,0x000200f8,0x000001fc,0x000200f9,0x000001b3,
 0x000200f8,0x000001b3,0x000200f9,0x00000066,0x000200f8,0x00000066,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_scatter = { words, sizeof words / 4, UINT64_C(0x58f1bf61816ef8cd), NULL };
+const hdi_blob hdi_blob_scatter = { words, sizeof words / 4, UINT64_C(0xf03c5cbee0069487), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/softmax.comp, digest ed22ef51280d7903. Do not edit. */
+/* Made by tools/blobs from glsl/softmax.comp, digest 6e63cb815b8df020. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_softmax;
 static const uint32_t words[] = {
@@ -781,4 +781,4 @@ static const uint32_t words[] = {
 0x00000445,0x00000444,0x000200f9,0x000002de,0x000200f8,0x000002de,0x000200f9,0x000000fa,
 0x000200f8,0x000000fa,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0xed22ef51280d7903), NULL };
+const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0x6e63cb815b8df020), NULL };

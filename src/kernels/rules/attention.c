@@ -202,6 +202,40 @@ static hd_status lower_matrix(const attention *a, hdi_lowering *lowering, hd_err
     return hdi_rows_add(a->request, &launch, lowering, error);
 }
 
+/* ---- many queries, on matrix units that reduce rows ---- */
+
+/* Shared memory of attention_tensor.comp. */
+static uint64_t tensor_shared_bytes(uint32_t width, uint32_t rows) {
+    return 2 * HDI_ATTENTION_TENSOR_KEYS * (2 * (uint64_t)width + 16) + rows * 80;
+}
+
+static bool takes_tensor(const attention *a, uint32_t rows) {
+    const hdi_caps *caps = a->request->caps;
+    if (!takes_matrix(a) || !caps->matrix_reduces || a->D > HDI_ATTENTION_TENSOR_MOST_D) return false;
+    if (hdi_rows_workgroup(caps) < 2 * rows || a->row_count < rows) return false;
+    return tensor_shared_bytes(round_up(a->D, 16), rows) <= hdi_attention_room(caps);
+}
+
+/* Large workgroups read the keys less often, where there are some for each unit: early rows see fewer keys than late
+ * ones, so that some are done before others. */
+#define TENSOR_GROUPS_A_UNIT 4u
+static uint32_t tensor_rows(const attention *a) {
+    const uint64_t groups = a->pairs * hdi_divide_up(a->row_count, 128);
+    const bool many = groups >= TENSOR_GROUPS_A_UNIT * hdi_attention_units(a->request->caps);
+    return many && takes_tensor(a, 128) ? 128 : 64;
+}
+
+static hd_status lower_tensor(const attention *a, hdi_lowering *lowering, hd_error *error) {
+    const uint32_t rows = a->option->tile_m;
+    hdi_rows_launch launch = common_launch(a, rows, round_up(a->D, 16));
+    launch.workgroup = 2 * rows;
+    launch.subgroup = launch.spec[8] = 32;
+    launch.spec[10] = is_wide(a->k, a->D) && is_wide(a->v, a->D);
+    launch.spec_count = 11;
+    launch.because = "many queries over an f16 cache on a device whose matrix units reduce rows";
+    return hdi_rows_add(a->request, &launch, lowering, error);
+}
+
 /* ---- many queries over f32, by tiles ---- */
 
 static bool takes_tiled(const attention *a) {
@@ -239,6 +273,7 @@ static bool option_fits(const void *user, const hdi_kernel_option *option) {
     parted p;
     switch (option->module) {
     case HDI_MODULE_ATTENTION_MATRIX: return takes_matrix(a) && !is_wrong(a, option->module);
+    case HDI_MODULE_ATTENTION_TENSOR: return takes_tensor(a, option->tile_m) && !is_wrong(a, option->module);
     case HDI_MODULE_ATTENTION_TILED: return takes_tiled(a) && !is_wrong(a, option->module);
     case HDI_MODULE_ATTENTION_SUBGROUP: return make_parted(a, option, &p) && !is_wrong(a, option->module);
     case HDI_MODULE_ATTENTION: return plain_fits(a, option->tile_m);
@@ -249,8 +284,12 @@ static bool option_fits(const void *user, const hdi_kernel_option *option) {
 /* What the rules choose. */
 static const hdi_kernel_option *own_option(const attention *a) {
     const uint32_t keys = a->request->caps->software ? 1 : KEYS_AT_ONCE;
-    const hdi_kernel_option *option = hdi_kernel_option_next(HDI_MODULE_ATTENTION_MATRIX, NULL);
+    const hdi_kernel_option *option = NULL;
     parted p;
+    do option = hdi_kernel_option_next(HDI_MODULE_ATTENTION_TENSOR, option);
+    while (option->tile_m != tensor_rows(a));
+    if (option_fits(a, option)) return option;
+    option = hdi_kernel_option_next(HDI_MODULE_ATTENTION_MATRIX, NULL);
     if (option_fits(a, option)) return option;
     option = hdi_kernel_option_next(HDI_MODULE_ATTENTION_TILED, NULL);
     if (!a->request->caps->software && option_fits(a, option)) return option;
@@ -307,6 +346,7 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
     a.option = hdi_kernel_option_choose(request, class, own, option_fits, &a, lowering->offer);
     a.measured = a.option != own;
     if (a.option->module == HDI_MODULE_ATTENTION_MATRIX) return lower_matrix(&a, lowering, error);
+    if (a.option->module == HDI_MODULE_ATTENTION_TENSOR) return lower_tensor(&a, lowering, error);
     if (a.option->module == HDI_MODULE_ATTENTION_TILED) return lower_tiled(&a, lowering, error);
     if (a.option->module == HDI_MODULE_ATTENTION_SUBGROUP && make_parted(&a, a.option, &p))
         return lower_parted(&a, &p, lowering, error);
