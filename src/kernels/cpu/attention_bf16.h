@@ -45,9 +45,10 @@ static inline void split_pairs(__m512 even, __m512 odd, __m512i *out_numbers, __
     *out_rests = _mm512_permutexvar_epi16(order, rests);
 }
 
-/* sums[2][2] of tiles, `stride` floats a row, += A x B over `steps` steps, whose quads are so many apart. */
-static void add_tiles(const uint32_t *a, const uint32_t *b, uint32_t steps, uint32_t a_step, uint32_t b_step,
-                      bool from_zero, float *sums, uint32_t stride) {
+/* sums[2][2] of tiles, `stride` floats a row, += A x B over `steps` steps; A's quads are neighbours, B's so many
+ * apart. */
+static void add_tiles(const uint32_t *a, const uint32_t *b, uint32_t steps, uint32_t b_step, bool from_zero,
+                      float *sums, uint32_t stride) {
     float *below = sums + (size_t)TILE_LINES * stride;
     const size_t bytes = stride * sizeof(float);
     if (from_zero) {
@@ -61,7 +62,7 @@ static void add_tiles(const uint32_t *a, const uint32_t *b, uint32_t steps, uint
         _tile_loadd(2, below, bytes);
         _tile_loadd(3, below + TILE_LINES, bytes);
     }
-    for (uint32_t t = 0; t < steps; t++, a += (size_t)a_step * QUAD_WORDS, b += (size_t)b_step * QUAD_WORDS) {
+    for (uint32_t t = 0; t < steps; t++, a += QUAD_WORDS, b += (size_t)b_step * QUAD_WORDS) {
 #define FOUR()                 \
     _tile_dpbf16ps(0, 4, 6);   \
     _tile_dpbf16ps(1, 4, 7);   \
@@ -224,12 +225,12 @@ static void add_keys(const tiles *s, uint32_t rows, uint32_t key, uint32_t count
     for (uint32_t row = 0; row < rows; row += PAIR) {
         for (uint32_t block = 0; block < blocks; block++)
             add_tiles(s->keys + (size_t)block * s->steps * QUAD_WORDS,
-                      s->queries + (size_t)row / PAIR * s->steps * QUAD_WORDS, s->steps, 1, 1, true,
+                      s->queries + (size_t)row / PAIR * s->steps * QUAD_WORDS, s->steps, 1, true,
                       s->scores + (size_t)block * 32 * PAIR, PAIR);
         weigh_half(s, row, key, count);
         weigh_half(s, row + TILE_LINES, key, count);
         for (uint32_t t = 0; t < s->steps; t++)
-            add_tiles(s->weights, s->values + (size_t)t * QUAD_WORDS, blocks, 1, s->steps, false,
+            add_tiles(s->weights, s->values + (size_t)t * QUAD_WORDS, blocks, s->steps, false,
                       s->result + (size_t)row * s->width + 32 * t, s->width);
     }
 }

@@ -171,7 +171,8 @@ static inline void bf16_bf16(const uint8_t *values, uint32_t *out) { memcpy(out,
 
 /* The first `count` values of a column, whole blocks of them, as lines of a pair of tiles; zeros fill up the last
  * one. */
-static inline void bf16_column(uint32_t type, const uint8_t *column, uint32_t count, uint32_t *out) {
+static __attribute__((noinline)) void bf16_any_column(uint32_t type, const uint8_t *column, uint32_t count,
+                                                      uint32_t *out) {
     enum { LONGEST = 256 };
     uint32_t done = 0;
 #if HDCPU_LEVEL >= 3
@@ -181,8 +182,6 @@ static inline void bf16_column(uint32_t type, const uint8_t *column, uint32_t co
              out += (elements) / TILE_DEPTH * PAIR_WORDS) \
             bf16_##name(column, out); \
         break;
-    for (; type == HDI_TYPE_Q4_0 && done + 64 <= count; done += 64, column += 36, out += 2 * PAIR_WORDS)
-        bf16_q4_0_pair(column, out);
     switch (type) {
     BF16_BLOCKS(HDI_TYPE_F16,   f16,   32, 64)
     BF16_BLOCKS(HDI_TYPE_BF16,  bf16,  32, 64)
@@ -210,5 +209,13 @@ static inline void bf16_column(uint32_t type, const uint8_t *column, uint32_t co
         column += part / hdcpu_block_elements(type) * hdcpu_block_bytes(type);
         done += part;
     }
+}
+/* The same; of the type whose blocks are the quickest without a call. */
+static inline void bf16_column(uint32_t type, const uint8_t *column, uint32_t count, uint32_t *out) {
+#if HDCPU_LEVEL >= 3
+    for (; type == HDI_TYPE_Q4_0 && count >= 64; count -= 64, column += 36, out += 2 * PAIR_WORDS)
+        bf16_q4_0_pair(column, out);
+#endif
+    if (count > 0) bf16_any_column(type, column, count, out);
 }
 #endif

@@ -62,7 +62,9 @@ static feed feed_of(const work *w, block b, uint32_t *tiles, uint32_t steps) {
                    .depth = depth, .columns = columns, .left = columns, .steps = steps };
 }
 static void feed_column(feed *f) {
-    for (uint32_t at = 0; at < f->w->depth_bytes + 63; at += 64) __builtin_prefetch(f->ahead + at, 0, 2);
+    enum { LINE_BYTES = 64 };
+    const uint8_t *line = f->ahead - (uintptr_t)f->ahead % LINE_BYTES;
+    for (; line < f->ahead + f->w->depth_bytes; line += LINE_BYTES) __builtin_prefetch(line, 0, 2);
     bf16_column(f->w->p->b_type, f->from, f->depth, f->out);
     f->from += f->w->column_bytes;
     f->ahead += f->w->column_bytes;
