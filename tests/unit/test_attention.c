@@ -1,5 +1,6 @@
 /* test_attention.c: attention against float64: causal or not, grouped heads, odd head sizes, a past, caches longer than
  * what is seen, several rows in a group. */
+#include "device/backend.h"
 #include "rows_run.h"
 
 typedef struct attention_case {
@@ -41,9 +42,18 @@ static void check_head(const run *r, const attention_case *c, const hdi_tensor *
     free(weights);
 }
 
+/* May this process use tiles of bf16? It asks the system for them. */
+static bool has_tiles(void) {
+    hdi_probe found;
+    hdi_host host = { .allocator = &hdi_default_allocator };
+    hdi_backend_cpu.probe(&host, &found);
+    return found.found[0].caps.matrix_bf16 != 0;
+}
+
 static void attend(const attention_case *c) {
     run r;
     run_begin(&r);
+    r.caps.matrix_bf16 = has_tiles();
     const hd_shape q_shape = HD_SHAPE(c->B, c->T, c->Hq, c->D), kv_shape = HD_SHAPE(c->B, c->S, c->Hkv, c->D);
     hdi_tensor in[4] = { new_tensor(&r, c->dtype, q_shape), new_tensor(&r, c->kv_dtype, kv_shape), new_tensor(&r, c->kv_dtype, kv_shape),
                          new_tensor(&r, HD_I32, HD_SHAPE(c->B)) };
@@ -82,6 +92,35 @@ static void every_shape(void **state) {
     }
 }
 
+/* Rows enough for tiles of bf16, where there are any: whole and broken pairs of tiles, several looks at the results. */
+static void many_rows(void **state) {
+    (void)state;
+    static const int64_t sizes[] = { 32, 64, 96, 128, 256 };
+    for (uint32_t s = 0; s < HDI_COUNT(sizes); s++) {
+        attend(&(attention_case){ HD_F32, HD_F16, 1, 37, 300, 4, 2, sizes[s], 250, 0, HD_MATH_FAST, 4 });
+        attend(&(attention_case){ HD_F32, HD_F16, 2, 70, 70, 2, 2, sizes[s], -1, 1, HD_MATH_FAST, 4 });
+        attend(&(attention_case){ HD_F16, HD_F16, 1, 130, 150, 1, 1, sizes[s], 5, 0, HD_MATH_FAST, 1 });
+    }
+    attend(&(attention_case){ HD_F32, HD_F16, 1, 64, 64, 1, 1, 64, -1, 0, HD_MATH_FAST, 60 });
+}
+
+/* An infinite value of the last key touches only those who see it, whatever is multiplied in tiles. */
+static void infinite_value(void **state) {
+    (void)state;
+    enum { ROWS = 64, D = 32 };
+    run r;
+    run_begin(&r);
+    r.caps.matrix_bf16 = has_tiles();
+    hdi_tensor in[3] = { new_tensor(&r, HD_F32, HD_SHAPE(ROWS, 1, D)), new_tensor(&r, HD_F16, HD_SHAPE(ROWS, 1, D)), new_tensor(&r, HD_F16, HD_SHAPE(ROWS, 1, D)) };
+    const hdi_tensor y = new_tensor(&r, HD_F32, HD_SHAPE(ROWS, 1, D));
+    for (uint32_t i = 0; i < 3; i++) fill_random(&r, &in[i], 1.0f);
+    set_value(&r, &in[2], ROWS * D - 1, INFINITY);
+    const hdi_attrs attrs = { .floats = { 0.25f } };
+    run_request(&r, &(hdi_request){ .op = HDI_OP_ATTENTION, .attrs = &attrs, .inputs = in, .input_count = 3, .out = y, .math = HD_MATH_FAST });
+    for (uint64_t i = 0; i < ROWS * D; i++) assert_int_equal(isfinite(get_value(&r, &y, i)) != 0, i != ROWS * D - 1);
+    run_end(&r);
+}
+
 static void long_past(void **state) {
     (void)state;
     attend(&(attention_case){ HD_F32, HD_F32, 1, 1, 8192, 4, 1, 64, 8191, 0, HD_MATH_EXACT, 8 });
@@ -115,7 +154,7 @@ static void extreme_scores(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_shape),
-        cmocka_unit_test(long_past),
+        cmocka_unit_test(many_rows), cmocka_unit_test(infinite_value), cmocka_unit_test(long_past),
         cmocka_unit_test(extreme_scores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,9 @@
 /* attention.c: glsl/attention.comp for a CPU. A group has ROWS query rows that share a key head, so each tile of 32
  * keys and values is read and converted once for all of them. The keys of a tile lie side by side in vectors, so that
- * each key's products are added in order. Fast mode takes several query rows at once, and fuses products and sums. */
+ * each key's products are added in order. Fast mode takes several query rows at once, and fuses products and sums; many
+ * rows over f16 it gives to tiles of bf16 where the processor has them (attention_bf16.h), which know finite numbers
+ * only: where there are others, the group begins again without them. */
+#include "kernels/cpu/attention_bf16.h"
 #include "kernels/cpu/attention_tiles.h"
 
 /* The group's place and state; the arrays are in the worker's scratch: ROWS x WIDTH floats each but for the tiles. */
@@ -132,12 +135,12 @@ static void add_tile(const state *s, uint32_t rows, uint32_t key) {
     }
 }
 
-static state begin(const hdi_cpu_call *call) {
+static state begin(const hdi_cpu_call *call, float *scratch) {
     state s = { call->spec[HDI_SPEC_EXACT] == 1, call->spec[HDI_ATTENTION_KV_TYPE], call->spec[HDI_ATTENTION_ROWS],
                 call->spec[HDI_ATTENTION_WIDTH], call->push[5], exact_from_bits(call->push[6]),
                 exact_from_bits(call->push[9]), exact_from_bits(call->push[10]),
                 NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
-    s.query = call->scratch;
+    s.query = scratch;
     s.result = s.query + (size_t)s.rows * s.width;
     s.keys = s.result + (size_t)s.rows * s.width;
     s.values = s.keys + (size_t)TILE * s.width;
@@ -161,47 +164,135 @@ static uint64_t row_of(const hdi_cpu_call *call, uint32_t batch, uint32_t key) {
     return (inside << page) + (key & ((1u << page) - 1));
 }
 
+/* A group: query rows of a key head, and the keys that they see between them. */
+typedef struct group {
+    const hdi_cpu_call *call;
+    uint32_t batch, head, rows, least, most;
+    uint64_t step;                         /* elements from a key to the next */
+    uint64_t q_first[HDCPU_ATTENTION_ROWS];
+} group;
+
+/* The first element of key `key`; up to the next multiple of HDI_ATTENTION_TILE they lie in one page. */
+static uint64_t keys_at(const group *g, uint32_t key) {
+    return row_of(g->call, g->batch, key) * g->step + (uint64_t)g->head * g->call->push[5];
+}
+
+static void add_all(const group *g, const state *s) {
+    for (uint32_t key = g->least / TILE * TILE; key < g->most; key += TILE) {
+        load_tile(s, g->call->bindings[1], g->call->bindings[2], keys_at(g, key), g->step,
+                  HDI_MIN(TILE, g->most - key));
+        add_tile(s, g->rows, key);
+    }
+}
+
+/* ---- tiles of bf16 ---- */
+
+static tiles tiles_of(const state *s, uint32_t *scratch) {
+    const uint32_t rows = hdcpu_attention_rows(s->rows), D = s->D;
+    tiles t = { .width = D, .steps = D / 32, .queries = scratch };
+    t.keys = t.queries + (size_t)rows * D;
+    t.values = t.keys + (size_t)KEYS * D;
+    t.weights = t.values + (size_t)KEYS * D;
+    t.scores = (float *)(void *)(t.weights + KEYS * PAIR);
+    t.result = t.scores + KEYS * PAIR;
+    t.largest = t.result + (size_t)rows * D;
+    t.sum = t.largest + rows;
+    t.rescale = t.sum + rows;
+    t.from = (int32_t *)(void *)(t.rescale + rows);
+    t.to = t.from + rows;
+    return t;
+}
+
+#if HDCPU_LEVEL >= 3 && defined(__AMX_TILE__)
+/* False: not all numbers are finite. */
+static bool add_all_tiles(const group *g, const state *s, const tiles *t) {
+    const uint32_t rows = hdcpu_attention_rows(g->rows);
+    memset(t->result, 0, sizeof(float) * rows * t->width);
+    for (uint32_t r = 0; r < rows; r++) {
+        t->from[r] = r < g->rows ? (int32_t)s->from[r] : 0;
+        t->to[r] = r < g->rows ? (int32_t)s->to[r] : 0;
+        t->largest[r] = r < g->rows ? float_of_key(s->largest[r]) : NEVER;
+        t->sum[r] = r < g->rows ? s->running_sum[r] : 0.0f;
+    }
+    for (uint32_t row = 0; row < rows; row += PAIR) {
+        const float *of_pair[PAIR] = { NULL };
+        for (uint32_t r = row; r < row + PAIR && r < g->rows; r++) of_pair[r - row] = s->query + (size_t)r * s->width;
+        if (!take_queries(t, of_pair, s->scale, t->queries + (size_t)row * t->width)) return false;
+    }
+    for (uint32_t key = g->least / TILE * TILE; key < g->most; key += KEYS) {
+        const uint32_t count = HDI_MIN((uint32_t)KEYS, g->most - key);
+        for (uint32_t at = 0; at < count; at += TILE) {
+            const uint64_t first = keys_at(g, key + at), words = (uint64_t)at * t->width;
+            const uint32_t here = HDI_MIN(TILE, count - at);
+            if (!take_keys(t, (const uint16_t *)g->call->bindings[1] + first, g->step, here, t->keys + words) ||
+                !take_values(t, (const uint16_t *)g->call->bindings[2] + first, g->step, here, t->values + words))
+                return false;
+        }
+        bf16_begin_tiles();
+        add_keys(t, rows, key, count);
+        bf16_end_tiles();
+    }
+    return true;
+}
+#else
+static bool add_all_tiles(const group *g, const state *s, const tiles *t) {
+    (void)g;
+    (void)s;
+    (void)t;
+    return false;
+}
+#endif
+
+/* ---- a group ---- */
+
+/* What each row is and sees. */
+static void begin_rows(group *g, const state *s, uint32_t row_first, int64_t before) {
+    const hdi_cpu_call *call = g->call;
+    const uint32_t T = call->push[1], S = call->push[2], Hq = call->push[3], heads = Hq / call->push[4],
+                   form = call->spec[HDI_ATTENTION_FORM];
+    for (uint32_t r = 0; r < g->rows; r++) {
+        const uint32_t token = (row_first + r) / heads, h = g->head * heads + (row_first + r) % heads;
+        const int64_t next = before + (int64_t)token + 1,
+                      to = call->spec[HDI_ATTENTION_CAUSAL] == 1 ? next : before + (int64_t)T;
+        const int64_t from = form & HDI_ATTENTION_WINDOWED ? next - (int64_t)call->push[8] : 0;
+        const uint32_t sink = form & HDI_ATTENTION_SINKS ? ((const uint32_t *)call->bindings[5])[h] : 0xFF800000u;
+        g->q_first[r] = (((uint64_t)g->batch * T + token) * Hq + h) * s->D;
+        s->from[r] = (uint32_t)HDI_MIN(HDI_MAX(from, 0), (int64_t)S);
+        s->to[r] = (uint32_t)HDI_MIN(HDI_MAX(to, 0), (int64_t)S);
+        s->largest[r] = key_of(sink);
+        s->running_sum[r] = sink == 0xFF800000u ? 0.0f : 1.0f;
+        hdcpu_load_floats(call->spec[HDI_ATTENTION_TYPE], call->bindings[0], g->q_first[r], s->D,
+                          s->query + (size_t)r * s->width);
+        g->least = HDI_MIN(g->least, s->from[r]);
+        g->most = HDI_MAX(g->most, s->to[r]);
+    }
+}
+
 HDCPU_KERNEL(attention) {
     (void)group_z;
     const uint32_t B = call->push[0], T = call->push[1], S = call->push[2], Hq = call->push[3], Hkv = call->push[4],
                    D = call->push[5];
     const uint32_t heads = Hq / Hkv, row_count = T * heads, most_rows = call->spec[HDI_ATTENTION_ROWS];
-    const uint32_t parts = row_count / most_rows + (row_count % most_rows != 0), group = group_number(group_x, group_y);
-    const uint32_t batch = group / parts / Hkv, head = group / parts % Hkv;
-    if (batch >= B) return;
-    const uint32_t row_first = group % parts * most_rows, rows = HDI_MIN(most_rows, row_count - row_first);
+    const uint32_t parts = row_count / most_rows + (row_count % most_rows != 0);
+    const uint32_t number = group_number(group_x, group_y);
+    const bool by_tiles = (call->spec[HDI_ATTENTION_FORM] & HDCPU_ATTENTION_TILES) != 0;
+    group g = { .call = call, .batch = number / parts / Hkv, .head = number / parts % Hkv, .least = S,
+                .step = (uint64_t)Hkv * D };
+    if (g.batch >= B) return;
+    const uint32_t row_first = number % parts * most_rows;
+    g.rows = HDI_MIN(most_rows, row_count - row_first);
     int64_t before = 0;
-    if (call->spec[HDI_ATTENTION_PAST] == 1) before = HDI_MIN(((const int32_t *)call->bindings[3])[batch], (int64_t)S);
-    const state s = begin(call);
-    uint64_t q_first[64];
-    const uint32_t form = call->spec[HDI_ATTENTION_FORM];
-    uint32_t least = S, most = 0;
-    for (uint32_t r = 0; r < rows; r++) {
-        const uint32_t token = (row_first + r) / heads, h = head * heads + (row_first + r) % heads;
-        const int64_t next = before + (int64_t)token + 1,
-                      to = call->spec[HDI_ATTENTION_CAUSAL] == 1 ? next : before + (int64_t)T;
-        const int64_t from = form & HDI_ATTENTION_WINDOWED ? next - (int64_t)call->push[8] : 0;
-        const uint32_t sink = form & HDI_ATTENTION_SINKS ? ((const uint32_t *)call->bindings[5])[h] : 0xFF800000u;
-        q_first[r] = (((uint64_t)batch * T + token) * Hq + h) * D;
-        s.from[r] = (uint32_t)HDI_MIN(HDI_MAX(from, 0), (int64_t)S);
-        s.to[r] = (uint32_t)HDI_MIN(HDI_MAX(to, 0), (int64_t)S);
-        s.largest[r] = key_of(sink);
-        s.running_sum[r] = sink == 0xFF800000u ? 0.0f : 1.0f;
-        hdcpu_load_floats(call->spec[HDI_ATTENTION_TYPE], call->bindings[0], q_first[r], D,
-                          s.query + (size_t)r * s.width);
-        least = HDI_MIN(least, s.from[r]);
-        most = HDI_MAX(most, s.to[r]);
-    }
-    const uint64_t step = (uint64_t)Hkv * D;
-    for (uint32_t key = least / TILE * TILE; key < most; key += TILE) { /* a tile lies in one page */
-        const uint64_t first = row_of(call, batch, key) * step + (uint64_t)head * D;
-        load_tile(&s, call->bindings[1], call->bindings[2], first, step, HDI_MIN(TILE, most - key));
-        add_tile(&s, rows, key);
-    }
-    for (uint32_t r = 0; r < rows; r++) {
-        float *result = s.result + (size_t)r * s.width;
-        const float inverse = exact_div(1.0f, s.running_sum[r]);
+    if (call->spec[HDI_ATTENTION_PAST] == 1)
+        before = HDI_MIN(((const int32_t *)call->bindings[3])[g.batch], (int64_t)S);
+    const state s = begin(call, (float *)call->scratch + (by_tiles ? hdcpu_attention_tiles_words(most_rows, D) : 0));
+    begin_rows(&g, &s, row_first, before);
+    const tiles t = tiles_of(&s, call->scratch);
+    const bool done = by_tiles && add_all_tiles(&g, &s, &t);
+    if (!done) add_all(&g, &s);
+    for (uint32_t r = 0; r < g.rows; r++) {
+        float *result = done ? t.result + (size_t)r * t.width : s.result + (size_t)r * s.width;
+        const float inverse = exact_div(1.0f, done ? t.sum[r] : s.running_sum[r]);
         for (uint32_t d = 0; d < D; d++) result[d] *= inverse;
-        store_floats(call->spec[HDI_SPEC_OUT_TYPE], call->bindings[6], q_first[r], D, result);
+        store_floats(call->spec[HDI_SPEC_OUT_TYPE], call->bindings[6], g.q_first[r], D, result);
     }
 }

@@ -45,11 +45,34 @@ static inline __m256i bf16_codes_of_five(const uint8_t *from) {
     return _mm256_or_si256(bf16_nibbles(from + 4), _mm256_maskz_set1_epi8(fifth, 16));
 }
 
+/* The lower halves of 16 bytes, then the upper ones, in words whose lowest four bits they are. */
+static inline __m512i bf16_nibble_words(const uint8_t *from) {
+    static const uint8_t spread[16] = { 0, 128, 1, 128, 2, 128, 3, 128, 4, 128, 5, 128, 6, 128, 7, 128 };
+    const __m512i low = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)spread));
+    const long long later = 0x0008000800080008; /* of the upper eight */
+    const __m512i places = _mm512_add_epi8(low, _mm512_set_epi64(later, later, 0, 0, later, later, 0, 0));
+    const __m512i right = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(4), 1);
+    const __m512i bytes = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)from));
+    return _mm512_srlv_epi16(_mm512_shuffle_epi8(bytes, places), right);
+}
+
 /* ---- one block of each type ---- */
 
+static inline __m512 bf16_q4_0_values(const uint8_t *block) {
+    return _mm512_mul_ps(bf16_f16_at(block), bf16_counted(-8));
+}
 static inline void bf16_q4_0(const uint8_t *block, uint32_t *out) {
-    const __m512 values = _mm512_mul_ps(bf16_f16_at(block), bf16_counted(-8));
-    bf16_look_up(bf16_nibbles(block + 2), values, values, out);
+    const __m512 values = bf16_q4_0_values(block); /* twice, so that a code's fifth bit may be anything */
+    _mm512_storeu_si512(out, _mm512_permutexvar_epi16(bf16_nibble_words(block + 2), bf16_line(values, values)));
+}
+/* Two blocks, in whose table the second one's values are the upper half. */
+static inline void bf16_q4_0_pair(const uint8_t *blocks, uint32_t *out) {
+    const __m512i values = bf16_line(bf16_q4_0_values(blocks), bf16_q4_0_values(blocks + 18));
+    const __m512i four = _mm512_set1_epi16(15), fifth = _mm512_set1_epi16(16);
+    const __m512i first = _mm512_and_si512(bf16_nibble_words(blocks + 2), four),
+                  second = _mm512_ternarylogic_epi32(bf16_nibble_words(blocks + 20), four, fifth, 0xEA); /* a & b | c */
+    _mm512_storeu_si512(out, _mm512_permutexvar_epi16(first, values));
+    _mm512_storeu_si512(out + PAIR_WORDS, _mm512_permutexvar_epi16(second, values));
 }
 static inline void bf16_q4_1(const uint8_t *block, uint32_t *out) {
     const __m512 values = _mm512_fmadd_ps(bf16_f16_at(block), bf16_counted(0), bf16_f16_at(block + 2));
@@ -79,10 +102,13 @@ static inline void bf16_q4_k_parts(const uint8_t *block, float *out_scales, floa
 static inline void bf16_q4_k(const uint8_t *block, uint32_t *out) {
     float scales[8], mins[8];
     bf16_q4_k_parts(block, scales, mins);
-    for (uint32_t line = 0; line < 8; line++, out += PAIR_WORDS) {
+    for (uint32_t line = 0; line < 8; line++, out += PAIR_WORDS) { /* a word's fifth bit is anything, as for q4_0 */
         const __m512 values =
             _mm512_fmsub_ps(_mm512_set1_ps(scales[line]), bf16_counted(0), _mm512_set1_ps(mins[line]));
-        bf16_look_up(bf16_bits(block + 16 + 32 * (line / 2), 4 * (line & 1), 15), values, values, out);
+        const __m512i both =
+            _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)(block + 16 + 32 * (line / 2))));
+        const __m512i codes = line & 1 ? _mm512_srli_epi16(both, 4) : both;
+        _mm512_storeu_si512(out, _mm512_permutexvar_epi16(codes, bf16_line(values, values)));
     }
 }
 static inline void bf16_q5_k(const uint8_t *block, uint32_t *out) {
@@ -145,7 +171,8 @@ static inline void bf16_bf16(const uint8_t *values, uint32_t *out) { memcpy(out,
 
 /* The first `count` values of a column, whole blocks of them, as lines of a pair of tiles; zeros fill up the last
  * one. */
-static inline void bf16_column(uint32_t type, const uint8_t *column, uint32_t count, uint32_t *out) {
+static __attribute__((noinline)) void bf16_any_column(uint32_t type, const uint8_t *column, uint32_t count,
+                                                      uint32_t *out) {
     enum { LONGEST = 256 };
     uint32_t done = 0;
 #if HDCPU_LEVEL >= 3
@@ -182,5 +209,13 @@ static inline void bf16_column(uint32_t type, const uint8_t *column, uint32_t co
         column += part / hdcpu_block_elements(type) * hdcpu_block_bytes(type);
         done += part;
     }
+}
+/* The same; of the type whose blocks are the quickest without a call. */
+static inline void bf16_column(uint32_t type, const uint8_t *column, uint32_t count, uint32_t *out) {
+#if HDCPU_LEVEL >= 3
+    for (; type == HDI_TYPE_Q4_0 && count >= 64; count -= 64, column += 36, out += 2 * PAIR_WORDS)
+        bf16_q4_0_pair(column, out);
+#endif
+    if (count > 0) bf16_any_column(type, column, count, out);
 }
 #endif

@@ -8,7 +8,25 @@
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/words.h"
 
+#ifdef __AMX_TILE__
+#  include <immintrin.h>
+#endif
+
 enum { TILE_LINES = 16, TILE_DEPTH = 32, TILE_WORDS = TILE_LINES * TILE_DEPTH / 2, PAIR_WORDS = 2 * TILE_WORDS };
+
+#ifdef __AMX_TILE__
+/* All eight registers hold whole tiles. */
+static inline void bf16_begin_tiles(void) {
+    struct { uint8_t palette, start_row, reserved[14]; uint16_t column_bytes[16]; uint8_t rows[16];
+             } config = { .palette = 1 };
+    for (int i = 0; i < 8; i++) {
+        config.column_bytes[i] = 64;
+        config.rows[i] = 16;
+    }
+    _tile_loadconfig(&config);
+}
+static inline void bf16_end_tiles(void) { _tile_release(); }
+#endif
 
 /* 32 values along K, rounded, as 16 words. */
 static inline void bf16_words(const float *from, uint32_t *out) {

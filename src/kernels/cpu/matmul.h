@@ -71,30 +71,65 @@ static inline void hdcpu_gather(uint32_t type, const void *data, uint64_t first,
         for (uint32_t i = 0; i < count; i++) out[i] = hdcpu_load_any(type, data, first + i * stride);
 }
 
+/* The words of the chain's source i: first element, and strides along batch, M and N; and where a row of it is. */
+static inline const uint32_t *hdcpu_source_words(const hdcpu_product *p, uint32_t i) {
+    return p->call->push + HDI_MM_PUSH_CHAIN + 4 * i;
+}
+static inline uint32_t hdcpu_source_at(const hdcpu_product *p, uint32_t i, uint32_t m, uint32_t n) {
+    const uint32_t *w = hdcpu_source_words(p, i);
+    return w[0] + p->batch * w[1] + m * w[2] + n * w[3];
+}
+/* How many sources there are beside the product, where there is a chain. */
+static inline uint32_t hdcpu_source_count(const hdcpu_product *p) {
+    const uint32_t *spec = p->call->spec;
+    uint32_t count = 0;
+    while (spec[HDI_SPEC_CHAIN] > 0 && count < 3 && spec[HDI_SPEC_CHAIN_TYPE + 1 + count] != HDI_TYPE_NONE) count++;
+    return count;
+}
+/* Is the source a row of f32 in memory, to be read where it lies? */
+static inline bool hdcpu_source_is_row(const hdcpu_product *p, uint32_t i) {
+    return p->call->spec[HDI_SPEC_CHAIN_TYPE + 1 + i] == HDI_TYPE_F32 && hdcpu_source_words(p, i)[3] == 1;
+}
+
 /* sums[0..count) become C[m][n ..]: rounded to the product's type, taken through the chain, in C's type. */
 static inline void hdcpu_store_sums(const hdcpu_product *p, uint32_t m, uint32_t n, uint32_t count, const float *sums) {
-    const uint32_t *spec = p->call->spec, *push = p->call->push, *words = push + HDI_MM_PUSH_CHAIN;
-    uint32_t sources = 0, rows[HDI_CHAIN_INPUTS][HDCPU_ROW], scratch[HDCPU_CHAIN_SCRATCH_BYTES / 4];
-    while (sources < 3 && spec[HDI_SPEC_CHAIN_TYPE + 1 + sources] != HDI_TYPE_NONE) sources++;
+    const uint32_t *spec = p->call->spec, sources = hdcpu_source_count(p);
+    const bool chain = spec[HDI_SPEC_CHAIN] > 0, in_place = spec[HDI_SPEC_OUT_TYPE] == HDI_TYPE_F32;
+    uint32_t rows[HDI_CHAIN_INPUTS][HDCPU_ROW], scratch[HDCPU_CHAIN_SCRATCH_BYTES / 4];
     for (uint32_t at = 0; at < count; at += HDCPU_ROW) {
-        const uint32_t width = HDI_MIN(count - at, HDCPU_ROW);
-        const uint32_t *row_of[HDI_CHAIN_INPUTS] = { rows[0] };
-        for (uint32_t i = 0; i < width; i++) {
-            const uint32_t bits = exact_bits(sums[at + i]);
-            rows[0][i] = (bits & ~EXACT_SIGN) > EXACT_INF ? EXACT_NAN : bits;
+        const uint32_t width = HDI_MIN(count - at, HDCPU_ROW), first = hdcpu_c_row(p, m) * p->n + n + at;
+        uint32_t *out = in_place ? (uint32_t *)p->call->bindings[2] + first : rows[0];
+        uint32_t *own = chain ? rows[0] : out;
+        const uint32_t *row_of[HDI_CHAIN_INPUTS] = { own };
+        const float *part = sums + at; /* a loop over sums[at + i], which may wrap, would go one by one */
+        for (size_t i = 0; i < width; i++) {
+            const uint32_t bits = exact_bits(part[i]);
+            own[i] = (bits & ~EXACT_SIGN) > EXACT_INF ? EXACT_NAN : bits;
         }
-        if (spec[HDI_SPEC_CHAIN] > 0) {
-            hdcpu_row_round(spec[HDI_SPEC_CHAIN_TYPE], rows[0], width);
+        if (chain) {
+            hdcpu_row_round(spec[HDI_SPEC_CHAIN_TYPE], own, width);
             for (uint32_t i = 0; i < sources; i++) {
-                const uint32_t *w = words + 4 * i;
-                hdcpu_row_load(spec[HDI_SPEC_CHAIN_TYPE + 1 + i], p->call->bindings[3 + i],
-                               w[0] + p->batch * w[1] + m * w[2] + (n + at) * w[3], w[3], width, rows[i + 1]);
-                row_of[i + 1] = rows[i + 1];
+                const void *source = p->call->bindings[3 + i];
+                const uint32_t from = hdcpu_source_at(p, i, m, n + at);
+                row_of[i + 1] = hdcpu_source_is_row(p, i) ? (const uint32_t *)source + from : rows[i + 1];
+                if (row_of[i + 1] == rows[i + 1])
+                    hdcpu_row_load(spec[HDI_SPEC_CHAIN_TYPE + 1 + i], source, from, hdcpu_source_words(p, i)[3], width,
+                                   rows[i + 1]);
             }
-            hdcpu_chain_run(spec, words + 4 * sources, row_of, rows[0], width, scratch);
+            hdcpu_chain_run(spec, p->call->push + HDI_MM_PUSH_CHAIN + 4 * sources, row_of, out, width, scratch);
         }
-        const uint32_t first = hdcpu_c_row(p, m) * p->n + n + at;
-        hdcpu_row_store(spec[HDI_SPEC_OUT_TYPE], rows[0], width, p->call->bindings[2], first, 1);
+        if (!in_place) hdcpu_row_store(spec[HDI_SPEC_OUT_TYPE], out, width, p->call->bindings[2], first, 1);
+    }
+}
+/* Asks memory for what hdcpu_store_sums will touch. */
+static inline void hdcpu_expect_sums(const hdcpu_product *p, uint32_t m, uint32_t n, uint32_t count) {
+    const uint32_t *spec = p->call->spec, width = spec[HDI_SPEC_OUT_TYPE] == HDI_TYPE_F32 ? 4 : 2;
+    const char *c = (const char *)p->call->bindings[2] + ((uint64_t)hdcpu_c_row(p, m) * p->n + n) * width;
+    for (uint32_t at = 0; at < count * width; at += 64) __builtin_prefetch(c + at, 1);
+    for (uint32_t i = 0; i < hdcpu_source_count(p); i++) {
+        if (!hdcpu_source_is_row(p, i)) continue;
+        const float *from = (const float *)p->call->bindings[3 + i] + hdcpu_source_at(p, i, m, n);
+        for (uint32_t at = 0; at < count; at += 16) __builtin_prefetch(from + at);
     }
 }
 

@@ -5,9 +5,6 @@
  * Below level 3 the tiles are multiplied in plain C: right, and chosen on no machine. */
 #include "kernels/cpu/bf16_blocks.h"
 #include "kernels/cpu/matmul.h"
-#ifdef __AMX_TILE__
-#  include <immintrin.h>
-#endif
 
 enum { PAIR = 2 * TILE_LINES, DEPTH = HDCPU_AMX_DEPTH, TILE_SUMS = TILE_LINES * TILE_LINES };
 
@@ -65,7 +62,9 @@ static feed feed_of(const work *w, block b, uint32_t *tiles, uint32_t steps) {
                    .depth = depth, .columns = columns, .left = columns, .steps = steps };
 }
 static void feed_column(feed *f) {
-    for (uint32_t at = 0; at < f->w->depth_bytes + 63; at += 64) __builtin_prefetch(f->ahead + at, 0, 2);
+    enum { LINE_BYTES = 64 };
+    const uint8_t *line = f->ahead - (uintptr_t)f->ahead % LINE_BYTES;
+    for (; line < f->ahead + f->w->depth_bytes; line += LINE_BYTES) __builtin_prefetch(line, 0, 2);
     bf16_column(f->w->p->b_type, f->from, f->depth, f->out);
     f->from += f->w->column_bytes;
     f->ahead += f->w->column_bytes;
@@ -79,16 +78,8 @@ static inline void feed_step(feed *f) {
 /* ---- four tiles of sums: two of columns times two of rows ---- */
 
 #ifdef __AMX_TILE__
-static void begin_tiles(void) {
-    struct { uint8_t palette, start_row, reserved[14]; uint16_t column_bytes[16]; uint8_t rows[16];
-             } config = { .palette = 1 };
-    for (int i = 0; i < 8; i++) {
-        config.column_bytes[i] = 64;
-        config.rows[i] = 16;
-    }
-    _tile_loadconfig(&config);
-}
-static void end_tiles(void) { _tile_release(); }
+static void begin_tiles(void) { bf16_begin_tiles(); }
+static void end_tiles(void) { bf16_end_tiles(); }
 
 static void multiply(const uint32_t *columns, const uint32_t *rows, uint32_t tiles, bool first, float *sums,
                      feed *next) {
@@ -144,13 +135,16 @@ static void multiply(const uint32_t *columns, const uint32_t *rows, uint32_t til
 }
 #endif
 
+/* Rows leave 16 at a time, while memory is asked for the next 16. */
 static void finish(const work *w) {
     for (uint32_t m = 0; m < w->m_count; m += TILE_LINES) {
         for (uint32_t n = 0; n < w->n_count; n += TILE_LINES)
             transpose_words((const uint32_t *)(const void *)sums_of(w, n, m), TILE_LINES,
                             (uint32_t *)(void *)(w->line + n), HDCPU_AMX_TILE_N);
-        for (uint32_t i = 0; i < TILE_LINES && m + i < w->m_count; i++)
+        for (uint32_t i = 0; i < TILE_LINES && m + i < w->m_count; i++) {
+            if (m + i + TILE_LINES < w->m_count) hdcpu_expect_sums(w->p, w->m0 + m + i + TILE_LINES, w->n0, w->n_count);
             hdcpu_store_sums(w->p, w->m0 + m + i, w->n0, w->n_count, w->line + i * HDCPU_AMX_TILE_N);
+        }
     }
 }
 

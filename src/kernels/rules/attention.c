@@ -1,6 +1,7 @@
 /* attention.c: lowers attention. Query rows that share a key head share a workgroup, as many as pays off. In exact mode
  * that does not change a bit of the result; fast mode also cuts the keys into parts, so that few queries over many keys
  * fill a device. */
+#include "kernels/cpu/attention_native.h"
 #include "kernels/rules/attention.h"
 #include <math.h>
 
@@ -70,10 +71,21 @@ static bool plain_fits(const attention *a, uint32_t rows) {
     return caps->native_kernels || plain_shared_bytes(rows, round_up(a->D, HDI_MM_BLOCK)) <= hdi_attention_room(caps);
 }
 
+/* Many query rows over f16 on a processor with tiles of bf16. Where a measured option wants fewer, it has them. */
+static bool takes_native_tiles(const attention *a) {
+    enum { MOST_D = 256 };
+    const hdi_caps *caps = a->request->caps;
+    return a->request->math == HD_MATH_FAST && caps->native_kernels && caps->matrix_bf16 && !a->measured &&
+           a->k->dtype == HD_F16 && a->row_count >= HDCPU_ATTENTION_PAIR && a->D % 32 == 0 && a->D <= MOST_D &&
+           !(a->form & HDI_ATTENTION_CAPPED);
+}
+
 static hd_status lower_plain(const attention *a, hdi_lowering *lowering, hd_error *error) {
     const uint32_t width = round_up(a->D, HDI_MM_BLOCK), most = a->option->tile_m;
     const bool native = a->request->caps->native_kernels != 0;
-    const uint32_t rows = native || a->measured ? (uint32_t)HDI_MIN(most, a->row_count) : most;
+    const bool tiles = takes_native_tiles(a);
+    const uint32_t room = tiles ? HDCPU_ATTENTION_ROWS : most;
+    const uint32_t rows = native || a->measured ? (uint32_t)HDI_MIN(room, a->row_count) : most;
     if (!native && plain_shared_bytes(rows, width) > hdi_attention_room(a->request->caps))
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "attention over heads of %u needs %llu bytes of shared memory",
                         a->D, (unsigned long long)plain_shared_bytes(rows, width));
@@ -82,8 +94,11 @@ static hd_status lower_plain(const attention *a, hdi_lowering *lowering, hd_erro
     if (!native && a->k->dtype == HD_F16 && is_wide(a->k, a->D))
         launch.spec[HDI_ATTENTION_FORM - HDI_ATTENTION_TYPE] |= HDI_ATTENTION_WIDE_K;
     launch.scratch_bytes = 4 * ((2 * rows + 3 * HDI_ATTENTION_TILE) * width + rows * HDI_ATTENTION_TILE + 4 * rows);
-    launch.because = rows > 1 ? "one pass over the keys, read once for several query rows"
-                              : "one pass over the keys for each query row";
+    if (tiles) launch.spec[HDI_ATTENTION_FORM - HDI_ATTENTION_TYPE] |= HDCPU_ATTENTION_TILES;
+    if (tiles) launch.scratch_bytes += 4 * (uint32_t)hdcpu_attention_tiles_words(rows, a->D);
+    launch.because = tiles      ? "many queries over an f16 cache on a processor with bf16 tiles"
+                     : rows > 1 ? "one pass over the keys, read once for several query rows"
+                                : "one pass over the keys for each query row";
     return hdi_rows_add(a->request, &launch, lowering, error);
 }
 
