@@ -1,5 +1,5 @@
-/* test_ops_alone.c: in fast mode a row has the same bits alone and among 2 to 8 rows, by what a language model's plan is made of.
- * On the CPU; or arguments name devices. --short before them: every fourth case,
+/* test_ops_alone.c: in fast mode a row has the same bits alone and among 2 to 8 rows, by what a language model's plan is made of: that is
+ * what lets guesses of its tokens (hd_draft) change none. On the CPU; or arguments name devices. --short before them: every fourth case,
  * among 2 and 8 rows, for devices whose compiler takes its time. */
 #include <heddle.h>
 #include <setjmp.h>
@@ -64,7 +64,8 @@ typedef struct test {
 } test;
 
 static const test tests[] = {
-    { "f32", HD_F32, 328, 20, 0, 0, 0, 0, 0, 0 },         { "f32 long", HD_F32, 2560, 64, 0, 0, 0, 0, 0, 0 },
+    { "f32", HD_F32, 328, 20, 0, 0, 0, 0, 0, 0 },         { "f32 of a low rank", HD_F32, 6, 64, 0, 0, 0, 0, 0, 0 },
+    { "f32 long", HD_F32, 2560, 64, 0, 0, 0, 0, 0, 0 },
     { "f16", HD_F16, 264, 20, 0, 0, 0, 0, 0, 0 },         { "f16 long", HD_F16, 5120, 128, 0, 0, 0, 0, 0, 0 },
     { "bf16", HD_BF16, 1024, 40, 0, 0, 0, 0, 0, 0 },      { "q4_0", HD_Q4_0, 256, 20, 0, 0, 0, 0, 0, 0 },
     { "q4_0 long", HD_Q4_0, 5120, 128, 0, 0, 0, 0, 0, 0 }, { "q8_0", HD_Q8_0, 96, 20, 0, 0, 0, 0, 0, 0 },
