@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { MOST_ROUNDS = 1000, CHUNK = 512, MOST_SEQUENCES = 256, MOST_ITEMS = 16,
-       MOST_TESTS = MOST_ITEMS * (MOST_ITEMS + 1) };
+       MOST_TESTS = 2 * MOST_ITEMS * MOST_ITEMS };
 
 typedef struct test {
     const char *name;     /* "pp", "tg" or "rw" */
@@ -226,20 +226,23 @@ static int run(const cli_args *args) {
     size_t text_count = 0;
     cli_llm llm = { 0 };
     measure m;
-    uint64_t prompt, answer, rounds, depths[MOST_ITEMS], sequences[MOST_ITEMS];
-    size_t depth_count, sequence_count, count = 0;
-    if (!cli_get_number(args, "-p", 0, 1u << 20, 512, &prompt) ||
+    uint64_t answer, rounds, prompts[MOST_ITEMS], depths[MOST_ITEMS], sequences[MOST_ITEMS];
+    size_t prompt_count, depth_count, sequence_count, count = 0;
+    if (!read_list(args, "-p", 0, 1u << 20, 512, prompts, &prompt_count) ||
         !cli_get_number(args, "-n", 0, 1u << 20, 128, &answer) ||
         !cli_get_number(args, "-r", 1, MOST_ROUNDS, 5, &rounds) ||
         !read_list(args, "-d", 0, 1u << 20, 0, depths, &depth_count) ||
         !read_list(args, "--sequences", 1, MOST_SEQUENCES, 1, sequences, &sequence_count)) return CLI_USAGE;
-    if (prompt + answer == 0) return cli_usage(args->command, "-p and -n are both 0: nothing to measure");
+    if (prompts[prompt_count - 1] + answer == 0)
+        return cli_usage(args->command, "-p and -n are both 0: nothing to measure");
     if (cli_get(args, "-f") && !(cli_get(args, "--draft") && answer))
         return cli_usage(args->command, "-f is the text of --draft, which -n is to go on with");
     test *tests = calloc(MOST_TESTS + 2, sizeof *tests);
     if (!tests) return cli_fail(args->command, "no memory is left");
     for (size_t i = 0; i < depth_count; i++) {
-        if (prompt) tests[count++] = (test){ .name = "pp", .tokens = prompt, .depth = depths[i], .sequences = 1 };
+        for (size_t k = 0; k < prompt_count; k++)
+            if (prompts[k])
+                tests[count++] = (test){ .name = "pp", .tokens = prompts[k], .depth = depths[i], .sequences = 1 };
         for (size_t k = 0; k < sequence_count && answer; k++)
             tests[count++] = (test){ .name = "tg", .tokens = answer, .depth = depths[i], .sequences = sequences[k] };
     }
@@ -262,7 +265,7 @@ static int run(const cli_args *args) {
 }
 
 static const cli_option options[] = {
-    { "-p", "N", "tokens of the prompt; 0: no such test; default: 512" },
+    { "-p", "N,N,...", "tokens of the prompt; 0: no such test; default: 512" },
     { "-n", "N", "tokens of the answer; 0: no such test; default: 128" },
     { "-d", "N,N,...", "tokens that each sequence holds before; default: 0" },
     { "--sequences", "N,N,...", "sequences that are answered side by side; default: 1" },
@@ -275,7 +278,7 @@ static const cli_option options[] = {
 
 const cli_command cli_bench_llm = {
     "bench llm", "measures a model: tokens a second for a prompt and an answer",
-    "bench llm [MODEL.gguf] [-p N] [-n N] [options]", "[MODEL.gguf]", options, CLI_COUNT(options),
+    "bench llm [MODEL.gguf] [-p N,...] [-n N] [options]", "[MODEL.gguf]", options, CLI_COUNT(options),
     "pp and tg mean what llama-bench means by them; tg128@4096 x8: of 8 sequences that hold 4096 tokens each, all "
     "together. rw128: 128 tokens behind a text that was read twice, without and with --draft.\n",
     "  heddle bench llm model.gguf -p 512 -n 128 --sequences 1,8,64\n", run,
