@@ -253,6 +253,10 @@ void cli_answer_report(const cli_llm *llm, const cli_answer *a) {
     cli_note("heddle: prompt  %zu tokens, %.1f tokens/s\n", a->fed, cli_per_second(a->fed, a->made.prompt_ns));
     cli_note("heddle: answer  %u tokens, %.1f tokens/s, ended by %s\n", (unsigned)a->made.token_count,
             cli_per_second(a->made.token_count, a->made.answer_ns), ended_by(a->made.stop));
+    if (llm->desc.draft)
+        cli_note("heddle: draft   %llu of %llu guesses were said, in %llu steps\n",
+                 (unsigned long long)stats.accepted_tokens, (unsigned long long)stats.drafted_tokens,
+                 (unsigned long long)stats.draft_steps);
     if (a->random_seed) cli_note("heddle: seed    %llu\n", (unsigned long long)a->desc.sampling.seed);
     const unsigned there = on_cpu ? fit.cpu_layers : fit.device_layers;
     if (there < llm->info.layers) snprintf(layers, sizeof layers, "%u of %u", there, (unsigned)llm->info.layers);

@@ -39,21 +39,23 @@ const char *bench_machine(const bench_set *set, const bench_row *row) {
     return *machine ? machine : system_name_of(set->paths[row->file]);
 }
 
+bool bench_machines_differ(const bench_set *set) {
+    for (size_t i = 1; i < set->count; i++)
+        if (strcmp(set->rows[i].cells->machine, set->rows[0].cells->machine) != 0) return true;
+    return false;
+}
+
 void bench_panel_name(const bench_set *set, const bench_row *row, text *to) {
     const char *counted = row->cells->counted;
-    bool one_machine = true;
-    for (size_t i = 0; i < set->count && one_machine; i++)
-        one_machine = strcmp(set->rows[i].cells->machine, row->cells->machine) == 0;
     if (row->kind->op_parts_panels) text_add(to, "%s", row->cells->op);
     else if (strcmp(counted, "compute") == 0) text_add(to, "data on the device");
     else if (strcmp(counted, "transfers") == 0) text_add(to, "transfers counted");
     else if (strcmp(counted, "plan") == 0) text_add(to, "transfers and planning counted");
     else text_add(to, "%s", counted);
-    if (!one_machine) text_add(to, "%s%s", to->length ? ", " : "", bench_machine(set, row));
+    if (bench_machines_differ(set)) text_add(to, "%s%s", to->length ? ", " : "", bench_machine(set, row));
 }
 
-/* One row as a sentence with its numbers as the CSV has them; `source` is a bench_row. Plain text. */
-static void describe(const void *source, text *to) {
+void bench_describe(const void *source, text *to) {
     const bench_row *row = source;
     const table_row *cells = row->cells;
     char number[CHART_NUMBER];
@@ -82,8 +84,7 @@ static void widen(double value, double *least, double *most) {
     if (!(*most >= value)) *most = value;
 }
 
-/* Both ends of the error bar, rising; NaN where the file has them not. */
-static void bar_of(const bench_row *row, double *out_low, double *out_high) {
+void bench_bar_of(const bench_row *row, double *out_low, double *out_high) {
     const double a = bench_y(row, row->cells->min_ns), b = bench_y(row, row->cells->p90_ns);
     *out_low = isnan(a) || isnan(b) ? (double)NAN : fmin(a, b);
     *out_high = isnan(a) || isnan(b) ? (double)NAN : fmax(a, b);
@@ -100,7 +101,7 @@ static bool range_of(const bench_set *set, size_t begin, size_t end, chart *out)
         const bench_row *row = &set->rows[i];
         double low, high;
         if (!drawable(row)) continue;
-        bar_of(row, &low, &high);
+        bench_bar_of(row, &low, &high);
         const double values[] = { bench_y(row, row->cells->median_ns), low, high };
         for (size_t k = 0; k < CLI_COUNT(values); k++)
             widen(values[k], in_cases(row) ? &x_least : &y_least, in_cases(row) ? &x_most : &y_most);
@@ -112,14 +113,14 @@ static bool range_of(const bench_set *set, size_t begin, size_t end, chart *out)
     }
     if (isnan(x_least)) return false;
     *out = (chart){
-        .x_least = x_least, .x_most = x_most, .y_least = y_least, .y_most = y_most, .describe = describe
+        .x_least = x_least, .x_most = x_most, .y_least = y_least, .y_most = y_most, .describe = bench_describe
     };
     return true;
 }
 
 static chart_point point_of(const bench_row *row, double place) {
     chart_point point = { .flagged = row->doubtful, .source = row };
-    bar_of(row, &point.low, &point.high);
+    bench_bar_of(row, &point.low, &point.high);
     point.x = in_cases(row) ? bench_y(row, row->cells->median_ns) : bench_x(row);
     point.y = in_cases(row) ? place : bench_y(row, row->cells->median_ns);
     return point;
@@ -173,6 +174,7 @@ void bench_case_name(const bench_row *row, bool sized, text *to) {
     if (sized && *row->cells->size) text_add(to, " %s", row->cells->size);
     if (row->kind->form == BENCH_CASES && row->cells->submissions > 1)
         text_add(to, " in %.0f", row->cells->submissions);
+    if (row->by_threads) text_add(to, " threads=%.0f", row->cells->threads);
 }
 
 bool bench_needs_sizes(const bench_set *set, size_t begin, size_t end) {

@@ -7,6 +7,14 @@
 
 /* The figure of rows[begin] to rows[end - 1] as HTML: its panels and what their signs mean. */
 void bench_figure_draw(const bench_set *set, size_t begin, size_t end, text *to);
+/* The curves of a figure of language models, each in a panel of its own, as far as there are any. */
+void bench_curves_draw(const bench_set *set, size_t begin, size_t end, text *to);
+/* One row as a sentence with its numbers as the CSV has them; `source` is a bench_row. Plain text. */
+void bench_describe(const void *source, text *to);
+/* Both ends of the error bar, rising; NaN where the file has them not. */
+void bench_bar_of(const bench_row *row, double *out_low, double *out_high);
+/* Whether there are rows of more than one machine. */
+bool bench_machines_differ(const bench_set *set);
 /* What a panel shows that the figure's other panels do not: what was counted, the operation, the machine. Plain
  * text. */
 void bench_panel_name(const bench_set *set, const bench_row *row, text *to);

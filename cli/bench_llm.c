@@ -1,17 +1,20 @@
 /* bench_llm.c: `heddle bench llm`: tokens a second for a prompt and for an answer. "pp N" feeds N tokens at once to a
  * sequence, "tg N" feeds N tokens one after the other, to each of some sequences in one step; tokens are arbitrary,
- * since their values do not change the time. */
+ * since their values do not change the time. With --draft "rw N" goes on behind a text that was read twice, without
+ * guesses and with them in turn: how many of these come true is a matter of model and text. */
 #include "cli/llm.h"
 #include "cli/measure.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_ROUNDS = 1000, CHUNK = 512, MOST_SEQUENCES = 256, MOST_ITEMS = 16,
-       MOST_TESTS = MOST_ITEMS * (MOST_ITEMS + 1) };
+       MOST_TESTS = 2 * MOST_ITEMS * MOST_ITEMS };
 
 typedef struct test {
-    const char *name;     /* "pp" or "tg" */
+    const char *name;     /* "pp", "tg" or "rw" */
     uint64_t    tokens, depth, sequences;
+    const int32_t *prompt; /* of rw: `depth` tokens */
+    bool        drafts;    /* of rw */
     uint64_t    first_ns, samples[MOST_ROUNDS];
     size_t      count;
     machine_reading before, after;
@@ -36,18 +39,41 @@ static hd_status answer_all(hd_session *session, const test *t, const int32_t *t
     return status;
 }
 
+static bool goes_on(void *user, const hd_said_token *said) {
+    (void)user;
+    (void)said;
+    return !measure_is_ended();
+}
+
+/* The likeliest tokens behind the prompt, as hd_generate makes them in a session with guesses and as anybody could. */
+static hd_status rewrite(hd_session *session, const test *t) {
+    hd_status status = HD_OK;
+    if (t->drafts)
+        return hd_generate(
+            session, &(hd_generate_desc){ .max_tokens = (uint32_t)t->tokens, .ignore_end = 1, .on_token = goes_on },
+            NULL, NULL);
+    for (uint64_t i = 0; i < t->tokens && !status && !measure_is_ended(); i++) {
+        int32_t token;
+        status = hd_session_best(session, 0, &token);
+        if (!status) status = hd_session_feed(session, 0, &token, 1);
+    }
+    return status;
+}
+
 /* One round; the sequences are empty before but for `depth` tokens. */
 static hd_status round_of(cli_llm *llm, const test *t, const int32_t *tokens, uint64_t *out_ns) {
     hd_session *session = llm->session;
     hd_status status = HD_OK;
     for (uint32_t s = 0; s < llm->desc.sequences && !status; s++) {
         status = hd_session_rewind(session, s, 0);
-        if (!status && t->depth && s < t->sequences) status = hd_session_feed(session, s, tokens, t->depth);
+        if (!status && t->depth && s < t->sequences)
+            status = hd_session_feed(session, s, t->prompt ? t->prompt : tokens, t->depth);
     }
     const uint64_t began = cli_now_ns();
     /* a prompt goes in such chunks anyhow; between two Ctrl-C is heard */
     const uint64_t step = t->name[0] == 'p' ? CHUNK : 1;
-    if (!status && t->sequences > 1) status = answer_all(session, t, tokens);
+    if (!status && t->prompt) status = rewrite(session, t);
+    else if (!status && t->sequences > 1) status = answer_all(session, t, tokens);
     else
         for (uint64_t i = 0; i < t->tokens && !status && !measure_is_ended(); i += step)
             status = hd_session_feed(session, 0, &tokens[i], t->tokens - i < step ? t->tokens - i : step);
@@ -64,12 +90,13 @@ static int write_row(const measure *m, const cli_llm *llm, const measure_device 
                             (unsigned long long)t->depth);
     if (t->sequences > 1)
         snprintf(size + at, sizeof size - (size_t)at, " sequences=%llu", (unsigned long long)t->sequences);
-    row.op = t->name[0] == 'p' ? "prompt" : "answer";
+    if (t->prompt) snprintf(size + at, sizeof size - (size_t)at, " draft=%s", t->drafts ? "lookup" : "none");
+    row.op = t->prompt ? "rewrite" : t->name[0] == 'p' ? "prompt" : "answer";
     row.type = llm->info.weight_types;
     row.size = size;
     row.elements = (double)(t->tokens * t->sequences);
     row.counted = "transfers"; /* tokens go in, scores come out */
-    row.submissions = t->name[0] == 'p' ? 1 : (double)t->tokens;
+    if (!t->drafts) row.submissions = t->name[0] == 'p' ? 1 : (double)t->tokens;
     measure_tell(t->samples, t->count, t->first_ns, &row);
     machine_tell(&t->before, &t->after, &row);
     return measure_write(m, &row);
@@ -79,8 +106,10 @@ static void print_test(const test *t) { /* its samples are sorted */
     cli_cell name;
     const uint64_t middle = t->samples[(t->count - 1) / 2] / 2 + t->samples[t->count / 2] / 2;
     int at = snprintf(name, sizeof name, "%s%llu", t->name, (unsigned long long)t->tokens);
-    if (t->depth) at += snprintf(name + at, sizeof name - (size_t)at, "@%llu", (unsigned long long)t->depth);
+    if (t->depth && !t->prompt)
+        at += snprintf(name + at, sizeof name - (size_t)at, "@%llu", (unsigned long long)t->depth);
     if (t->sequences > 1) snprintf(name + at, sizeof name - (size_t)at, " x%llu", (unsigned long long)t->sequences);
+    if (t->prompt) snprintf(name + at, sizeof name - (size_t)at, "%s", t->drafts ? " lookup" : "");
     const uint64_t tokens = t->tokens * t->sequences;
     cli_print("%-20s %-14s %10.2f %10.2f %10.2f\n", "", name, cli_per_second(tokens, middle),
               cli_per_second(tokens, t->samples[t->count - 1]), cli_per_second(tokens, t->samples[0]));
@@ -95,6 +124,11 @@ static int report(measure *m, const cli_llm *llm, const measure_device *on, test
         code = write_row(m, llm, on, &tests[i]);
         if (!m->json) print_test(&tests[i]);
     }
+    hd_session_stats stats;
+    if (code || m->json || !llm->desc.draft || hd_session_get_stats(llm->session, &stats)) return code;
+    cli_print("%-20s %.2f tokens came of a step with guesses: %llu of %llu guesses were said\n", "",
+              stats.draft_steps ? 1 + (double)stats.accepted_tokens / (double)stats.draft_steps : 0,
+              (unsigned long long)stats.accepted_tokens, (unsigned long long)stats.drafted_tokens);
     return code;
 }
 
@@ -102,7 +136,7 @@ static int report(measure *m, const cli_llm *llm, const measure_device *on, test
 
 static int run_rounds(measure *m, cli_llm *llm, const measure_device *on, const int32_t *tokens, test *tests,
                       size_t count, uint64_t rounds) {
-    size_t order[MOST_TESTS];
+    size_t order[MOST_TESTS + 2];
     for (uint64_t round = 0; round <= rounds; round++) { /* the first one makes plans and compiles kernels */
         statistics_shuffle(order, count, &m->seed);
         for (size_t i = 0; i < count && !measure_is_ended(); i++) {
@@ -165,51 +199,87 @@ static bool read_list(const cli_args *args, const char *name, uint64_t low, uint
     return true;
 }
 
+/* The text of -f, or arbitrary tokens, twice: the prompt of rw. */
+static int read_prompt(const cli_args *args, cli_llm *llm, int32_t **out_tokens, size_t *out_count) {
+    enum { ARBITRARY = 64, MOST_BYTES = 1 << 20 };
+    const char *file = cli_get(args, "-f");
+    size_t bytes = 0, count = ARBITRARY;
+    int32_t *once = NULL;
+    char *text = file ? cli_read_text(args->command, file, MOST_BYTES, &bytes) : NULL;
+    if (file && !text) return CLI_FAILED;
+    int code = text ? cli_llm_take_tokens(llm, text, bytes, HD_TOKENIZE_PLAIN, &once, &count) : CLI_OK;
+    free(text);
+    int32_t *twice = code ? NULL : calloc(2 * count + 1, sizeof *twice);
+    if (!code && !twice) code = cli_fail(args->command, "no memory is left");
+    else if (!code && count == 0) code = cli_usage(args->command, "-f names a text of no tokens");
+    for (size_t i = 0; once && twice && i < count; i++) twice[i] = once[i];
+    if (!once && twice) fill(twice, count, llm->info.vocabulary);
+    for (size_t i = 0; twice && i < count; i++) twice[count + i] = twice[i];
+    free(once);
+    *out_tokens = twice;
+    *out_count = 2 * count;
+    return code;
+}
+
 static int run(const cli_args *args) {
+    int32_t *text = NULL;
+    size_t text_count = 0;
     cli_llm llm = { 0 };
     measure m;
-    uint64_t prompt, answer, rounds, depths[MOST_ITEMS], sequences[MOST_ITEMS];
-    size_t depth_count, sequence_count, count = 0;
-    if (!cli_get_number(args, "-p", 0, 1u << 20, 512, &prompt) ||
+    uint64_t answer, rounds, prompts[MOST_ITEMS], depths[MOST_ITEMS], sequences[MOST_ITEMS];
+    size_t prompt_count, depth_count, sequence_count, count = 0;
+    if (!read_list(args, "-p", 0, 1u << 20, 512, prompts, &prompt_count) ||
         !cli_get_number(args, "-n", 0, 1u << 20, 128, &answer) ||
         !cli_get_number(args, "-r", 1, MOST_ROUNDS, 5, &rounds) ||
         !read_list(args, "-d", 0, 1u << 20, 0, depths, &depth_count) ||
         !read_list(args, "--sequences", 1, MOST_SEQUENCES, 1, sequences, &sequence_count)) return CLI_USAGE;
-    if (prompt + answer == 0) return cli_usage(args->command, "-p and -n are both 0: nothing to measure");
-    test *tests = calloc(MOST_TESTS, sizeof *tests);
+    if (prompts[prompt_count - 1] + answer == 0)
+        return cli_usage(args->command, "-p and -n are both 0: nothing to measure");
+    if (cli_get(args, "-f") && !(cli_get(args, "--draft") && answer))
+        return cli_usage(args->command, "-f is the text of --draft, which -n is to go on with");
+    test *tests = calloc(MOST_TESTS + 2, sizeof *tests);
     if (!tests) return cli_fail(args->command, "no memory is left");
     for (size_t i = 0; i < depth_count; i++) {
-        if (prompt) tests[count++] = (test){ .name = "pp", .tokens = prompt, .depth = depths[i], .sequences = 1 };
+        for (size_t k = 0; k < prompt_count; k++)
+            if (prompts[k])
+                tests[count++] = (test){ .name = "pp", .tokens = prompts[k], .depth = depths[i], .sequences = 1 };
         for (size_t k = 0; k < sequence_count && answer; k++)
             tests[count++] = (test){ .name = "tg", .tokens = answer, .depth = depths[i], .sequences = sequences[k] };
     }
     int code = measure_begin(args, "llm", &m);
     if (!code) code = cli_llm_open(args, &llm);
     if (!code) code = cli_llm_prepare(args, &llm);
+    if (!code && llm.desc.draft && answer) code = read_prompt(args, &llm, &text, &text_count);
+    for (int drafts = 0; !code && text && drafts < 2; drafts++)
+        tests[count++] = (test){ .name = "rw", .tokens = answer, .depth = text_count, .sequences = 1, .prompt = text,
+                                 .drafts = drafts != 0 };
     if (!code) {
         measure_use(&m, &llm.cli);
         code = bench(args, &m, &llm, tests, count, rounds);
     }
     cli_llm_close(&llm);
     code = measure_end(&m, code);
+    free(text);
     free(tests);
     return code;
 }
 
 static const cli_option options[] = {
-    { "-p", "N", "tokens of the prompt; 0: no such test; default: 512" },
+    { "-p", "N,N,...", "tokens of the prompt; 0: no such test; default: 512" },
     { "-n", "N", "tokens of the answer; 0: no such test; default: 128" },
     { "-d", "N,N,...", "tokens that each sequence holds before; default: 0" },
     { "--sequences", "N,N,...", "sequences that are answered side by side; default: 1" },
     { "-r", "N", "rounds, after one that warms up; default: 5" },
+    CLI_OPTION_DRAFT,
+    { "-f", "FILE", "with --draft: the text that is read twice; default: arbitrary tokens" },
     CLI_SESSION_OPTIONS,
     MEASURE_ROW_OPTIONS,
 };
 
 const cli_command cli_bench_llm = {
     "bench llm", "measures a model: tokens a second for a prompt and an answer",
-    "bench llm [MODEL.gguf] [-p N] [-n N] [options]", "[MODEL.gguf]", options, CLI_COUNT(options),
+    "bench llm [MODEL.gguf] [-p N,...] [-n N] [options]", "[MODEL.gguf]", options, CLI_COUNT(options),
     "pp and tg mean what llama-bench means by them; tg128@4096 x8: of 8 sequences that hold 4096 tokens each, all "
-    "together.\n",
+    "together. rw128: 128 tokens behind a text that was read twice, without and with --draft.\n",
     "  heddle bench llm model.gguf -p 512 -n 128 --sequences 1,8,64\n", run,
 };

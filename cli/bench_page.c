@@ -199,6 +199,7 @@ static void write_figure(const bench_set *set, size_t begin, size_t end, text *t
     text_add_html(to, row->cells->type, 30);
     text_add(to, "</h3>\n");
     bench_figure_draw(set, begin, end, to);
+    if (row->kind->form == BENCH_TOKENS) bench_curves_draw(set, begin, end, to);
     bench_data_write(set, begin, end, to);
     text_add(to, "</figure>\n");
 }

@@ -18,7 +18,9 @@ static const bench_kind kinds[] = {
       false },
     { "stream", "Streams", "Batches of one plan with their transfers, one after the other (depth=1) and overlapped.",
       BENCH_CASES, false, false },
-    { "llm", "Language models", "Tokens a second for a prompt and for an answer.", BENCH_TOKENS, false, false },
+    { "llm", "Language models",
+      "Tokens a second for a prompt and for an answer, and over what was measured at several places.", BENCH_TOKENS,
+      false, false },
     { "", "Other measurements", "Rows of benchmarks that this version of heddle does not know.", BENCH_CASES, false,
       false },
 };
@@ -54,6 +56,7 @@ static int by_size(const bench_row *a, const bench_row *b) {
     if (!order) order = strcmp(a->cells->op, b->cells->op);
     if (!order) order = strcmp(a->cells->size, b->cells->size);
     if (!order) order = by_number(a->cells->submissions, b->cells->submissions);
+    if (!order && a->by_threads) order = by_number(a->cells->threads, b->cells->threads);
     return order;
 }
 
@@ -223,6 +226,19 @@ static int know_devices(const cli_command *command, bench_set *set) {
 
 /* ---- reading all ---- */
 
+/* Threads count where not all rows of language models have the same number of them. */
+static void tell_threads(bench_set *set) {
+    const table_row *first = NULL;
+    bool vary = false;
+    for (size_t i = 0; i < set->count; i++) {
+        const bench_row *row = &set->rows[i];
+        if (row->kind->form != BENCH_TOKENS) continue;
+        if (!first) first = row->cells;
+        vary = vary || by_number(first->threads, row->cells->threads) != 0;
+    }
+    for (size_t i = 0; i < set->count; i++) set->rows[i].by_threads = vary && set->rows[i].kind->form == BENCH_TOKENS;
+}
+
 static int collect(const cli_command *command, bench_set *set) {
     set->rows = calloc(set->count + 1, sizeof *set->rows);
     set->by_work = calloc(set->count + 1, sizeof *set->by_work);
@@ -238,6 +254,7 @@ static int collect(const cli_command *command, bench_set *set) {
             const int code = check_row(command, set->paths[file], row);
             if (code) return code;
         }
+    tell_threads(set);
     return know_devices(command, set);
 }
 

@@ -32,6 +32,7 @@ typedef struct bench_row {
     const char       *device;
     unsigned          style;        /* of that name in charts: CPUs first, then in the order of the files */
     bool              synthetic;    /* made up, or of the null device, which computes nothing */
+    bool              by_threads;   /* of a language model, of which some were measured with other numbers of threads */
     bool              doubtful;     /* clocks moved, or the device said that it was throttled */
     /* of at least two devices that were measured at this work, and by more than BENCH_TIE */
     bool              fastest;

@@ -414,6 +414,7 @@ static const cli_option options[] = {
     { "-n", "N", "most tokens of an answer; 0, the default: as many as the context holds" },
     { "--shift", NULL, "in a full context forget the oldest messages" },
     CLI_SAMPLING_OPTIONS,
+    CLI_OPTION_DRAFT,
     CLI_SESSION_OPTIONS,
 };
 

@@ -51,7 +51,7 @@ static int run(const cli_args *args) {
     return code;
 }
 
-static const cli_option options[] = { CLI_SESSION_OPTIONS, CLI_OPTION_JSON };
+static const cli_option options[] = { CLI_OPTION_DRAFT, CLI_SESSION_OPTIONS, CLI_OPTION_JSON };
 
 const cli_command cli_fit = {
     "fit", "tells what memory a model will take, without loading it", "fit [MODEL.gguf] [--context N] [options]",

@@ -144,6 +144,11 @@ static int report_json(job *j) {
     cli_put(root, "answer_tokens_per_second", json_real(cli_per_second(a->made.token_count, a->made.answer_ns)), &ok);
     cli_put(root, "load_ns", json_integer((json_int_t)stats.load_ns), &ok);
     cli_put(root, "submissions", json_integer((json_int_t)stats.submissions), &ok);
+    if (j->llm.desc.draft) {
+        cli_put(root, "draft_steps", json_integer((json_int_t)stats.draft_steps), &ok);
+        cli_put(root, "drafted_tokens", json_integer((json_int_t)stats.drafted_tokens), &ok);
+        cli_put(root, "accepted_tokens", json_integer((json_int_t)stats.accepted_tokens), &ok);
+    }
     cli_put(root, "recorded", json_integer((json_int_t)stats.recorded), &ok);
     cli_put(root, "decode_levels", json_integer(stats.decode_levels), &ok);
     cli_put(root, "decode_dispatches", json_integer(stats.decode_dispatches), &ok);
@@ -259,6 +264,7 @@ static const cli_option options[] = {
     { "--shift", NULL, "go on in a full context: the prompt stays, the older half of the answer is forgotten" },
     { "--prompt-cache", "FILE", "keep what was computed of the prompt, and begin with what is kept there" },
     { "--quiet", NULL, "print the answer only, and no more than errors besides" },
+    CLI_OPTION_DRAFT,
     CLI_SESSION_OPTIONS,
     CLI_OPTION_METRICS,
     CLI_OPTION_RECEIPT,

@@ -53,6 +53,9 @@ static void draw_progress(void *user, uint64_t done, uint64_t total) {
 int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
     uint64_t context, layers, memory;
     hd_math math;
+    const char *draft = cli_get(args, "--draft");
+    if (draft && strcmp(draft, "lookup") != 0)
+        return cli_usage(args->command, "--draft is lookup, not \"%s\"", draft);
     if (!cli_get_number(args, "--context", 1, 1u << 24, 0, &context) ||
         !cli_get_number(args, "--gpu-layers", 0, 1024, UINT32_MAX, &layers) ||
         !cli_get_bytes(args, "--memory", &memory) || !cli_get_math(args, &math)) return CLI_USAGE;
@@ -65,6 +68,7 @@ int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
                  (unsigned)context, (unsigned)llm->info.context);
     llm->desc = (hd_session_desc){ .device = llm->cli.device, .context = (uint32_t)context, .math = math,
                                    .memory_bytes = memory, .stream = cli_get(args, "--stream") != NULL,
+                                   .draft = draft ? HD_DRAFT_LOOKUP : HD_DRAFT_NONE,
                                    .progress_user = llm };
     if (layers != UINT32_MAX)
         llm->desc.device_layers = layers == 0 ? -1 : layers > llm->info.layers ? (int)llm->info.layers : (int)layers;

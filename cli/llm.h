@@ -36,6 +36,10 @@ typedef struct cli_llm {
     { "--stream", NULL, "the other layers travel to the device for every token, in place of the CPU" }, \
     CLI_OPTION_MATH
 
+/* For commands whose answers hd_generate makes. */
+#define CLI_OPTION_DRAFT \
+    { "--draft", "lookup", "guess that what came after the last words before comes again: the same text, sooner" }
+
 /* Adapters of --lora (adapters.c). */
 enum { CLI_MOST_ADAPTERS = 64 };
 typedef struct cli_adapters {

@@ -263,6 +263,14 @@ HD_API void hd_chat_reader_destroy(hd_chat_reader *reader);
 /** Told how far loading is: `done` of `total` bytes of weights. Called on the thread that makes the session. */
 typedef void (*hd_progress_fn)(void *user, uint64_t done, uint64_t total);
 
+/** What guesses the tokens of an answer that hd_generate then computes together. A guess is judged as its token would be alone, by the
+ *  same bits: what is said does not change by it, only how fast. */
+typedef enum hd_draft {
+    HD_DRAFT_NONE = 0,
+    HD_DRAFT_LOOKUP /* what came after the last tokens where they stood before, in the prompt or the answer: for texts that repeat much of
+                       what was read. Up to 7 guesses a step; a number of them that costs more time than it saves rests */
+} hd_draft;
+
 /** Wishes for a session. */
 typedef struct hd_session_desc {
     hd_device     *device;       /* NULL: the best one, opened for the session and closed with it */
@@ -278,6 +286,7 @@ typedef struct hd_session_desc {
                                     one while this one computes, in place of being left to the CPU */
     hd_progress_fn progress;     /* NULL: nobody is told */
     void          *progress_user;
+    hd_draft       draft;        /* guesses for hd_generate; their plans' memory is a part of hd_fit */
 } hd_session_desc;
 
 /** The memory of a session, in bytes, known before anything is loaded. */
@@ -356,6 +365,8 @@ typedef struct hd_session_stats {
     uint64_t plans;                    /* made so far: one for each size */
     uint64_t recorded;                 /* runs for which commands had to be recorded; the others were replays */
     uint32_t decode_levels, decode_dispatches; /* of one token: dependent steps, and dispatches */
+    uint64_t draft_steps;              /* in which guesses were computed (hd_draft) */
+    uint64_t drafted_tokens, accepted_tokens; /* guesses, and those that were said; decode_tokens has these too */
 } hd_session_stats;
 /** Reads the counters. Statuses: NULL_POINTER. */
 HD_API hd_status hd_session_get_stats(const hd_session *session, hd_session_stats *out_stats);

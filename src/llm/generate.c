@@ -162,12 +162,14 @@ static hd_status choose(answer *a, int32_t *out_token) {
     return status;
 }
 
-/* Feeds the token; the device picks candidates where the next one can be drawn from them. */
-static hd_status feed(answer *a, int32_t token) {
+/* Feeds the token, with guesses of the `left` that may follow it, unless it was one itself; the device picks candidates
+ * where the next one can be drawn from them. */
+static hd_status feed(answer *a, int32_t token, uint32_t left) {
+    if (hdl_session_accept(a->session, a->desc->sequence, token)) return HD_OK;
     const uint32_t candidates = hdl_candidates(a->session->model);
     a->session->candidates =
         a->sampler && !a->scores && hdl_sampler_needs_only(a->sampler, candidates) ? candidates : 0;
-    const hd_status status = hd_session_feed(a->session, a->desc->sequence, &token, 1);
+    const hd_status status = hdl_session_feed_drafted(a->session, a->desc->sequence, token, left);
     a->session->candidates = 0;
     return status;
 }
@@ -251,7 +253,8 @@ static hd_status run(answer *a, int32_t *out_tokens, hd_generated *result) {
         if (!a->stop && result->token_count == desc->max_tokens) a->stop = HD_STOP_LENGTH;
         const bool full = !hdl_session_has_room(session, desc->sequence);
         if (full && (status = make_room(a))) return status;
-        if ((!full || !a->stop) && (status = feed(a, token))) return status;
+        const uint32_t left = a->stop ? 0 : desc->max_tokens - result->token_count; /* without a limit: very many */
+        if ((!full || !a->stop) && (status = feed(a, token, left))) return status;
     }
     return tell_last(a);
 }

@@ -42,6 +42,10 @@ hdl_size hdl_layout_one(const hdl_layout *layout, uint32_t tokens, uint32_t buck
     return (hdl_size){ 1, tokens, bucket, layout->pages, 1, candidates, layout->context, reads_halves(layout, tokens) };
 }
 
+hdl_size hdl_layout_draft(const hdl_layout *layout, uint32_t rows, uint32_t bucket, uint32_t candidates) {
+    return (hdl_size){ 1, rows, bucket, layout->pages, rows, candidates, layout->context, reads_halves(layout, rows) };
+}
+
 /* ---- bytes ---- */
 
 /* Where a model is. */
@@ -74,12 +78,17 @@ static hd_status plan_bytes(const where *w, hdl_size size, uint64_t inout_bytes[
     return status;
 }
 
-/* The same of a decode step. An answer that is drawn has a second plan for it: as large, with candidates and scores. */
+/* The same of a decode step, and of those with guesses. An answer that is drawn has a second plan for each: as large,
+ * with candidates and scores. */
 static hd_status decode_bytes(const where *w, uint32_t bucket, uint64_t inout_bytes[BOTH]) {
-    uint64_t one[BOTH] = { 0 };
-    const hd_status status = plan_bytes(w, hdl_layout_one(w->layout, 1, bucket, 0), one);
-    for (uint32_t at = 0; at < BOTH; at++) inout_bytes[at] += 2 * one[at];
-    inout_bytes[DEVICE] += 2 * hdl_aligned(hdl_candidates(w->model) * sizeof(float));
+    const uint32_t most = w->layout->draft ? HDL_DRAFT_ROWS : 1;
+    uint64_t all[BOTH] = { 0 };
+    hd_status status = HD_OK;
+    for (uint32_t rows = 1; rows <= most && !status; rows *= 2) {
+        status = plan_bytes(w, hdl_layout_draft(w->layout, rows, bucket, 0), all);
+        inout_bytes[DEVICE] += 2 * hdl_aligned(rows * hdl_candidates(w->model) * sizeof(float));
+    }
+    for (uint32_t at = 0; at < BOTH; at++) inout_bytes[at] += 2 * all[at];
     return status;
 }
 
@@ -217,7 +226,7 @@ static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_
     const uint32_t made_for = model->figures.context, layers = model->figures.layers;
     *out = (hdl_layout){ .context = desc->context ? desc->context : made_for < DEFAULT_CONTEXT ? made_for
                          : DEFAULT_CONTEXT, .sequences = desc->sequences ? desc->sequences : 1, .chunk = DEFAULT_CHUNK,
-                         .math = desc->math };
+                         .math = desc->math, .draft = desc->draft };
     if (out->context > 1u << 24 || out->sequences > HDL_MOST_SEQUENCES)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a session has at most 2^24 tokens and 256 sequences");
     if (out->context > made_for && hdl_weight_of(model, 0, "position_embd.weight")->present)
@@ -225,6 +234,8 @@ static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_
                               "the model knows positions of %u tokens; give a context of at most "
                               "as many",
                               made_for);
+    if (desc->draft != HD_DRAFT_NONE && desc->draft != HD_DRAFT_LOOKUP)
+        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a session's draft is none that there is");
     if (desc->chunk > 1u << 16)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a chunk has at most 65536 tokens");
     if (desc->device_layers < -1 || desc->device_layers > (int)layers)

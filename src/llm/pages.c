@@ -61,6 +61,13 @@ int32_t hdl_pages_token(const hdl_pages *pages, uint32_t sequence, uint32_t posi
     return *place_of(pages, sequence, position);
 }
 
+void hdl_pages_tokens(const hdl_pages *pages, uint32_t sequence, uint32_t count, int32_t *out_tokens) {
+    for (uint32_t at = 0; at < count; at += HDL_PAGE_TOKENS) {
+        const uint32_t some = count - at < HDL_PAGE_TOKENS ? count - at : HDL_PAGE_TOKENS;
+        memcpy(out_tokens + at, place_of(pages, sequence, at), some * sizeof *out_tokens);
+    }
+}
+
 void hdl_pages_show(hdl_pages *pages, const uint32_t *sequences, uint32_t count) {
     const uint64_t bytes = count * sizeof *sequences, width = pages->width;
     const bool same = pages->shown_count == count && memcmp(pages->shown_sequences, sequences, bytes) == 0;

@@ -36,6 +36,8 @@ void hdl_pages_give(hdl_pages *pages, uint32_t sequence, uint32_t held, uint32_t
 void hdl_pages_note(hdl_pages *pages, uint32_t sequence, uint32_t position, const int32_t *tokens, uint32_t count);
 /* The token at a position that was noted. */
 int32_t hdl_pages_token(const hdl_pages *pages, uint32_t sequence, uint32_t position);
+/* The first `count` of its tokens. */
+void hdl_pages_tokens(const hdl_pages *pages, uint32_t sequence, uint32_t count, int32_t *out_tokens);
 /* Has the rows of a run in `shown`: row i sees the pages of sequences[i], or none where that is HDL_NO_SEQUENCE. */
 void hdl_pages_show(hdl_pages *pages, const uint32_t *sequences, uint32_t count);
 

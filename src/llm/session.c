@@ -55,7 +55,8 @@ static hd_status make_room(hd_session *session) {
     const hdl_layout *l = &session->layout;
     const hd_allocator *allocator = &session->model->allocator;
     const uint64_t rows = hdl_layout_most(l);
-    session->logits_bytes = (uint64_t)l->sequences * session->model->figures.vocabulary * sizeof(float);
+    const uint32_t results = l->draft && l->sequences < HDL_DRAFT_ROWS ? HDL_DRAFT_ROWS : l->sequences;
+    session->logits_bytes = (uint64_t)results * session->model->figures.vocabulary * sizeof(float);
     session->sequences = hdl_alloc(allocator, l->sequences * sizeof *session->sequences);
     session->tokens = hdl_alloc(allocator, rows * sizeof *session->tokens);
     session->positions = hdl_alloc(allocator, rows * sizeof *session->positions);
@@ -63,6 +64,8 @@ static hd_status make_room(hd_session *session) {
     session->logits = hdl_alloc(allocator, session->logits_bytes);
     if (!session->sequences || !session->tokens || !session->positions || !session->rows || !session->logits)
         return FAIL(session, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a session");
+    if (l->draft && !(session->drafter = hdl_drafter_create(allocator, l->context)))
+        return FAIL(session, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for what guesses go by");
     session->pages = (hdl_pages){ .sequences = l->sequences, .width = l->rows / HDL_PAGE_TOKENS, .count = l->pages,
                                   .rows = hdl_layout_step_rows(l) };
     if (!hdl_pages_make(allocator, &session->pages))
@@ -132,6 +135,7 @@ void hd_session_destroy(hd_session *session) {
     hdl_free(&allocator, session->positions, rows * sizeof *session->positions);
     hdl_free(&allocator, session->rows, rows * sizeof *session->rows);
     hdl_free(&allocator, session->logits, session->logits_bytes);
+    hdl_drafter_destroy(session->drafter);
     hdl_pages_end(&allocator, &session->pages);
     hd_device_close(session->own_device);
     hd_device_close(session->own_cpu);
@@ -141,8 +145,7 @@ void hd_session_destroy(hd_session *session) {
 
 /* ---- running ---- */
 
-/* Runs once, with the pages of `sequences`; afterwards last_plan holds the outputs. */
-static hd_status run_once(hd_session *session, hdl_size size, const uint32_t *sequences, const int32_t *past,
+hd_status hdl_session_run(hd_session *session, hdl_size size, const uint32_t *sequences, const int32_t *past,
                           const int32_t *last) {
     const hdl_run run = { size, session->tokens, session->positions, past, last };
     hd_plan *plan = NULL;
@@ -157,7 +160,7 @@ static hd_status run_once(hd_session *session, hdl_size size, const uint32_t *se
     return HD_OK;
 }
 
-static hd_status read_best(hd_session *session, int32_t *out, uint32_t count) {
+hd_status hdl_session_read_best(hd_session *session, int32_t *out, uint32_t count) {
     float peaks[HDL_MOST_SEQUENCES];
     hd_status status = hd_plan_read(session->last_plan, "best", out, count * sizeof *out);
     if (!status) status = hd_plan_read(session->last_plan, "peak", peaks, count * sizeof *peaks);
@@ -212,8 +215,8 @@ static hd_status feed_piece(hd_session *session, uint32_t sequence, const int32_
     const uint32_t bucket = padded == 1 ? hdl_layout_bucket(&session->layout, s->position) : session->layout.rows;
     const uint32_t candidates = padded == 1 ? session->candidates : 0; /* prompts have no second plan for them */
     const hdl_size size = hdl_layout_one(&session->layout, padded, bucket, candidates);
-    hd_status status = run_once(session, size, &sequence, &past, &last);
-    if (!status) status = read_best(session, &s->best, 1);
+    hd_status status = hdl_session_run(session, size, &sequence, &past, &last);
+    if (!status) status = hdl_session_read_best(session, &s->best, 1);
     if (status) return status;
     s->position += count;
     s->run = session->run;
@@ -307,8 +310,8 @@ static hd_status step_rows(hd_session *session, const hd_step *steps, size_t cou
     for (uint32_t s = 0; s < sequences; s++)
         hdl_pages_take(&session->pages, s, session->sequences[s].position, more[s]);
     fill_rows(session, steps, count, size, result, last);
-    hd_status status = run_once(session, size, session->rows, session->positions, last);
-    if (!status) status = read_best(session, best, size.results);
+    hd_status status = hdl_session_run(session, size, session->rows, session->positions, last);
+    if (!status) status = hdl_session_read_best(session, best, size.results);
     for (uint32_t i = 0; i < sequences; i++) {
         hdl_sequence *s = &session->sequences[i];
         if (status) hdl_pages_give(&session->pages, i, s->position + more[i], s->position);
@@ -380,15 +383,23 @@ hd_status hd_session_logits(hd_session *session, uint32_t sequence, const float 
 
 hd_status hdl_session_candidates(hd_session *session, uint32_t sequence, int32_t ids[HDL_CANDIDATES],
                                  float scores[HDL_CANDIDATES], uint32_t *out_count) {
-    const uint32_t count = session->sequences[sequence].run == session->run && session->last_plan
-                               ? session->last_candidates
-                               : 0;
+    const hdl_sequence *s = &session->sequences[sequence];
+    const uint32_t count = s->run == session->run && session->last_plan ? session->last_candidates : 0;
+    const size_t words = (size_t)session->last_results * count, before = (size_t)s->row * count;
+    hd_status status = HD_OK;
     *out_count = 0;
     if (!count) return HD_OK;
-    hd_status status = hd_plan_read(session->last_plan, "candidates", ids, count * sizeof *ids);
-    if (!status) status = hd_plan_read(session->last_plan, "scores", scores, count * sizeof *scores);
-    if (!status) *out_count = count;
-    return status;
+    if (session->candidates_run != session->run) {
+        status = hd_plan_read(session->last_plan, "candidates", session->candidate_ids, words * sizeof *ids);
+        if (!status)
+            status = hd_plan_read(session->last_plan, "scores", session->candidate_scores, words * sizeof *scores);
+    }
+    if (status) return status;
+    session->candidates_run = session->run;
+    memcpy(ids, session->candidate_ids + before, count * sizeof *ids);
+    memcpy(scores, session->candidate_scores + before, count * sizeof *scores);
+    *out_count = count;
+    return HD_OK;
 }
 
 uint32_t hd_session_position(const hd_session *session, uint32_t sequence) {
@@ -438,8 +449,7 @@ hd_status hd_session_tokens(const hd_session *session, uint32_t sequence, int32_
     if (status) return status;
     const size_t held = session->sequences[sequence].position, room = *count;
     *count = held;
-    for (size_t i = 0; i < held && i < room && out_tokens; i++)
-        out_tokens[i] = hdl_pages_token(&session->pages, sequence, (uint32_t)i);
+    if (out_tokens) hdl_pages_tokens(&session->pages, sequence, (uint32_t)(held < room ? held : room), out_tokens);
     if (!out_tokens || held <= room) return HD_OK;
     return FAIL(session, HD_STATUS_LIMIT, "sequence %u holds %zu tokens, and there is room for %zu", sequence, held,
                 room);

@@ -2,6 +2,7 @@
 #ifndef HDL_SESSION_H
 #define HDL_SESSION_H
 
+#include "llm/draft.h"
 #include "llm/stage.h"
 
 enum { HDL_MOST_SEQUENCES = 256 };
@@ -13,6 +14,7 @@ typedef struct hdl_layout {
     uint32_t    pages;               /* of the cache, for all sequences */
     uint32_t    half_rows;           /* runs of so many rows or more read copies of weights in f16; 0: there are none */
     hd_math     math;
+    hd_draft    draft;
     hd_device  *device, *cpu;        /* the CPU is NULL where nothing of the model is there beside the device */
     hdl_split   split;
     hd_fit      fit;
@@ -27,6 +29,15 @@ typedef struct hdl_sequence {
     uint32_t row;                    /* of "logits" in the last run, where `run` is the session's */
     uint64_t run;                    /* which run computed them */
 } hdl_sequence;
+
+/* Rows of a step with guesses: tokens of one sequence, of which it has the first `taken`. */
+enum { HDL_DRAFT_ROWS = 8 };
+typedef struct hdl_drafted {
+    uint32_t sequence, position;     /* where they stand: the first at `position` */
+    uint32_t count, taken;           /* 0: there are none */
+    uint64_t run;                    /* that computed them */
+    int32_t  tokens[HDL_DRAFT_ROWS], best[HDL_DRAFT_ROWS];
+} hdl_drafted;
 
 struct hd_session {
     hd_model     *model;
@@ -44,7 +55,11 @@ struct hd_session {
     hd_plan      *last_plan;           /* holds the outputs of the last run */
     uint32_t      last_results, last_candidates;
     uint32_t      candidates;          /* that decode steps give, while an answer is drawn from them */
-    uint64_t      run, logits_run;
+    uint64_t      run, logits_run, candidates_run;
+    int32_t       candidate_ids[HDL_DRAFT_ROWS * HDL_CANDIDATES]; /* of the last run's results, when asked for */
+    float         candidate_scores[HDL_DRAFT_ROWS * HDL_CANDIDATES];
+    hdl_drafted   drafted;
+    hdl_drafter  *drafter;             /* NULL: nobody guesses */
     hd_session_stats stats;
 };
 
@@ -55,6 +70,18 @@ hd_status hdl_session_find(void *session_at);
  * gave none. */
 hd_status hdl_session_candidates(hd_session *session, uint32_t sequence, int32_t ids[HDL_CANDIDATES],
                                  float scores[HDL_CANDIDATES], uint32_t *out_count);
+/* Feeds one token, and with it what the session's drafter guesses to come, `most` tokens at most. */
+hd_status hdl_session_feed_drafted(hd_session *session, uint32_t sequence, int32_t token, uint32_t most);
+/* Feeds a token and guesses behind it, `count` in all: 2, 4 or 8. They have room in the token's page and the context;
+ * the sequence has the token only. */
+hd_status hdl_session_feed_guesses(hd_session *session, uint32_t sequence, const int32_t *tokens, uint32_t count);
+/* Is the token the guess that comes next in the last run? The sequence has it then, as if it had been fed. */
+bool hdl_session_accept(hd_session *session, uint32_t sequence, int32_t token);
+/* Runs once, with the pages of `sequences`; afterwards last_plan holds the outputs. */
+hd_status hdl_session_run(hd_session *session, hdl_size size, const uint32_t *sequences, const int32_t *past,
+                          const int32_t *last);
+/* The best tokens of the last run's results. */
+hd_status hdl_session_read_best(hd_session *session, int32_t *out, uint32_t count);
 /* HD_OK, or INVALID_ARGUMENT kept on the context. */
 hd_status hdl_session_check_sequence(const hd_session *session, uint32_t sequence);
 /* Has the sequence, and the cache, room for one more token? */
@@ -83,6 +110,8 @@ static inline uint32_t hdl_layout_step_rows(const hdl_layout *layout) {
 hdl_size hdl_layout_step(const hdl_layout *layout, uint32_t rows);
 /* The size of a run for tokens of one sequence. */
 hdl_size hdl_layout_one(const hdl_layout *layout, uint32_t tokens, uint32_t bucket, uint32_t candidates);
+/* The same where every row's scores are wanted: tokens and guesses. The sizes are 2, 4 and 8 rows. */
+hdl_size hdl_layout_draft(const hdl_layout *layout, uint32_t rows, uint32_t bucket, uint32_t candidates);
 /* The tokens that a decode step at `position` has room for: the smallest bucket. */
 uint32_t hdl_layout_bucket(const hdl_layout *layout, uint32_t position);
 

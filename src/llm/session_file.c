@@ -64,7 +64,7 @@ static hd_status sum_model(const hd_model *model, uint64_t *out) {
         const hdl_weight *w = &model->weights[i];
         hdl_span data;
         if (!w->present) continue;
-        if (hdl_gguf_data(model->gguf, &w->tensor, &data, &error)) return hd_context_put_error(model->context, &error);
+        if (hdl_weight_data(model, w, &data, &error)) return hd_context_put_error(model->context, &error);
         const uint64_t count = data.count < SAMPLE_BYTES ? data.count : SAMPLE_BYTES;
         add(&sum, &w->tensor.type, sizeof w->tensor.type);
         add(&sum, &data.count, sizeof data.count);

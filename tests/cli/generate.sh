@@ -35,6 +35,19 @@ sed 's/tokenizer\.ggml\.model/general.description2/' "$sources/tests/llm/models/
 expect 0 '^[0-9]+,[0-9]+,[0-9]+$' "" "$heddle" generate ids.gguf --tokens 1,2,3 -n 3 --quiet
 refuse 1 'give token ids in place of text' "$heddle" generate ids.gguf -p a
 
+# Guesses change nothing of the text.
+repeats="In the beginning God created the heaven and the earth. In the beginning God created the heaven and"
+for sampling in "--temp 0" "--seed 5"; do
+    expect 0 - - "$heddle" generate "$demo" -p "$repeats" -n 96 $sampling --ignore-end --quiet
+    cp out undrafted
+    expect 0 - - "$heddle" generate "$demo" -p "$repeats" -n 96 $sampling --ignore-end --quiet --draft lookup
+    cmp -s out undrafted || fail "--draft changes the text, $sampling"
+done
+expect 0 - '^heddle: draft   [1-9][0-9]* of [1-9][0-9]* guesses were said, in [1-9][0-9]* steps$' \
+    "$heddle" generate "$demo" -p "$repeats" -n 96 --temp 0 --ignore-end --draft lookup
+expect 0 '"accepted_tokens": [1-9]' - "$heddle" generate "$demo" -p "$repeats" -n 96 --temp 0 --ignore-end --draft lookup --json
+refuse 2 '--draft is lookup, not "model"' $generate --draft model
+
 # A seed by chance is told, and repeats the text.
 expect 0 - '^heddle: seed    [0-9]+$' $generate -n 24 --seed random
 cp out chance

@@ -57,6 +57,20 @@ import json
 row = json.load(open("out"))
 assert row["bench"] == "llm" and row["samples"] == 1 and row["min_ns"] == row["max_ns"] == row["median_ns"] > 0, row'
 
+# Guesses, and curves over what was measured at several places.
+expect 0 '^ +rw8 lookup ' - "$heddle" bench llm -p 0 -n 8 --draft lookup -r 2 --csv rw.csv
+matches out '^ +[0-9.]+ tokens came of a step with guesses: [0-9]+ of [0-9]+ guesses were said$' "bench llm --draft"
+grep -q ',rewrite,.*draft=lookup' rw.csv || fail "no row of a rewritten text"
+expect 0 - - "$heddle" bench llm -p 4,8 -n 2 -d 0,3 --sequences 1,2 -r 2 --csv curves.csv
+sed -E 's/,([0-9]+),cpu,/,1\1,cpu,/' curves.csv >threads.csv # as if with more threads
+expect 0 "" "" "$heddle" bench report curves.csv -o curves.html
+for over in "the prompt" "the context" sequences; do grep -q "<h4>over $over</h4>" curves.html || fail "no curve over $over"; done
+grep -q '<h4>over threads' curves.html && fail "a curve over one number of threads"
+grep -q '>tg2@3</text>' curves.html || fail "no name of a curve"
+expect 0 "" "" "$heddle" bench report curves.csv threads.csv -o threads.html
+grep -q '<h4>over threads</h4>' threads.html || fail "no curve over threads"
+refuse 2 '-f is the text of --draft' "$heddle" bench llm -f rw.csv
+
 # What cannot be run is told about all the same, and why not; an adapter is named.
 LC_ALL=C sed 's/qwen3/qwenX/g' "$demo" >family.gguf
 expect 1 '^layers        8 of hidden size 256, feed-forward 768$' "unsupported: general.architecture is 'qwenX'; heddle runs llama" "$heddle" info family.gguf

@@ -632,6 +632,41 @@ static void choices(void **state) {
     assert_int_equal(chosen(&gpu_caps, 3000, 3000, 32, exact).spec[HDI_MM_TILE_M], 128);
 }
 
+/* Up to 8 rows take kernels that sum alike, whatever was measured to be the fastest for one of them or for several. */
+static void few_rows_are_summed_alike(void **state) {
+    (void)state;
+    static const hdi_module_id modules[] = { HDI_MODULE_MATVEC_DOT, HDI_MODULE_MATVEC_SUBGROUP, HDI_MODULE_MATVEC, HDI_MODULE_MATMUL_MATRIX,
+                                             HDI_MODULE_MATMUL_TILED };
+    const options o = { .a = HD_F32, .b = HD_Q4_0, .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST };
+    for (int dots = 0; dots < 2; dots++)
+        for (size_t alone = 0; alone <= HDI_COUNT(modules); alone++)
+            for (size_t among = 0; among < HDI_COUNT(modules); among++) {
+                static hdi_caps caps;
+                caps = gpu_caps;
+                caps.integer_dot = caps.subgroup_shuffle = caps.early_start = (uint64_t)dots;
+                caps.choices.table = hdi_kernel_options_digest();
+                for (uint64_t rows = 1; rows <= 8; rows *= 2) {
+                    const size_t which = rows == 1 ? alone : among;
+                    if (which == HDI_COUNT(modules)) continue;
+                    const hdi_kernel_option *option = hdi_kernel_option_next(modules[which], NULL);
+                    const hdi_choice choice = { hdi_class_of(HDI_CLASS_MATVEC, HD_Q4_0, rows, 16 * 512), option->id, 2 };
+                    assert_true(hdi_choices_put(&caps.choices, &choice));
+                }
+                const hdi_kernel one = chosen(&caps, 1, 16, 512, o);
+                if (alone < HDI_COUNT(modules) && alone < 3 && (alone || dots)) assert_int_equal(one.module, modules[alone]);
+                for (int64_t m = 2; m <= 8; m++) {
+                    const hdi_kernel few = chosen(&caps, m, 16, 512, o);
+                    assert_int_equal(few.module, one.module);
+                    if (few.module == HDI_MODULE_MATVEC_SUBGROUP)
+                        assert_int_equal(few.spec[HDI_SPEC_WORKGROUP], one.spec[HDI_SPEC_WORKGROUP]);
+                }
+            }
+    hdi_caps small = gpu_caps; /* shared memory for less of K at once */
+    small.integer_dot = small.subgroup_shuffle = 1;
+    small.shared_bytes = 16384;
+    for (int64_t m = 1; m <= 8; m++) assert_int_equal(chosen(&small, m, 4, 16384, o).module, HDI_MODULE_MATVEC_DOT);
+}
+
 /* Of bf16 and bf16 with f32 results, as training has them forward and for both gradients: by a library, by bf16 tiles of a processor, and
  * else by tiles of f32, as f16 would lose the small ones. */
 static void mixed_precision(void **state) {
@@ -729,7 +764,7 @@ static void refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_shapes), cmocka_unit_test(larger_shapes), cmocka_unit_test(forms_and_levels), cmocka_unit_test(bf16_tiles), cmocka_unit_test(int8_tiles),
-        cmocka_unit_test(exact_order), cmocka_unit_test(exact_order_of_runs), cmocka_unit_test(scratch_is_enough), cmocka_unit_test(choices), cmocka_unit_test(given), cmocka_unit_test(mixed_precision), cmocka_unit_test(batches),
+        cmocka_unit_test(exact_order), cmocka_unit_test(exact_order_of_runs), cmocka_unit_test(scratch_is_enough), cmocka_unit_test(choices), cmocka_unit_test(few_rows_are_summed_alike), cmocka_unit_test(given), cmocka_unit_test(mixed_precision), cmocka_unit_test(batches),
         cmocka_unit_test(refusals), cmocka_unit_test(wrong_kernels),
     };
     return cmocka_run_group_tests_name("matmul", tests, NULL, NULL);

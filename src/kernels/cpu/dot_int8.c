@@ -213,12 +213,13 @@ void hdcpu_int8_row(uint32_t type, const float *x, uint32_t k, void *out_row) {
 
 /* ---- columns ---- */
 
-/* A vector of codes meets each row's vector at `at` of the part; `scale` is of the weights, lane by lane. */
+/* A vector of codes meets each row's vector at `at` of the part; `scale` is of the weights, lane by lane. A row has two
+ * sums, whatever rows there are beside it, so that its bits do not hang on them. */
 #define MEET(product, which) \
     for (uint32_t r = 0; r < rows; r++) { \
         const uint8_t *x = part + r * row_bytes; \
         const floats both = times(scale, load_floats(x + scale_at)); \
-        floats *sum = &sums[r][(which) & (rows == 1 ? 1 : 0)]; \
+        floats *sum = &sums[r][(which) & 1]; \
         *sum = fused(to_floats(product), both, *sum); \
     }
 #define PART_OF static inline __attribute__((always_inline)) void
@@ -447,8 +448,12 @@ PART_OF columns_of(const uint32_t type, const uint32_t rows, const hdcpu_int8_pr
 }
 
 #define COLUMNS(type, rows) case type * 16 + rows: columns_of(type, rows, product); break;
+#if HDCPU_LEVEL >= 2
 #define COLUMNS_OF_TYPE(type) COLUMNS(type, 1) COLUMNS(type, 2) COLUMNS(type, 4) COLUMNS(type, 8)
-void hdcpu_int8_columns(const hdcpu_int8_product *product) {
+#else /* registers for the sums of 4 rows */
+#define COLUMNS_OF_TYPE(type) COLUMNS(type, 1) COLUMNS(type, 2) COLUMNS(type, 4)
+#endif
+static void columns_of_rows(const hdcpu_int8_product *product) {
     switch (product->type * 16 + product->rows) {
     COLUMNS_OF_TYPE(HDI_TYPE_Q4_0)
     COLUMNS_OF_TYPE(HDI_TYPE_Q8_0)
@@ -468,6 +473,17 @@ void hdcpu_int8_columns(const hdcpu_int8_product *product) {
     COLUMNS_OF_TYPE(HDI_TYPE_IQ1_S)
     COLUMNS_OF_TYPE(HDI_TYPE_IQ1_M)
     default: break;
+    }
+}
+
+void hdcpu_int8_columns(const hdcpu_int8_product *product) {
+    enum { AT_ONCE = HDCPU_LEVEL >= 2 ? 8 : 4 };
+    hdcpu_int8_product some = *product;
+    for (uint32_t r = 0; r < product->rows; r += AT_ONCE) {
+        some.rows = HDI_MIN(product->rows - r, (uint32_t)AT_ONCE);
+        some.x = (const uint8_t *)product->x + r * hdcpu_int8_row_bytes(product->k);
+        some.out = product->out + r * product->out_stride;
+        columns_of_rows(&some);
     }
 }
 

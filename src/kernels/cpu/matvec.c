@@ -48,28 +48,28 @@ static inline floats halves_at(const uint16_t *p) {
 static inline ints words_at(const uint16_t *p) { return (ints){ p[0], p[1], p[2], p[3] }; }
 #endif
 
-/* Weights w at elements `at` and on meet every row of x. Sums are kept apart (SUMS of them for a row) so that one
- * addition need not wait for the one before. */
+/* Weights w at elements `at` and on meet every row of x. A row has two sums, so that one addition need not wait for the
+ * one before; as many whatever rows there are beside it, so that its bits do not hang on them. */
 #define MEET(w, at, which) \
     for (uint32_t r = 0; r < rows; r++) { \
         floats *sum = &sums[r][(which) % SUMS]; \
         *sum = fused(w, hdcpu_load(x + r * x_stride + (at)), *sum); \
     }
-#define SUMS (rows == 1 ? 4 : rows == 2 ? 2 : 1)
+enum { SUMS = 2, ROWS_AT_ONCE = HDCPU_LEVEL >= 2 ? 8 : 4 }; /* whose sums there are registers for */
 
 /* A column of float weights, then one of each quantised type: value by value what GGUF defines. */
 #define DOT static inline __attribute__((always_inline)) void
-DOT dot_f32(const float *w, uint32_t at, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+DOT dot_f32(const float *w, uint32_t at, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
     for (uint32_t i = 0; i < 4; i++) MEET(hdcpu_load(w + at + i * LANES), at + i * LANES, i)
 }
-DOT dot_f16(const uint16_t *w, uint32_t at, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+DOT dot_f16(const uint16_t *w, uint32_t at, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
     for (uint32_t i = 0; i < 4; i++) MEET(halves_at(w + at + i * LANES), at + i * LANES, i)
 }
 DOT dot_bf16(const uint16_t *w, uint32_t at, const float *x, uint64_t x_stride, const uint32_t rows,
-             floats (*sums)[4]) {
+             floats (*sums)[2]) {
     for (uint32_t i = 0; i < 4; i++) MEET((floats)(words_at(w + at + i * LANES) << 16), at + i * LANES, i)
 }
-DOT dot_q4_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+DOT dot_q4_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
     const floats d = splat(hdcpu_f16_at(block));
     for (uint32_t i = 0; i < 16; i += LANES) {
         const ints codes = bytes_at(block + 2 + i);
@@ -78,14 +78,14 @@ DOT dot_q4_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint
         MEET(high, 16 + i, 2 * i / LANES + 1)
     }
 }
-DOT dot_q8_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+DOT dot_q8_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
     const floats d = splat(hdcpu_f16_at(block));
     for (uint32_t i = 0; i < 32; i += LANES) {
         const floats w = d * to_floats(signed_bytes_at(block + 2 + i));
         MEET(w, i, i / LANES)
     }
 }
-DOT dot_q4_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+DOT dot_q4_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
     for (uint32_t part = 0; part < 8; part += 2) {
         float scale0, min0, scale1, min1;
         hdcpu_q4_k_part(block, (int)part, &scale0, &min0);
@@ -99,7 +99,7 @@ DOT dot_q4_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint
         }
     }
 }
-DOT dot_q6_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+DOT dot_q6_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
     const float d = hdcpu_f16_at(block + 208);
     for (uint32_t half = 0; half < 2; half++)
         for (uint32_t i = 0; i < 32; i += LANES) {
@@ -113,7 +113,7 @@ DOT dot_q6_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint
             }
         }
 }
-DOT dot_tq2_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+DOT dot_tq2_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
     const floats d = splat(hdcpu_f16_at(block + 64));
     for (uint32_t half = 0; half < 2; half++)
         for (uint32_t i = 0; i < 32; i += LANES) {
@@ -130,7 +130,7 @@ static inline ints bits_of(int32_t word, uint32_t first) {
     for (int lane = 0; lane < LANES; lane++) lanes[lane] = lane;
     return (word - (ints){ 0 }) >> (lanes + (int)first) & 1;
 }
-DOT dot_q4_1(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+DOT dot_q4_1(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
     const floats d = splat(hdcpu_f16_at(block)), m = splat(hdcpu_f16_at(block + 2));
     for (uint32_t i = 0; i < 16; i += LANES) {
         const ints codes = bytes_at(block + 4 + i);
@@ -141,7 +141,7 @@ DOT dot_q4_1(const uint8_t *block, const float *x, uint64_t x_stride, const uint
 }
 /* q5_1, and q5_0 without a minimum: fifth bits, then the lower ones; a value is d * (code - offset) + m. */
 DOT dot_five(const uint8_t *block, const bool has_min, const float *x, uint64_t x_stride, const uint32_t rows,
-             floats (*sums)[4]) {
+             floats (*sums)[2]) {
     const floats d = splat(hdcpu_f16_at(block)), m = splat(has_min ? hdcpu_f16_at(block + 2) : 0);
     const int offset = has_min ? 0 : 16;
     const uint8_t *bits = block + (has_min ? 4 : 2);
@@ -155,13 +155,13 @@ DOT dot_five(const uint8_t *block, const bool has_min, const float *x, uint64_t 
         MEET(high, 16 + i, 2 * i / LANES + 1)
     }
 }
-DOT dot_q5_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+DOT dot_q5_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
     dot_five(block, false, x, x_stride, rows, sums);
 }
-DOT dot_q5_1(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+DOT dot_q5_1(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
     dot_five(block, true, x, x_stride, rows, sums);
 }
-DOT dot_q2_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+DOT dot_q2_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
     for (uint32_t part = 0; part < 16; part++) {
         float scale, min;
         hdcpu_q2_k_part(block, part, &scale, &min);
@@ -173,7 +173,7 @@ DOT dot_q2_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint
         }
     }
 }
-DOT dot_q3_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+DOT dot_q3_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
     for (uint32_t part = 0; part < 16; part++) {
         const floats scale = splat(hdcpu_q3_k_part(block, part));
         for (uint32_t i = 0; i < 16; i += LANES) {
@@ -185,7 +185,7 @@ DOT dot_q3_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint
         }
     }
 }
-DOT dot_q5_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+DOT dot_q5_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
     for (uint32_t part = 0; part < 8; part += 2) {
         float scale0, min0, scale1, min1;
         hdcpu_q4_k_part(block, (int)part, &scale0, &min0);
@@ -199,7 +199,7 @@ DOT dot_q5_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint
         }
     }
 }
-DOT dot_tq1_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+DOT dot_tq1_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
     const floats d = splat(hdcpu_f16_at(block + 52));
     for (uint32_t i = 0; i < 48; i += LANES) {
         const uint32_t first = i < 32 ? i : 128 + i, step = i < 32 ? 32 : 16;
@@ -216,7 +216,7 @@ DOT dot_tq1_0(const uint8_t *block, const float *x, uint64_t x_stride, const uin
 }
 /* A block of a type that has no form of its own. */
 DOT dot_block(uint32_t type, const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows,
-              floats (*sums)[4]) {
+              floats (*sums)[2]) {
     float values[256];
     hdcpu_dequantise_block(type, block, values);
     for (uint32_t i = 0; i < hdcpu_block_elements(type); i += LANES) MEET(hdcpu_load(values + i), i, i / LANES)
@@ -225,7 +225,7 @@ DOT dot_block(uint32_t type, const uint8_t *block, const float *x, uint64_t x_st
 /* out[r] = the column times row r of x; `rows` is 1, 2, 4 or 8 and known when this is compiled. */
 DOT dot(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64_t x_stride, const uint32_t rows,
         float *out) {
-    floats sums[8][4] = { { { 0 } } };
+    floats sums[8][SUMS] = { { { 0 } } };
     uint32_t at = 0;
     switch (type) {
 #define VALUES(value_bytes, of_values) for (; at + 4 * LANES <= k; at += 4 * LANES) { \
@@ -261,7 +261,7 @@ DOT dot(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64
     }
     }
     for (uint32_t r = 0; r < rows; r++) {
-        const floats sum = (sums[r][0] + sums[r][1]) + (sums[r][2] + sums[r][3]);
+        const floats sum = sums[r][0] + sums[r][1];
         out[r] = 0.0f;
         for (int lane = 0; lane < LANES; lane++) out[r] += sum[lane];
     }
@@ -275,7 +275,12 @@ DOT dot(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64
                              float *out) { \
         dot(type, column, k, x, x_stride, count, out); \
     }
-DOTS(1) DOTS(2) DOTS(4) DOTS(8)
+DOTS(1) DOTS(2) DOTS(4)
+#if HDCPU_LEVEL >= 2
+DOTS(8)
+#else
+#define dots_8 dots_4
+#endif
 
 /* May the groups that follow use what this worker's scratch holds already? Notes that it does from now on. */
 static bool is_kept(const hdcpu_product *p) {
@@ -334,8 +339,9 @@ static void fast_columns(const hdcpu_product *p, uint32_t n0, uint32_t n_count, 
         const uint64_t first = p->b_first + (uint64_t)(n0 + j) * p->b_col;
         const uint8_t *column = (const uint8_t *)p->b + first / elements * hdcpu_block_bytes(p->b_type);
         float out[8];
-        (rows == 1 ? dots_1 : rows == 2 ? dots_2 : rows == 4 ? dots_4 : dots_8)(p->b_type, column, p->k, x, x_stride,
-                                                                                out);
+        for (uint32_t r = 0; r < rows; r += ROWS_AT_ONCE)
+            (rows == 1 ? dots_1 : rows == 2 ? dots_2 : rows == 4 || ROWS_AT_ONCE == 4 ? dots_4 : dots_8)(
+                p->b_type, column, p->k, x + r * x_stride, x_stride, out + r);
         for (uint32_t r = 0; r < p->m; r++) sums[r * n_count + j] = out[r];
     }
     for (uint32_t r = 0; r < p->m; r++) hdcpu_store_sums(p, r, n0, n_count, sums + r * n_count);

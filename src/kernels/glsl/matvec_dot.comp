@@ -28,8 +28,12 @@ const uint LINE = STRANDS + 1; // one more: lanes that add strands spread over t
 shared uvec4 a_codes[2 * TILE_M * RUNS]; // first halves of the runs, then second ones
 shared uvec2 a_facts[TILE_M * RUNS];     // a run's scale, and the sum of its codes: of all, or of each half in 16 bits
 shared float strands[DEALT ? PRODUCTS * TILE_N * (RUNS > LINE ? RUNS : LINE) : SUMS * SLOTS * LINE]; // dealt runs before them
-const uint SQUARES = NORM != HDI_MM_NORM_NONE ? TILE_M * WORKGROUP : 1u;
-shared float squares[SQUARES];
+// Sums of squares, of each subgroup's halves of runs: so many neighbours along K, whatever rows or lanes there are beside them, and
+// added in their order. So a row's norm is the same alone and among others.
+const bool NORMED = NORM != HDI_MM_NORM_NONE;
+const uint SQUARES = ROUNDS * WORKGROUP; // of a row; a subgroup's is where its first lane's would be
+shared float squares[NORMED ? TILE_M * SQUARES : 1u];
+shared float squares_before[NORMED ? TILE_M : 1u]; // of all that shared memory held of A before
 
 // Types of which a lane reads halves of two runs, which it shares with another lane; of the others 32 codes lie together.
 const bool BY_PAIRS = B_TYPE == HDI_TYPE_Q4_K || B_TYPE == HDI_TYPE_Q6_K || B_TYPE == HDI_TYPE_TQ2_0;
@@ -70,14 +74,23 @@ float round_half(uint first, uint k, uint at, uint h, bool wanted) {
 }
 // All rows of A from k0 on, `runs` of them along K. All lanes take all rounds: pairs of them talk to each other. The rounds are
 // written out, so that none waits for what the one before has read.
-void round_rows(uint batch, uint a0, uint k0, uint runs, inout float square[TILE_M]) {
+void round_rows(uint batch, uint a0, uint k0, uint runs) {
     uint rows[TILE_M];
     [[unroll]] for (uint m = 0u; m < TILE_M; m++) rows[m] = few_row(batch, m);
     [[unroll]] for (uint i = 0u; i < ROUNDS; i++) {
         uint half_run = lane_number() + i * WORKGROUP, run = min(half_run >> 1, runs - 1u), h = half_run & 1u, k = k0 + 32u * run + 16u * h;
-        [[unroll]] for (uint m = 0u; m < TILE_M; m++)
-            square[m] += round_half(a0 + rows[m] + k, k, m * RUNS + run, h, half_run < 2u * runs);
+        [[unroll]] for (uint m = 0u; m < TILE_M; m++) {
+            float square = round_half(a0 + rows[m] + k, k, m * RUNS + run, h, half_run < 2u * runs);
+            if (NORMED) square = subgroupAdd(square);
+            if (NORMED && subgroupElect()) squares[m * SQUARES + half_run] = square;
+        }
     }
+}
+// The sum of row m's squares of all before, and of `elements` along K that shared memory holds.
+float square_sum(uint m, uint elements) {
+    float sum = squares_before[m];
+    for (uint i = 0u; i < elements / 16u; i += gl_SubgroupSize) sum += squares[m * SQUARES + i];
+    return sum;
 }
 int low_sum(uint sums) { return int(sums << 16) >> 16; }
 int high_sum(uint sums) { return int(sums) >> 16; }
@@ -239,7 +252,7 @@ void add_round(uint b0, uint run0, uint round, uint runs, uint i, uvec4 raw[ASKE
 }
 
 // The product by strands. Leaves their sums.
-void sum_by_strands(uint batch, uint a0, uint b0, uint K, inout float square[TILE_M]) {
+void sum_by_strands(uint batch, uint a0, uint b0, uint K) {
     const uint lane = lane_number();
     float sums[SUMS];
     [[unroll]] for (uint i = 0u; i < SUMS; i++) sums[i] = 0.0;
@@ -248,8 +261,11 @@ void sum_by_strands(uint batch, uint a0, uint b0, uint K, inout float square[TIL
         const uint run0 = k0 / 32u, runs = min(DEPTH, K - k0) / 32u;
         uvec4 raw[ASKED][RAW];
         if (AT_ONCE) fetch_rounds(b0, run0, 0u, runs, raw);
-        if (k0 > 0u) barrier();
-        round_rows(batch, a0, k0, runs, square);
+        if (k0 > 0u) {
+            if (NORMED && lane < TILE_M) squares_before[lane] = square_sum(lane, DEPTH);
+            barrier();
+        }
+        round_rows(batch, a0, k0, runs);
         barrier();
         for (uint round = 0u; round * STRANDS < runs; round += AHEAD) {
             if (!AT_ONCE) fetch_rounds(b0, run0, round, runs, raw);
@@ -287,13 +303,13 @@ void leave_dealt(uint first, uint last, uint i, uint raw[ASKED][5]) {
     }
 }
 // Leaves the strands' sums. `columns` of the tile are there.
-void sum_dealt(uint batch, uint a0, uint first, uint columns, inout float square[TILE_M]) {
+void sum_dealt(uint batch, uint a0, uint first, uint columns) {
     const uint last = first + columns * RUNS - 1u;
     uint raw[ASKED][5];
     if (!B_GIVEN && !GROUPED) wait_for_earlier();
     fetch_dealt(first, last, 0u, raw);
     if (B_GIVEN) wait_for_earlier();
-    round_rows(batch, a0, 0u, RUNS, square);
+    round_rows(batch, a0, 0u, RUNS);
     barrier();
     for (uint i = 0u; i * WORKGROUP < TILE_RUNS; i += AHEAD) {
         if (i > 0u) fetch_dealt(first, last, i, raw);
@@ -322,30 +338,20 @@ float add_strands(uint first) {
     [[unroll]] for (uint strand = 0u; strand < STRANDS; strand++) total = total + strands[first + strand];
     return total;
 }
-float square_sum(uint m) {
-    float sum = 0.0;
-    for (uint i = 0u; i < WORKGROUP; i += gl_SubgroupSize) sum += squares[m * WORKGROUP + i];
-    return sum;
-}
 
 void main() {
     const uint lane = lane_number(), batch = batch_of(gl_WorkGroupID.z), N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
     if (GROUPED) wait_for_earlier(); // it says which B is read
     if (GROUPED && rows_of(batch) == 0u) return;
     const uint n0 = gl_WorkGroupID.x * TILE_N, a0 = a_first(batch), b0 = b_first(batch);
-    float square[TILE_M];
-    [[unroll]] for (uint m = 0u; m < TILE_M; m++) square[m] = 0.0;
-    if (DEALT) sum_dealt(batch, a0, b0 / 32u + n0 * RUNS, min(TILE_N, N - n0), square);
-    else sum_by_strands(batch, a0, b0, K, square);
-    [[unroll]] for (uint m = 0u; m < TILE_M && NORM != HDI_MM_NORM_NONE; m++) {
-        float sum = subgroupAdd(square[m]);
-        if (subgroupElect()) squares[m * WORKGROUP + gl_SubgroupID * gl_SubgroupSize] = sum;
-    }
+    if (NORMED && lane < TILE_M) squares_before[lane] = 0.0;
+    if (DEALT) sum_dealt(batch, a0, b0 / 32u + n0 * RUNS, min(TILE_N, N - n0));
+    else sum_by_strands(batch, a0, b0, K);
     barrier();
     for (uint i = 2u * lane; i < TILE_M * TILE_N; i += 2u * WORKGROUP) { // TILE_N is even: two columns of one row
         uint m = i / TILE_N, column = i % TILE_N, n = n0 + column;
         uint at = (m * PRODUCTS * TILE_N + column) * LINE, second = TILE_N * LINE;
-        float scale = NORM != HDI_MM_NORM_NONE ? norm_scale(square_sum(m)) : 1.0;
+        float scale = NORMED ? norm_scale(square_sum(m, (K - 1u) % DEPTH + 1u)) : 1.0;
         vec2 pair = scale * vec2(add_strands(at), add_strands(at + LINE)), seconds = vec2(0.0);
         if (PAIR != 0u) seconds = scale * vec2(add_strands(at + second), add_strands(at + second + LINE));
         if (n < N && (!GROUPED || m < rows_of(batch))) store_pairs(pair, seconds, min(N - n, 2u), batch, m, n);

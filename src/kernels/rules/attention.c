@@ -1,11 +1,13 @@
 /* attention.c: lowers attention. Query rows that share a key head share a workgroup, as many as pays off. In exact mode
  * that does not change a bit of the result; fast mode also cuts the keys into parts, so that few queries over many keys
- * fill a device. */
+ * fill a device. There up to 8 queries of a sequence take what one alone takes: the kernel, its option, the rows of a
+ * workgroup and the parts, so that each has the bits that it has alone (ops/test_ops_alone). */
 #include "kernels/cpu/attention_native.h"
 #include "kernels/rules/attention.h"
 #include <math.h>
 
 #define MOST_ROWS 8u
+#define FEW_QUERIES 8u
 #define MOST_NATIVE_ROWS 32u /* of a processor, whose caches hold them all */
 
 /* One request with its operands dense. */
@@ -16,8 +18,9 @@ typedef struct attention {
     uint32_t B, T, S, Hq, Hkv, D;
     uint32_t N, page;                    /* of a pool of pages: how many, and the PAGE constant; else 0 */
     uint64_t row_count, pairs;           /* query rows of a key head; key heads of all sequences */
+    uint64_t own_rows;                   /* those that decide: of few queries one's, else row_count */
     uint32_t form, window;               /* abi.h */
-    uint64_t keys;                       /* that the rows of a key head see at most */
+    uint64_t keys;                       /* that the rows of a key head see at most; few: that FEW_QUERIES would */
     float    scale, cap;
     const hdi_kernel_option *option;     /* that is taken */
     bool     measured;                   /* the option was chosen by what was measured */
@@ -58,15 +61,15 @@ static uint64_t plain_rows(const attention *a) {
     const uint32_t width = round_up(a->D, HDI_MM_BLOCK);
     if (caps->native_kernels) return HDI_MIN(a->row_count, MOST_NATIVE_ROWS);
     uint32_t rows = 1;
-    while (2 * rows <= MOST_ROWS && rows < a->row_count &&
-           a->row_count * a->pairs >= 8 * rows * hdi_attention_units(caps) &&
+    while (2 * rows <= MOST_ROWS && rows < a->own_rows &&
+           a->own_rows * a->pairs >= 8 * rows * hdi_attention_units(caps) &&
            plain_shared_bytes(2 * rows, width) <= hdi_attention_room(caps)) rows *= 2;
     return rows;
 }
 
 static bool plain_fits(const attention *a, uint32_t rows) {
     const hdi_caps *caps = a->request->caps;
-    if (rows > (caps->native_kernels ? MOST_NATIVE_ROWS : MOST_ROWS) || (rows > 1 && rows / 2 >= a->row_count))
+    if (rows > (caps->native_kernels ? MOST_NATIVE_ROWS : MOST_ROWS) || (rows > 1 && rows / 2 >= a->own_rows))
         return false;
     return caps->native_kernels || plain_shared_bytes(rows, round_up(a->D, HDI_MM_BLOCK)) <= hdi_attention_room(caps);
 }
@@ -76,7 +79,7 @@ static bool takes_native_tiles(const attention *a) {
     enum { MOST_D = 256 };
     const hdi_caps *caps = a->request->caps;
     return a->request->math == HD_MATH_FAST && caps->native_kernels && caps->matrix_bf16 && !a->measured &&
-           a->k->dtype == HD_F16 && a->row_count >= HDCPU_ATTENTION_PAIR && a->D % 32 == 0 && a->D <= MOST_D &&
+           a->k->dtype == HD_F16 && a->own_rows >= HDCPU_ATTENTION_PAIR && a->D % 32 == 0 && a->D <= MOST_D &&
            !(a->form & HDI_ATTENTION_CAPPED);
 }
 
@@ -126,7 +129,9 @@ static bool make_parted(const attention *a, const hdi_kernel_option *option, par
     parted p = { .width = 8 * chunks, /* which a wide read takes whole */
                  .wide = a->D % 8 == 0 && is_wide(a->q, a->D) && is_wide(a->k, a->D) && is_wide(a->v, a->D) };
     const uint32_t most_rows = OWN_ELEMENTS / 8 / ((chunks + subgroup - 1) / subgroup);
-    p.rows = (uint32_t)HDI_MIN(a->row_count, HDI_MIN(MOST_ROWS, HDI_MAX(most_rows, 1)));
+    p.rows = (uint32_t)HDI_MIN(a->own_rows, HDI_MIN(MOST_ROWS, HDI_MAX(most_rows, 1)));
+    /* in a window parts begin where a workgroup's first query sees keys: few queries are in workgroups of their own */
+    while (a->window && a->T <= FEW_QUERIES && a->own_rows % p.rows) p.rows--;
     p.key_lanes = 1;
     while (p.key_lanes < subgroup && (chunks + p.key_lanes - 1) / p.key_lanes * 8 * p.rows > OWN_ELEMENTS)
         p.key_lanes *= 2;
@@ -138,7 +143,7 @@ static bool make_parted(const attention *a, const hdi_kernel_option *option, par
     p.keys = option->keys;
     /* keys under way in a workgroup: a part has whole rounds */
     const uint32_t round = p.workgroup / p.key_lanes * p.keys;
-    const uint64_t units = a->pairs * hdi_divide_up(a->row_count, p.rows);
+    const uint64_t units = a->pairs * hdi_divide_up(a->own_rows, p.rows);
     const uint64_t wanted = option->groups * hdi_attention_units(caps) / units;
     const uint64_t keys = HDI_MIN(a->S, a->window == 0 ? a->S : a->keys + round); /* parts begin with a whole round */
     p.part_keys = round_up((uint32_t)hdi_divide_up(keys, HDI_MAX(HDI_MIN(wanted, HDI_ATTENTION_PARTS), 1)), round);
@@ -197,13 +202,13 @@ static uint64_t matrix_shared_bytes(uint32_t width) {
 
 static bool takes_matrix(const attention *a) {
     const hdi_caps *caps = a->request->caps;
-    const uint64_t units = a->pairs * hdi_divide_up(a->row_count, HDI_ATTENTION_MATRIX_ROWS);
+    const uint64_t units = a->pairs * hdi_divide_up(a->own_rows, HDI_ATTENTION_MATRIX_ROWS);
     if (a->request->math == HD_MATH_EXACT || !caps->matrix_f16 || !caps->f16_arithmetic || !caps->memory_model)
         return false;
     if (!caps->subgroup_shuffle || !caps->subgroup_arithmetic || (caps->subgroup != 32 && !caps->subgroup_control))
         return false;
     if (a->k->dtype != HD_F16 || a->D > MATRIX_MOST_D || hdi_rows_workgroup(caps) < 128) return false;
-    if (a->row_count < HDI_ATTENTION_MATRIX_ROWS || 4 * units < hdi_attention_units(caps)) return false;
+    if (a->own_rows < HDI_ATTENTION_MATRIX_ROWS || 4 * units < hdi_attention_units(caps)) return false;
     return matrix_shared_bytes(round_up(a->D, 16)) <= hdi_attention_room(caps);
 }
 
@@ -227,7 +232,7 @@ static uint64_t tensor_shared_bytes(uint32_t width, uint32_t rows) {
 static bool takes_tensor(const attention *a, uint32_t rows) {
     const hdi_caps *caps = a->request->caps;
     if (!takes_matrix(a) || !caps->matrix_reduces || a->D > HDI_ATTENTION_TENSOR_MOST_D) return false;
-    if (hdi_rows_workgroup(caps) < 2 * rows || a->row_count < rows) return false;
+    if (hdi_rows_workgroup(caps) < 2 * rows || a->own_rows < rows) return false;
     return tensor_shared_bytes(round_up(a->D, 16), rows) <= hdi_attention_room(caps);
 }
 
@@ -235,7 +240,7 @@ static bool takes_tensor(const attention *a, uint32_t rows) {
  * ones, so that some are done before others. */
 #define TENSOR_GROUPS_A_UNIT 4u
 static uint32_t tensor_rows(const attention *a) {
-    const uint64_t groups = a->pairs * hdi_divide_up(a->row_count, 128);
+    const uint64_t groups = a->pairs * hdi_divide_up(a->own_rows, 128);
     const bool many = groups >= TENSOR_GROUPS_A_UNIT * hdi_attention_units(a->request->caps);
     return many && takes_tensor(a, 128) ? 128 : 64;
 }
@@ -258,7 +263,7 @@ static bool takes_tiled(const attention *a) {
     if (a->request->math == HD_MATH_EXACT || caps->native_kernels || !hdi_attention_tiles_fit(caps)) return false;
     if (a->q->dtype != HD_F32 || a->k->dtype != HD_F32 || a->D > HDI_ATTENTION_TILED_MOST_D) return false;
     if (a->has_past || a->N > 0 || a->form != 0) return false;
-    return a->row_count >= 32 && 2 * a->pairs * hdi_divide_up(a->row_count, 64) >= hdi_attention_units(caps);
+    return a->own_rows >= 32 && 2 * a->pairs * hdi_divide_up(a->own_rows, 64) >= hdi_attention_units(caps);
 }
 
 static hd_status lower_tiled(const attention *a, hdi_lowering *lowering, hd_error *error) {
@@ -352,11 +357,13 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
                     .form = (cap > 0 ? HDI_ATTENTION_CAPPED : 0) | (windowed ? HDI_ATTENTION_WINDOWED : 0) |
                             (hdi_rows_has(request, 5) ? HDI_ATTENTION_SINKS : 0),
                     .window = windowed ? (uint32_t)window : 0, .cap = cap,
-                    .keys = windowed ? HDI_MIN(S, window + T - 1) : S,
+                    .keys = windowed ? HDI_MIN(S, window + HDI_MAX(T, FEW_QUERIES) - 1) : S,
                     .scale = request->attrs->floats[0] == 0.0f ? (float)(1.0 / sqrt((double)D))
                     : request->attrs->floats[0] };
+    a.own_rows = T <= FEW_QUERIES ? Hq / Hkv : a.row_count;
     const hdi_kernel_option *own = own_option(&a);
-    const hdi_class class = hdi_class_of(HDI_CLASS_ATTENTION, k->dtype, T, a.pairs * a.keys * D);
+    const hdi_class class =
+        hdi_class_of(HDI_CLASS_ATTENTION, k->dtype, T <= FEW_QUERIES ? 1 : T, a.pairs * a.keys * D);
     parted p;
     a.option = hdi_kernel_option_choose(request, class, own, option_fits, &a, lowering->offer);
     a.measured = a.option != own;

@@ -106,8 +106,10 @@ static bool is_wide_for_dot(hd_dtype b) {
 }
 
 static bool dot_fits(const product *p, config *c) {
-    enum { MOST_DEPTH = 16384, ROUND = HDI_MM_STRANDS * HDI_MM_RUN, BYTES_A_RUN = 40, LEAST_SUBGROUP = 4 };
+    enum { MOST_DEPTH = 16384, STRANDS = HDI_MM_STRANDS * HDI_MM_RUN, BYTES_A_RUN = 40, LEAST_SUBGROUP = 4 };
     const hdi_caps *caps = p->request->caps;
+    /* whole rounds of all strands, and whole subgroups of halves of runs, whose squares are summed together */
+    const uint64_t round = HDI_MAX(STRANDS, caps->subgroup * HDI_MM_RUN / 2);
     const hdi_tensor *b = p->b.tensor;
     if (p->m > FEW_ROWS || !has_runs(p)) return false;
     if (!caps->integer_dot || !caps->subgroup_arithmetic || !caps->subgroup_shuffle || !caps->subgroup_control)
@@ -117,7 +119,7 @@ static bool dot_fits(const product *p, config *c) {
     if (is_exact(p) && p->request->a_norm.present) return false; /* its sum of squares has an order of its own */
     if (hd_tensor_bytes(b->dtype, b->shape) % 16 != 0) return false; /* its last bytes are read 16 at a time too */
     c->tile_m = (uint32_t)p->m;
-    c->part_m = (uint32_t)HDI_MIN(MOST_DEPTH / p->m / ROUND * ROUND, hdi_divide_up(p->k, ROUND) * ROUND);
+    c->part_m = (uint32_t)HDI_MIN(MOST_DEPTH / p->m / round * round, hdi_divide_up(p->k, round) * round);
     c->part_n = c->option->tile_n;
     c->subgroup = (uint32_t)caps->subgroup;
     c->workgroup = c->option->subgroups * c->subgroup;
@@ -132,9 +134,12 @@ static bool dot_fits(const product *p, config *c) {
         return hdi_product_dealt(p) && most_invocations(caps) >= c->workgroup;
     }
     const uint64_t strands = 4 * c->tile_m * c->tile_n * (p->request->pair ? 2 : 1) * (HDI_MM_STRANDS + 1);
-    const uint64_t squares = 4 * (p->request->a_norm.present ? c->tile_m * c->workgroup : 1);
+    const uint64_t sums = strands + (p->request->a_norm.present ? 4 * c->tile_m * (c->workgroup + 1) : 8);
+    /* a run's codes, and where A is normed its squares: a float for each half of a run, or each lane */
+    while (c->part_m > round && caps->shared_bytes < c->part_m / HDI_MM_RUN * (BYTES_A_RUN + 8) * c->tile_m + sums)
+        c->part_m -= (uint32_t)round;
     return c->workgroup % (2 * HDI_MM_STRANDS) == 0 && most_invocations(caps) >= c->workgroup &&
-           caps->shared_bytes >= c->part_m / HDI_MM_RUN * BYTES_A_RUN * c->tile_m + strands + squares;
+           caps->shared_bytes >= c->part_m / HDI_MM_RUN * (BYTES_A_RUN + 8) * c->tile_m + sums;
 }
 
 static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
@@ -544,8 +549,42 @@ static bool option_fits(const void *user, const hdi_kernel_option *o) {
     return apply_option(user, o, &c);
 }
 
-/* The option that is chosen by what was measured, or NULL. Such choices are for products as in models: rows of f32 and
- * weights whose columns lie along K. */
+/* `option` NULL, or one that does not fit: what the rules choose. */
+static bool take_option(const product *p, const hdi_kernel_option *option, config *out) {
+    if (!option || !apply_option(p, option, out)) return apply_all_rules(p, out);
+    out->measured = true;
+    return true;
+}
+
+/* In fast mode up to FEW_ROWS rows are summed as one alone is, so that each has the bits that it has alone
+ * (ops/test_ops_alone). Of these kernels only matvec_subgroup's order hangs on its options: on its workgroup. */
+static bool sums_alike(const hdi_kernel_option *x, const hdi_kernel_option *y) {
+    return x->module == y->module && (x->module != HDI_MODULE_MATVEC_SUBGROUP || x->workgroup == y->workgroup);
+}
+
+static const hdi_kernel_option *measured_option(const product *p, hdi_offer *offer);
+
+/* The option that one row takes; NULL where nothing is to be like it. */
+static const hdi_kernel_option *option_alone(const product *p) {
+    product one = *p;
+    config c;
+    one.m = one.most = 1;
+    if (p->m == 1 || p->m > FEW_ROWS || is_exact(p)) return NULL;
+    return take_option(&one, measured_option(&one, NULL), &c) ? c.option : NULL;
+}
+
+typedef struct few_rows {
+    const product *p;
+    const hdi_kernel_option *alone;
+} few_rows;
+
+static bool few_fit(const void *user, const hdi_kernel_option *o) {
+    const few_rows *few = user;
+    return (!few->alone || sums_alike(o, few->alone)) && option_fits(few->p, o);
+}
+
+/* The option that is chosen by what was measured, or that few rows take to be alike, or NULL. Such choices are for
+ * products as in models: rows of f32 and weights whose columns lie along K. */
 static const hdi_kernel_option *measured_option(const product *p, hdi_offer *offer) {
     if (p->a.tensor->dtype != HD_F32 && !p->request->a_rounded) return NULL;
     if (!p->a.along_k || !p->b.along_k || p->batch != 1) return NULL;
@@ -554,15 +593,11 @@ static const hdi_kernel_option *measured_option(const product *p, hdi_offer *off
     const hdi_class class = hdi_class_of(kind, p->b.tensor->dtype, p->m, p->n * p->k);
     config c;
     const hdi_kernel_option *own = apply_all_rules(p, &c) ? c.option : NULL;
-    const hdi_kernel_option *option = hdi_kernel_option_choose(p->request, class, own, option_fits, p, offer);
+    const few_rows few = { p, option_alone(p) };
+    const bool alike = !own || !few.alone || sums_alike(own, few.alone);
+    const hdi_kernel_option *usual = alike ? own : few.alone;
+    const hdi_kernel_option *option = hdi_kernel_option_choose(p->request, class, usual, few_fit, &few, offer);
     return option == own ? NULL : option;
-}
-
-/* `option` NULL, or one that does not fit: what the rules choose. */
-static bool take_option(const product *p, const hdi_kernel_option *option, config *out) {
-    if (!option || !apply_option(p, option, out)) return apply_all_rules(p, out);
-    out->measured = true;
-    return true;
 }
 
 /* ---- launch ---- */

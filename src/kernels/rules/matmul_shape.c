@@ -150,7 +150,7 @@ bool hdi_product_dealt(const product *p) {
     enum { BYTES_A_RUN = 40, MOST_LANES = 512 };
     const uint64_t products = p->request->pair ? 2 : 1, runs = p->k / HDI_MM_RUN;
     const uint64_t strands = products * HDI_DEALT_COLUMNS * HDI_MAX(runs, HDI_MM_STRANDS + 1);
-    const uint64_t shared = runs * BYTES_A_RUN + 4 * strands + 4 * MOST_LANES;
+    const uint64_t shared = runs * BYTES_A_RUN + 4 * strands + 4 * (2 * runs + MOST_LANES); /* squares, too */
     return p->m == 1 && p->b.tensor->dtype == HD_Q4_0 && p->b.line == p->k && p->request->caps->early_start &&
            p->request->caps->shared_bytes >= shared;
 }
