@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_matrix.comp, digest 69cf3849e1df09b6. Do not edit. */
+/* Made by tools/blobs from glsl/attention_matrix.comp, digest ff6bb93615dd3cf8. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_matrix;
 static const uint32_t words[] = {
@@ -1964,4 +1964,4 @@ static const uint32_t words[] = {
 0x00000065,0x000200f9,0x00000943,0x000200f8,0x00000948,0x000200f9,0x000000e8,0x000200f8,
 0x000000e8,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_matrix = { words, sizeof words / 4, UINT64_C(0x69cf3849e1df09b6), NULL };
+const hdi_blob hdi_blob_attention_matrix = { words, sizeof words / 4, UINT64_C(0xff6bb93615dd3cf8), NULL };
