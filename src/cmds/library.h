@@ -2,9 +2,10 @@
  * "library". All sizes are constants, so that the library chooses its algorithm when the kernel is loaded; the grid is
  * one group and there are no push words.
  *
- * Bindings: A, B, C, memory to work in, and an addend. C[b] = A[b] x B[b], or that and the addend, with sums in f32; A
- * is [M,K] and B is [K,N], each in lines without gaps along one of its two axes, that lie LINE elements apart; C and
- * the addend are dense [BATCH,M,N]. Without an addend A is bound in its place. */
+ * Bindings: A, B, C, memory to work in, an addend and a row. C[b] = A[b] x B[b], or that and the addend, or the row, or
+ * both, with sums in f32; A is [M,K] and B is [K,N], each in lines without gaps along one of its two axes, that lie
+ * LINE elements apart; C and the addend are dense [BATCH,M,N], the row is f32 [N] and is added to every row of C, which
+ * is f32 then. A is bound in the place of what is absent. */
 #ifndef HDI_LIBRARY_H
 #define HDI_LIBRARY_H
 
@@ -18,11 +19,13 @@ enum hdi_product_constant {
     HDI_PRODUCT_BATCH,
     HDI_PRODUCT_A_BATCH, HDI_PRODUCT_B_BATCH,     /* elements from one matrix to the next; 0: the same for all */
     HDI_PRODUCT_WORKSPACE,                        /* bytes of the memory to work in */
-    HDI_PRODUCT_ADDS,                             /* 1: there is an addend */
+    HDI_PRODUCT_ADDS,                             /* bit 0: there is an addend; bit 1: there is a row */
     HDI_PRODUCT_CONSTANTS
 };
-/* Where A, B, C and the addend begin is a multiple of this many bytes. */
+#define HDI_PRODUCT_ADDS_MATRIX 1u
+#define HDI_PRODUCT_ADDS_ROW    2u
+/* Where A, B, C, the addend and the row begin is a multiple of this many bytes. */
 #define HDI_PRODUCT_ALIGN 16u
-enum { HDI_PRODUCT_BINDINGS = 5 };
+enum { HDI_PRODUCT_BINDINGS = 6 };
 
 #endif

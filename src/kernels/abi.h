@@ -165,6 +165,8 @@
 #define HDI_STEP_SHIFT_LEFT 51
 #define HDI_STEP_SHIFT_RIGHT_LOGICAL    52
 #define HDI_STEP_SHIFT_RIGHT_ARITHMETIC 53
+/* And over floats alone. */
+#define HDI_STEP_GELU_TANH_GRADIENT 54 /* a: x, b: dy */
 
 /* ---- elementwise: out[i] = chain(inputs[i]) over strided inputs; also copy, permute, slice, concat, pad ----
  * Bindings: inputs 0..3 (input 0 again where one is absent), the output. An invocation makes 4 neighbouring elements. */
@@ -346,21 +348,36 @@
 #define HDI_TOP_K_MOST   65536u /* and where there are rows for all compute units */
 
 /* ---- rows: softmax, log_softmax, rms_norm, layer_norm, cross_entropy over the last axis ----
- * softmax module: bindings x, targets (cross entropy; else x again), y. norm module: x, weight, bias (x again where
- * absent), y. A workgroup a row; exact sums in the row order of reduce, never in parts. With m the largest of the row and
- * s the sum of exp(x - m): softmax exp(x - m) * exact_div(1, s), log_softmax (x - m) - log(s), cross entropy
- * log(s) - (x[target] - m). rms_norm: mean 0; layer_norm: mean exact_div(sum of x, float(n)). Then, one rounding each,
- * (x - mean) * exact_rsqrt(exact_div(sum of (x - mean)^2, float(n)) + eps), * weight, + bias. */
+ * softmax module: bindings x, targets (cross entropy; else x again), dy (its gradient; else x again), y. norm module: x,
+ * weight, bias (x again where absent), y. A workgroup a row; exact sums in the row order of reduce, never in parts. With m
+ * the largest of the row and s the sum of exp(x - m): softmax exp(x - m) * exact_div(1, s), log_softmax (x - m) - log(s),
+ * cross entropy log(s) - (x[target] - m); its gradient (softmax, - 1 at the target) * dy. rms_norm: mean 0; layer_norm: mean
+ * exact_div(sum of x, float(n)). Then, one rounding each, (x - mean) * exact_rsqrt(exact_div(sum of (x - mean)^2, float(n)) +
+ * eps), * weight, + bias. */
 #define HDI_ROW_OP   16
 #define HDI_ROW_TYPE 17 /* of x */
-#define HDI_ROW_HAS  18 /* norm: bit 0 weight, bit 1 bias; their type is HDI_ROW_TYPE; and HDI_ROW_HALVES */
+#define HDI_ROW_HAS  18 /* norm: bit 0 weight, bit 1 bias; their type is HDI_ROW_TYPE; HDI_ROW_HALVES; HDI_ROW_ADDS */
 #define HDI_ROW_HALVES 4u /* finite numbers that f16 does not hold become its largest */
+#define HDI_ROW_ADDS   8u /* of norm_gradient: a tensor is added to what it gives */
 #define HDI_ROW_SOFTMAX       0
 #define HDI_ROW_LOG_SOFTMAX   1
 #define HDI_ROW_CROSS_ENTROPY 2
 #define HDI_ROW_RMS_NORM      3
 #define HDI_ROW_LAYER_NORM    4
+#define HDI_ROW_CROSS_ENTROPY_GRADIENT 5
 /* Push words: [0] rows, [1] n, [2] eps as float bits. */
+
+/* ---- norm_gradient: of x under rms_norm or layer_norm, from x, dy and the weight, all f32. A workgroup a row. With n = x
+ * normalised as norm does, d = exact_sqrt of what exact_rsqrt is of there and h = dy * weight: exact_div((h - mean of h) -
+ * n * (the sum of h * n * float(1 / n)), d), one rounding each, sums in the row order; rms_norm takes no mean off. Bindings: x, dy,
+ * weight, what is added (x again where absent), y. Push words: as norm's, [3] 1 / n as float bits. ---- */
+
+/* ---- norm_sums: y[0] = sums over rows of dy * n, y[1] = of dy, in a column's order (reduce). Two stages: the mean and the
+ * factor of each row (bindings x, x, x, facts), a workgroup a row; then columns, an invocation for each column of each
+ * part of the rows, as [parts,2,n] (x, dy, facts, y), which reduce joins. Exact: one part. ---- */
+#define HDI_NORM_STAGE 18
+#define HDI_NORM_PUSH_PART  3 /* rows of a part */
+#define HDI_NORM_PUSH_PARTS 4
 
 /* ---- gather: y[i] = table[index[i]]; ALL: the whole table in order (cast of a quantised tensor); ALONG: y[r, i] =
  * table[r, index[r, i]]. Bindings: table, indices, code books, y. Push words: [0] rows of the table, [1] n, [2] count of indices, ALONG: in
@@ -372,9 +389,17 @@
 #define HDI_GATHER_ALONG 2
 
 /* ---- scatter. Bindings: base, indices, updates, y. Push words: [0] rows, [1] n, [2] count of indices. Sums and products in
- * f32 or i32 in the order of the indices, from base on; rounded to the type once. Max and min order as reductions do. ---- */
+ * f32 or i32 in the order of the indices, from base on; rounded to the type once. Max and min order as reductions do. Many
+ * indices are sorted first, so that not every row looks at all of them: CLEAR and SORT (bindings: indices three times, the
+ * list) make `count` numbers of updates by their rows, those of a row in their order, and behind them for each row the
+ * first and the end of its own; SORTED has the list in the place of the indices. ---- */
 #define HDI_SCATTER_OP   16
 #define HDI_SCATTER_TYPE 17
+#define HDI_SCATTER_STAGE 18
+#define HDI_SCATTER_SEARCH 0
+#define HDI_SCATTER_CLEAR  1
+#define HDI_SCATTER_SORT   2
+#define HDI_SCATTER_SORTED 3
 #define HDI_SCATTER_ADD 0
 #define HDI_SCATTER_MUL 1
 #define HDI_SCATTER_MAX 2

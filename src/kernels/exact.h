@@ -647,6 +647,27 @@ EXACT_FN float exact_gelu_tanh(float x) {
     return exact_scaled_times(exact_sigmoid_parts(h, l), x);
 }
 
+/* dy times gelu_tanh's slope: (1 + t) / 2 + x (1 - t^2) (c / 2 + 3/2 c 0.044715 x^2) with t = tanh(x (c + c 0.044715
+ * x^2)) and c = sqrt(2 / pi), each operation rounded. */
+EXACT_FN float exact_gelu_tanh_gradient(float x, float dy) {
+    exact_real squared = x * x;
+    exact_real bend = squared * 0.0356774069f;
+    bend = bend + 0.797884583f;
+    exact_real inner = squared * 0.053516116f;
+    inner = inner + 0.398942292f;
+    exact_real angle = x * bend;
+    exact_real t = exact_tanh(angle);
+    exact_real rest = t * t;
+    rest = 1.0f - rest;
+    exact_real steep = x * rest;
+    steep = steep * inner;
+    exact_real slope = t * 0.5f;
+    slope = slope + 0.5f;
+    slope = slope + steep;
+    exact_real y = dy * slope;
+    return y;
+}
+
 /* ---- numbers of 8 bits ------------------------------------------------------------------------------------------ */
 
 /* How a run of numbers, the bits of whose largest magnitude are `most`, becomes whole numbers from -127 to 127: times

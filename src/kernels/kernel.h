@@ -203,6 +203,8 @@ void hdi_launch_grid(hdi_launch *launch, uint64_t groups);
 hd_status hdi_kernels_lower(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
 /* May this operand come as a view with any strides? Otherwise the planner copies it to a dense one first. */
 bool hdi_kernels_take_view(hdi_op op, uint32_t operand);
+/* Does the operation's kernel round f32 to any float as it stores it? */
+bool hdi_kernels_round(hdi_op op);
 /* May the chain follow the operation in its own kernel? */
 bool hdi_kernels_take_epilogue(hdi_op op, const hdi_chain *chain);
 /* Is there a kernel for the matrix product with the norm and the pair that it asks for? */

@@ -64,8 +64,21 @@ static bool is_rounding(const hdi_chain *chain) {
            hdi_dtype_is_float(step->type);
 }
 
+/* A tensor of its shape that lies dense is added to what the gradient of a norm's x gives. */
+static bool is_sum(const hdi_chain *chain) {
+    const hdi_step *step = &chain->steps[0];
+    return chain->step_count == 1 && step->code == HDI_STEP_ADD && step->a + step->b == 1 && step->type == HD_F32 &&
+           chain->inputs[1].dtype == HD_F32 && hdi_tensor_is_dense(&chain->inputs[1]);
+}
+
+bool hdi_kernels_round(hdi_op op) {
+    return op == HDI_OP_RMS_NORM || op == HDI_OP_LAYER_NORM || op == HDI_OP_NORM_GRADIENT ||
+           op == HDI_OP_CROSS_ENTROPY_GRADIENT;
+}
+
 bool hdi_kernels_take_epilogue(hdi_op op, const hdi_chain *chain) {
-    if (hdi_op_kind_of(op) == HDI_KIND_NORM) return is_rounding(chain);
+    if (op == HDI_OP_NORM_GRADIENT && is_sum(chain)) return true;
+    if (hdi_kernels_round(op)) return is_rounding(chain);
     const uint32_t words = HDI_MM_PUSH_CHAIN + 4 * (chain->input_count - 1) + chain->attr_count;
     for (uint32_t i = 1; i < chain->input_count; i++)
         if (!hdi_matmul_takes_source(&chain->inputs[i])) return false;

@@ -6,14 +6,14 @@
 #include <stdio.h>
 
 _Static_assert((int)HDI_MODULE_COUNT <= HDI_CAPS_MODULES, "caps have room for every module");
-_Static_assert(HDI_FORM_COUNT <= 64 && HDI_ROW_LAYER_NORM * 8 + 7 < 64 && (int)HD_DTYPE_COUNT <= 64,
+_Static_assert(HDI_FORM_COUNT <= 64 && HDI_ROW_CROSS_ENTROPY_GRADIENT * 8 + 7 < 64 && (int)HD_DTYPE_COUNT <= 64,
                "a form is a bit of 64");
 
 enum { OPERATION = 8 }; /* forms of reductions and rows: operation * 8 + type */
 
 static bool has_operations(uint32_t module) {
     return module == HDI_MODULE_REDUCE || module == HDI_MODULE_SOFTMAX || module == HDI_MODULE_NORM ||
-           module == HDI_MODULE_SCATTER;
+           module == HDI_MODULE_SCATTER || module == HDI_MODULE_NORM_GRADIENT || module == HDI_MODULE_NORM_SUMS;
 }
 
 hdi_variant hdi_variant_of(const hdi_kernel *kernel) {
@@ -25,6 +25,7 @@ hdi_variant hdi_variant_of(const hdi_kernel *kernel) {
             variant.forms |= UINT64_C(1) << (spec[HDI_SPEC_STEP + i] & 63u);
         break;
     case HDI_MODULE_REDUCE: case HDI_MODULE_SOFTMAX: case HDI_MODULE_NORM: case HDI_MODULE_SCATTER:
+    case HDI_MODULE_NORM_GRADIENT: case HDI_MODULE_NORM_SUMS:
         variant.forms = UINT64_C(1) << ((spec[HDI_ROW_OP] * OPERATION + spec[HDI_ROW_TYPE]) & 63u);
         break;
     case HDI_MODULE_GATHER: case HDI_MODULE_WRITE_ROWS: case HDI_MODULE_ROPE: case HDI_MODULE_CUMSUM:
@@ -72,7 +73,8 @@ static const char *step_name(uint32_t form) {
 static const char *form_name(hdi_variant variant) {
     static const char *const reductions[] = { "sum", "mean", "max", "min", "argmax", "dot", "prod" };
     static const char *const scatters[] = { "add", "mul", "max", "min" };
-    static const char *const rows[] = { "softmax", "log_softmax", "cross_entropy", "rms_norm", "layer_norm" };
+    static const char *const rows[] = { "softmax", "log_softmax", "cross_entropy", "rms_norm", "layer_norm",
+                                        "cross_entropy_gradient" };
     const uint32_t form = first_form(variant);
     if (variant.module == HDI_MODULE_ELEMENTWISE) return step_name(form);
     if (!has_operations(variant.module)) return "";
@@ -88,7 +90,8 @@ char *hdi_variant_text(hdi_variant variant, char *out) {
     const hdi_module *module = hdi_module_get(variant.module);
     const uint32_t form = first_form(variant);
     const bool step = variant.module == HDI_MODULE_ELEMENTWISE;
-    const char *name = form_name(variant), *kind = form >= HDI_FORM_I32 ? "integers" : "floats";
+    const bool whole = form >= HDI_FORM_I32 && form < HDI_STEP_GELU_TANH_GRADIENT;
+    const char *name = form_name(variant), *kind = whole ? "integers" : "floats";
     const char *type = step ? kind : hd_dtype_name(hdi_variant_type(variant));
     snprintf(out, HDI_VARIANT_TEXT, "%s %s%s%s, %s", module ? module->name : "?", name, name[0] ? " " : "", type,
              variant.exact ? "exact" : "fast");

@@ -232,21 +232,6 @@ static bool append_step(hdi_chain *chain, const hdi_node *node, const uint8_t *s
     return true;
 }
 
-/* The operand whose pending task the node's chain grows on: a matrix product first, since only it saves a whole pass,
- * and of two one with a chain, since the other one may join it. */
-static hd_value base_operand(const fusion *f, const hdi_node *node) {
-    hd_value base = 0;
-    uint32_t best = 0;
-    for (uint32_t i = 0; i < node->operand_count; i++) {
-        if (!joinable(f, node, node->operands[i])) continue;
-        const hdi_task *task = &f->tasks[f->values[node->operands[i]].pending];
-        const uint32_t rank = task->op == HDI_OP_COPY ? 1 : task->chain.step_count == 0 ? 2 : 3;
-        if (rank > best) base = node->operands[i];
-        best = HDI_MAX(best, rank);
-    }
-    return base;
-}
-
 /* Are both products of one A, and their Bs alike, so that `other` may become chain source 1 of `task`? */
 static bool pairs(const hdi_task *task, const hdi_task *other) {
     if (task->op != HDI_OP_MATMUL || other->op != HDI_OP_MATMUL || task->pair || other->pair) return false;
@@ -256,6 +241,23 @@ static bool pairs(const hdi_task *task, const hdi_task *other) {
                            task->a_norm.weighted == other->a_norm.weighted && task->a_norm.eps == other->a_norm.eps &&
                            (!task->a_norm.weighted || tensors_equal(&task->a_norm.weight, &other->a_norm.weight));
     return same_norm && tensors_equal(&task->inputs[0], &other->inputs[0]);
+}
+
+/* The operand whose pending task the node's chain grows on: a matrix product first, since only it saves a whole pass.
+ * Of two the one with a chain, where the other one may join it; else the one without, which reads what the other has
+ * made, so that of a long sum of products no more than two are there at once. */
+static hd_value base_operand(const fusion *f, const hdi_node *node) {
+    enum { ELEMENTS, BARE, CHAINED, KINDS };
+    hd_value found[KINDS] = { 0 };
+    for (uint32_t i = node->operand_count; i-- > 0;) {
+        if (!joinable(f, node, node->operands[i])) continue;
+        const hdi_task *task = &f->tasks[f->values[node->operands[i]].pending];
+        found[task->op == HDI_OP_COPY ? ELEMENTS : task->chain.step_count == 0 ? BARE : CHAINED] = node->operands[i];
+    }
+    const bool both = found[BARE] && found[CHAINED];
+    if (both && !pairs(&f->tasks[f->values[found[CHAINED]].pending], &f->tasks[f->values[found[BARE]].pending]))
+        return found[BARE];
+    return found[CHAINED] ? found[CHAINED] : found[BARE] ? found[BARE] : found[ELEMENTS];
 }
 
 static uint8_t join_pair(hdi_task *task, const hdi_task *other) {
@@ -389,6 +391,25 @@ static hd_status part_of(fusion *f, const hdi_tensor *whole, const int64_t *begi
     return HD_OK;
 }
 
+/* What the program computed in memory of its own is moved into `whole` before it is computed: its storage becomes the
+ * part of that it would be copied to. */
+static bool move_into(fusion *f, hd_value from, const hdi_tensor *whole, const int64_t *begin) {
+    const hdi_tensor *view = &f->values[from].view;
+    hdi_storage *storage = &f->schedule->storages[view->storage];
+    hdi_tensor part = *whole;
+    part.shape = view->shape;
+    for (uint32_t i = 0; i < part.shape.rank; i++) part.first += (uint64_t)(begin[i] * whole->strides[i]);
+    const uint64_t bytes = hd_tensor_bytes(view->dtype, view->shape),
+                   offset = hd_dtype_bytes(part.dtype, part.first);
+    const bool own = storage->kind == HDI_STORAGE_SCRATCH && storage->parent == HDI_NO_INDEX;
+    if (!own || storage->bytes != bytes) return false;
+    if (view->first != 0 || !hdi_tensor_is_dense(view) || !hdi_tensor_is_dense(&part)) return false;
+    if (bytes % 4 != 0 || offset % hdi_schedule_alignment(f->schedule) != 0) return false;
+    storage->parent = whole->storage;
+    storage->parent_offset = offset;
+    return true;
+}
+
 static hd_status copy_into(fusion *f, hd_value from, const hdi_tensor *whole, const int64_t *begin, hd_value id) {
     hd_status status = hdi_fusion_settle(f, from);
     hdi_tensor part;
@@ -403,7 +424,9 @@ static hd_status fuse_concat(fusion *f, const hdi_node *node, hd_value id) {
     hd_status status = hdi_fusion_tensor(f, node->dtype, node->shape, &out);
     int64_t begin[HD_MAX_RANK] = { 0 }, axis = node->attrs.ints[0];
     for (uint32_t i = 0; i < node->operand_count && !status; i++) {
-        status = copy_into(f, node->operands[i], &out, begin, id);
+        status = hdi_fusion_settle(f, node->operands[i]);
+        if (!status && !move_into(f, node->operands[i], &out, begin))
+            status = copy_into(f, node->operands[i], &out, begin, id);
         begin[axis] += node_of(f, node->operands[i])->shape.dims[axis];
     }
     f->values[id].view = out;
@@ -498,8 +521,10 @@ static hd_status fuse_assign(fusion *f, const hdi_node *node, hd_value id) {
 static hd_status fuse_other(fusion *f, const hdi_node *node, hd_value id) {
     hdi_task task = { .op = node->op, .attrs = &node->attrs, .values = { id }, .value_count = 1 };
     const uint32_t next = f->values[id].last_use;
-    const bool rounds = hdi_op_kind_of(node->op) == HDI_KIND_NORM && next != UINT32_MAX &&
-                        node_of(f, next)->op == HDI_OP_CAST; /* as it stores, where only the cast reads it */
+    const hdi_op reader = next != UINT32_MAX ? node_of(f, next)->op : HDI_OP_NONE;
+    /* as it stores, where only the cast, or the sum, reads it */
+    const bool rounds = (hdi_kernels_round(node->op) && reader == HDI_OP_CAST) ||
+                        (node->op == HDI_OP_NORM_GRADIENT && reader == HDI_OP_ADD);
     const bool product = node->op == HDI_OP_MATMUL;
     hd_status status = product ? hdi_fusion_round_rows(f, node) : HD_OK;
     for (uint32_t i = 0; i < node->operand_count && !status; i++) {

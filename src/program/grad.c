@@ -100,6 +100,8 @@ bool hdi_grad_wants(const hdi_grad *g, uint32_t index) {
     return index < g->node.operand_count && leads(g->walk, g->node.operands[index]);
 }
 
+bool hdi_grad_takes_chunks(const hdi_grad *g) { return g->walk->desc->chunk_rows != 0; }
+
 /* May a value be computed again? Not what the caller gave or named, what lies in a state, and a caller's kernel's. */
 static bool stays(const hdi_grad_walk *walk, const hd_program *program, const origin *of) {
     const hdi_node *node = hdi_program_node(program, of->value);
@@ -316,7 +318,10 @@ void hdi_grad_give_product(hdi_grad *g, uint32_t index, hd_value x, hd_value dy,
         const hd_value first = turned ? of_dy : of_x;
         hd_value product = hd_matmul_with(g->program, narrow ? first : hdi_grad_wide(g, first), turned ? of_x : of_dy,
                                           HD_TRANSPOSE_A | (narrow ? HD_RESULT_F32 : 0u));
-        product = hd_reshape(g->program, product, shape);
+        /* What is added at once becomes a part of the product; what is added much later is not to wait for that, so a
+         * reshape stays between. */
+        if (!at_once || !hdi_shape_equal(hdi_grad_shape(g, product), shape))
+            product = hd_reshape(g->program, product, shape);
         if (at_once) sum = plus(g, sum, product);
         else add_part(g, to, (part){ .value = product, .chunk = k });
     }

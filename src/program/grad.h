@@ -20,6 +20,8 @@ typedef struct hdi_grad {
 
 /* Is the gradient of operand `index` asked for? */
 bool hdi_grad_wants(const hdi_grad *g, uint32_t index);
+/* Are sums over rows made chunk by chunk? */
+bool hdi_grad_takes_chunks(const hdi_grad *g);
 /* Operand `index`, and the result, as the forward part gave them or computed again. 0: absent. */
 hd_value hdi_grad_x(hdi_grad *g, uint32_t index);
 hd_value hdi_grad_y(hdi_grad *g);
@@ -77,13 +79,14 @@ static inline hd_value hdi_grad_times(hdi_grad *g, hd_value x, float factor) {
 #define HDI_GRAD_LIST(X) \
     X(add) X(sub) X(mul) X(div) X(extreme) X(scale) X(neg) X(abs) X(sqrt) X(exp) X(log) X(sin) X(cos) X(relu) \
         X(leaky_relu) \
-    X(elu) X(sigmoid) X(tanh) X(silu) X(gelu) X(gelu_tanh) X(erf) X(clip) X(choice) X(same) X(permute) X(reshape) \
+    X(elu) X(sigmoid) X(tanh) X(silu) X(gelu) X(gelu_tanh) X(gelu_tanh_gradient) X(erf) X(clip) \
+        X(choice) X(same) X(permute) X(reshape) \
         X(concat) \
     X(slice) X(pad) X(sum) X(prod) X(cumsum) X(mean) X(pick) X(dot) X(softmax) X(log_softmax) X(rms_norm) \
-        X(layer_norm) \
+        X(layer_norm) X(norm_gradient) X(norm_sums) \
     X(matmul) X(experts) X(gather) X(take_along) X(scatter_add) X(scatter_mul) X(scatter_pick) X(write_rows) X(assign) \
         X(rope) \
-    X(attention) X(cross_entropy) X(dispatch)
+    X(attention) X(cross_entropy) X(cross_entropy_gradient) X(dispatch)
 #define HDI_GRAD_DECLARE(name) void hdi_grad_##name(hdi_grad *g);
 HDI_GRAD_LIST(HDI_GRAD_DECLARE)
 #undef HDI_GRAD_DECLARE

@@ -106,17 +106,26 @@ void hdi_grad_gelu(hdi_grad *g) {
     hdi_grad_give(g, 0, times(g, dy_wide(g), hd_add(p, below, times(g, x, density))));
 }
 
-/* (1 + t) / 2 + x / 2 * (1 - t^2) * c * (1 + 3 * 0.044715 x^2) with t = tanh(c * (x + 0.044715 x^3)), c = sqrt(2 /
- * pi). */
-void hdi_grad_gelu_tanh(hdi_grad *g) {
+static hd_value of_gelu_tanh(hdi_grad *g, hd_value x, hd_value dy) {
+    return hdi_program_put(g->program, &(hdi_node){ .op = HDI_OP_GELU_TANH_GRADIENT, .operand_count = 2,
+                                                    .operands = (const hd_value[]){ x, dy } });
+}
+/* One step, as a chain that reads what it begins with several times is more than one. */
+void hdi_grad_gelu_tanh(hdi_grad *g) { hdi_grad_give(g, 0, of_gelu_tanh(g, x_wide(g), dy_wide(g))); }
+
+/* y = a f(x), where a is the gradient that came and f the slope. f' = (1 - t^2) (c + 6 c k x^2 - x t (c + 3 c k x^2)^2)
+ * with t = tanh(c (x + k x^3)), c = sqrt(2 / pi), k = 0.044715. */
+void hdi_grad_gelu_tanh_gradient(hdi_grad *g) {
     hd_program *p = g->program;
     const float c = 0.79788456080286536f, cubic = 0.044715f;
-    const hd_value x = x_wide(g), squared = times(g, x, x);
-    const hd_value t = hd_tanh(p, times(g, x, hd_scale(p, squared, c * cubic, c)));
-    /* half of the derivative of t's argument */
-    const hd_value inner = hd_scale(p, squared, 1.5f * c * cubic, 0.5f * c);
-    const hd_value steep = times(g, times(g, x, one_minus(g, times(g, t, t))), inner);
-    hdi_grad_give(g, 0, times(g, dy_wide(g), hd_add(p, hd_scale(p, t, 0.5f, 0.5f), steep)));
+    const hd_value x = x_wide(g), dy = dy_wide(g);
+    if (hdi_grad_wants(g, 1)) hdi_grad_give(g, 1, of_gelu_tanh(g, x, dy));
+    if (!hdi_grad_wants(g, 0)) return;
+    const hd_value squared = times(g, x, x), t = hd_tanh(p, times(g, x, hd_scale(p, squared, c * cubic, c)));
+    const hd_value w = hd_scale(p, squared, 3 * c * cubic, c);
+    const hd_value bent = hd_sub(p, hd_scale(p, squared, 6 * c * cubic, c), times(g, times(g, x, t), times(g, w, w)));
+    const hd_value slope = times(g, one_minus(g, times(g, t, t)), bent);
+    hdi_grad_give(g, 0, times(g, dy, times(g, hdi_grad_wide(g, hdi_grad_x(g, 1)), slope)));
 }
 
 void hdi_grad_erf(hdi_grad *g) {

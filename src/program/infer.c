@@ -1,7 +1,8 @@
 /* infer.c: for each operation, which types and shapes it takes and which it gives. One rule each, named in its row of
  * op_table.inc. A rule reads its operands, replaces relative attributes (negative axes and bounds, zeros for a default)
  * by absolute ones, and sets the result; or it fails with a sentence that names the types or shapes. Attributes may
- * come from a hostile text, so no number is trusted before it was compared. */
+ * come from a hostile text, so no number is trusted before it was compared.
+ * LONG: short rules that share their helpers, one for each operation; two files of them would need a header between. */
 #include "program/program.h"
 #include <math.h>
 #include <stdio.h>
@@ -317,8 +318,20 @@ static hd_status dot(inference *in) {
     return status ? status : reduce(in);
 }
 
+static hd_status are_f32(inference *in, uint32_t begin, uint32_t end) {
+    for (uint32_t i = begin; i < end; i++)
+        if (in->x[i] && in->x[i]->dtype != HD_F32)
+            return fail(in, HD_STATUS_TYPE, "operand %u is %s, it must be f32", i + 1, hd_dtype_name(in->x[i]->dtype));
+    return HD_OK;
+}
+
+static hd_status like_x_with_eps(inference *in) {
+    const float eps = in->node->attrs.floats[0];
+    if (eps >= 0 && !isinf(eps)) return same_as_x(in);
+    return fail(in, HD_STATUS_INVALID_ARGUMENT, "eps %g is not zero or above", (double)eps);
+}
+
 static hd_status norm(inference *in) {
-    float eps = in->node->attrs.floats[0];
     hd_status status = has_rank(in, 0, 1, HD_MAX_RANK);
     if (status) return status;
     hd_shape row = { 1, { in->x[0]->shape.dims[in->x[0]->shape.rank - 1] } };
@@ -328,9 +341,23 @@ static hd_status norm(inference *in) {
         if (!status) status = has_shape(in, i, i == 1 ? "weight" : "bias", row);
         if (status) return status;
     }
-    if (!(eps >= 0) || isinf(eps))
-        return fail(in, HD_STATUS_INVALID_ARGUMENT, "eps %g is not zero or above", (double)eps);
-    return same_as_x(in);
+    return like_x_with_eps(in);
+}
+
+/* Of x and dy, which are alike, and of a weight if there is one; all f32. */
+static hd_status norm_gradient(inference *in) {
+    const hd_shape x = in->x[0]->shape;
+    hd_status status = are_f32(in, 0, 3);
+    if (!status) status = has_rank(in, 0, 1, HD_MAX_RANK);
+    if (!status) status = has_shape(in, 1, "dy", x);
+    if (!status && in->x[2]) status = has_shape(in, 2, "weight", HD_SHAPE(x.dims[x.rank - 1]));
+    return status ? status : like_x_with_eps(in);
+}
+
+static hd_status norm_sums(inference *in) {
+    const hd_status status = norm_gradient(in);
+    const hd_shape x = in->x[0]->shape;
+    return status ? status : give(in, HD_F32, HD_SHAPE(2, x.dims[x.rank - 1]));
 }
 
 /* ---- products, tables, states ---- */
@@ -612,11 +639,7 @@ static hd_status attention(inference *in) {
 
 static hd_status attention_gradient(inference *in) {
     const hd_shape q = in->x[0]->shape;
-    hd_status status = HD_OK;
-    for (uint32_t i = 0; i < 5 && !status; i++)
-        if (in->x[i]->dtype != HD_F32)
-            status = fail(in, HD_STATUS_TYPE, "operand %u is %s, it must be f32", i + 1,
-                          hd_dtype_name(in->x[i]->dtype));
+    hd_status status = are_f32(in, 0, 5);
     if (!status) status = has_rank(in, 0, 3, 4);
     if (!status) status = attention_heads(in, 0);
     if (!status) status = has_shape(in, 3, "y", q);
@@ -635,6 +658,13 @@ static hd_status cross_entropy(inference *in) {
     rows.dims[--rows.rank] = 0;
     status = has_shape(in, 1, "targets", rows);
     return status ? status : give(in, HD_F32, rows);
+}
+
+static hd_status cross_entropy_gradient(inference *in) {
+    hd_status status = cross_entropy(in);
+    if (!status) status = are_f32(in, 2, 3);
+    if (!status) status = has_shape(in, 2, "dy", in->node->shape);
+    return status ? status : give(in, HD_F32, in->x[0]->shape);
 }
 
 /* Parts of the result stand in order and apart, and one that begins as an operand is as long. */

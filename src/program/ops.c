@@ -44,6 +44,7 @@ static const hdi_attr attrs[] = {
     { "not_causal",      HDI_ATTR_FLAG,    0, true,  0, false },
     { "exclusive",       HDI_ATTR_FLAG,    64, true,  0, false },
     { "reverse",         HDI_ATTR_FLAG,    65, true,  0, false },
+    { "centred",         HDI_ATTR_FLAG,    0, true,  0, false },
     { "factors",         HDI_ATTR_FACTORS, 0, true,  0, false },
     { "dtype",           HDI_ATTR_DTYPE,   0, false, 0, false },
     { "shape",           HDI_ATTR_SHAPE,   0, false, 0, false },

@@ -172,7 +172,9 @@ static hd_status head(draft *d, hd_value hidden, hd_value targets, hd_value *hea
 static hd_status add_up(draft *d, hd_value *out_loss, hd_value out_gradients[HDT_GROUPS]) {
     const hd_trainer_desc *desc = &d->trainer->desc;
     const uint32_t parts = desc->batch / desc->micro_batch, count = d->trainer->layout.count;
+    const uint32_t at = d->trainer->layout.head; /* 0: the embedding is the head's matrix too */
     const bool adapters = d->trainer->layout.base != NULL;
+    const bool together = !adapters && at == 0 && !d->graph.head_rows && desc->math != HD_MATH_EXACT;
     hd_program *p = d->graph.program;
     const hd_value tokens = hd_input(p, "tokens", HD_I32, HD_SHAPE(desc->batch, desc->length));
     const hd_value targets = hd_input(p, "targets", HD_I32, HD_SHAPE(desc->batch, desc->length));
@@ -191,16 +193,20 @@ static hd_status add_up(draft *d, hd_value *out_loss, hd_value out_gradients[HDT
             made = hdt_graph_hidden(&d->graph, of_tokens);
             status = head(d, made, of_targets, &of_head, &going_on.loss_gradient, &d->losses[part]);
         }
+        if (together) { /* of a micro-batch's tokens the rows are added to what the head gave */
+            d->sums[at] = of_head;
+            going_on.continued = d->sums;
+        }
         if (!status) status = hd_gradients(p, made, d->weights, count, &going_on, d->others);
         memcpy(d->sums, d->others, count * sizeof *d->sums);
+        if (together) of_head = d->sums[at];
     }
     if (status) return status;
     const hd_value losses = hdt_concat(p, d->losses, parts);
     *out_loss = adapters ? mean_of_targets(d, losses) : hd_mean(p, losses, HD_ALL_AXES);
-    const uint32_t at = d->trainer->layout.head; /* 0: the embedding is the head's matrix too */
     const int64_t none[] = { 0, 0 }, end[] = { desc->model.vocabulary, desc->model.width };
     if (d->graph.wide_head) of_head = hd_slice(p, of_head, none, end, 2);
-    if (!adapters) d->sums[at] = at ? of_head : hd_add(p, of_head, d->sums[at]);
+    if (!adapters && !together) d->sums[at] = at ? of_head : hd_add(p, of_head, d->sums[at]);
     return hdt_graph_join(&d->graph, d->sums, out_gradients);
 }
 

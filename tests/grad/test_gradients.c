@@ -337,8 +337,32 @@ static void enough(void **state) {
     assert_true(judged >= 3000);
 }
 
+/* Gradients of the operations that gradients are made of. */
+static void of_gradients(void **state) {
+    (void)state;
+    for (int k = 0; k < 24; k++) {
+        const hd_shape shape = k % 3 == 0 ? HD_SHAPE(5) : k % 3 == 1 ? HD_SHAPE(3, 4) : HD_SHAPE(2, 2, 7);
+        const int64_t n = shape.dims[shape.rank - 1];
+        hd_shape rows = shape;
+        rows.dims[--rows.rank] = 0;
+        begin("gelu_tanh_gradient");
+        const hd_value of_gelu[] = { floats(shape, FILL_UNIT), floats(k % 2 ? thinner(shape) : shape, FILL_UNIT) };
+        judge(hdi_program_put(program(), &(hdi_node){ .op = HDI_OP_GELU_TANH_GRADIENT, .operands = of_gelu, .operand_count = 2 }));
+        begin("cross_entropy_gradient");
+        const hd_value of_losses[] = { floats(shape, FILL_UNIT), whole(rows, k % 2 ? -2 : 0, n - 1), floats(rows, FILL_UNIT) };
+        judge(hdi_program_put(program(), &(hdi_node){ .op = HDI_OP_CROSS_ENTROPY_GRADIENT, .operands = of_losses, .operand_count = 3 }));
+        const hdi_attrs attrs = { .ints = { k % 2 }, .floats = { k % 4 < 2 ? 0.5f : 1e-3f } };
+        begin("norm_gradient");
+        const hd_value of_norm[] = { floats(shape, FILL_UNIT), floats(shape, FILL_UNIT), k % 5 < 3 ? floats(HD_SHAPE(n), FILL_UNIT) : 0 };
+        judge(hdi_program_put(program(), &(hdi_node){ .op = HDI_OP_NORM_GRADIENT, .operands = of_norm, .operand_count = 3, .attrs = attrs }));
+        begin("norm_sums");
+        const hd_value of_sums[] = { floats(shape, FILL_UNIT), floats(shape, FILL_UNIT) };
+        judge(hdi_program_put(program(), &(hdi_node){ .op = HDI_OP_NORM_SUMS, .operands = of_sums, .operand_count = 2, .attrs = attrs }));
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(elementwise), cmocka_unit_test(of_two), cmocka_unit_test(form), cmocka_unit_test(reductions),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(elementwise), cmocka_unit_test(of_gradients), cmocka_unit_test(of_two), cmocka_unit_test(form), cmocka_unit_test(reductions),
                                         cmocka_unit_test(rows), cmocka_unit_test(products), cmocka_unit_test(tables), cmocka_unit_test(states),
                                         cmocka_unit_test(positions), cmocka_unit_test(long_attention), cmocka_unit_test(shared), cmocka_unit_test(enough) };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -273,6 +273,10 @@ static double formula(const hdi_node *node, double x, double y) {
     case HDI_OP_SILU: return x == -INFINITY ? 0 : x / (1 + exp(-x));
     case HDI_OP_GELU: return x == -INFINITY ? 0 : x * erf_part(x);
     case HDI_OP_GELU_TANH: return x == -INFINITY ? 0 : x / (1 + exp(-2 * sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    case HDI_OP_GELU_TANH_GRADIENT: {
+        const double c = sqrt(2 / acos(-1.0)), t = tanh(c * (x + 0.044715 * x * x * x)), steep = 1 / cosh(c * (x + 0.044715 * x * x * x));
+        return y * (0.5 * (1 + t) + 0.5 * x * steep * steep * c * (1 + 3 * 0.044715 * x * x));
+    }
     case HDI_OP_ERF: return erf(x);
     case HDI_OP_CLIP: return x < k ? k : x > l ? l : x;
     default: return x; /* copy, and cast before it is rounded */
@@ -280,7 +284,7 @@ static double formula(const hdi_node *node, double x, double y) {
 }
 
 /* Bounds in f32, fast and exact, by op_table.inc and by exact.h. False: the result is exact. */
-static bool bounds(const hdi_node *node, double x, double w, double *fast, double *exact) {
+static bool bounds(const hdi_node *node, double x, double y, double w, double *fast, double *exact) {
     const double ulp = oracle_ulp(w), k = fabs((double)node->attrs.floats[0]), wide = 0x1p-20;
     switch (node->op) {
     case HDI_OP_ADD: case HDI_OP_SUB: case HDI_OP_MUL: *fast = ulp; *exact = 0.5 * ulp; return true;
@@ -302,6 +306,12 @@ static bool bounds(const hdi_node *node, double x, double w, double *fast, doubl
     case HDI_OP_SILU: *fast = wide * fabs(w); *exact = 1.6 * ulp; return true;
     case HDI_OP_GELU: *fast = wide * fabs(x); *exact = 2.1 * ulp; return true;
     case HDI_OP_GELU_TANH: *fast = wide * fabs(x); *exact = 1.6 * ulp; return true;
+    case HDI_OP_GELU_TANH_GRADIENT: {
+        const double size = fabs(y) * (1 + fabs(x) + fabs(x * x * x) / 8);
+        *fast = wide * size;
+        *exact = 6 * ORACLE_U * size;
+        return true;
+    }
     case HDI_OP_ERF: *fast = 4 * ulp; *exact = 1.5 * ulp; return true;
     default: return false;
     }
@@ -328,7 +338,7 @@ static void elementwise(const hdi_node *node, const oracle_tensor *const *operan
         const double x = a->value[at], y = b ? b->value[bt] : 0, w = formula(node, x, y);
         double fast = 0, exact = 0;
         const bool doubtful = a->error[ORACLE_FAST][at] > 0 || (b && b->error[ORACLE_FAST][bt] > 0);
-        if (bounds(node, x, w, &fast, &exact)) oracle_set(out, i, w, fast, exact);
+        if (bounds(node, x, y, w, &fast, &exact)) oracle_set(out, i, w, fast, exact);
         else out->value[i] = oracle_in_float64 && hdi_dtype_is_float(out->dtype) ? w : oracle_round(out->dtype, w);
         if (doubtful && hdi_dtype_is_float(out->dtype)) oracle_set(out, i, w, fast, exact); /* its rounding is in doubt too */
         for (int mode = 0; mode < ORACLE_MODES; mode++)
@@ -695,6 +705,9 @@ void oracle_node(const hdi_node *node, const oracle_tensor *const *operands, ora
     case HDI_OP_CUMSUM: oracle_cumsum(node, operands, out); break;
     case HDI_OP_SOFTMAX: case HDI_OP_LOG_SOFTMAX: oracle_softmax(node, operands, out); break;
     case HDI_OP_CROSS_ENTROPY: oracle_cross_entropy(operands, out); break;
+    case HDI_OP_CROSS_ENTROPY_GRADIENT: oracle_cross_entropy_gradient(operands, out); break;
+    case HDI_OP_NORM_GRADIENT: oracle_norm_gradient(node, operands, out); break;
+    case HDI_OP_NORM_SUMS: oracle_norm_sums(node, operands, out); break;
     case HDI_OP_RMS_NORM: case HDI_OP_LAYER_NORM: oracle_norm(node, operands, out); break;
     case HDI_OP_ROPE: oracle_rope(node, operands, out); break;
     case HDI_OP_ATTENTION: oracle_attention(node, operands, out); break;

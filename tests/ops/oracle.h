@@ -43,6 +43,9 @@ void oracle_cumsum(const hdi_node *node, const oracle_tensor *const *operands, o
 void oracle_top_k(const oracle_tensor *const *operands, oracle_tensor *out);
 void oracle_softmax(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out);
 void oracle_cross_entropy(const oracle_tensor *const *operands, oracle_tensor *out);
+void oracle_cross_entropy_gradient(const oracle_tensor *const *operands, oracle_tensor *out);
+void oracle_norm_gradient(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out);
+void oracle_norm_sums(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out);
 void oracle_norm(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out);
 void oracle_rope(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out);
 void oracle_attention(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out);

@@ -174,7 +174,75 @@ void oracle_cross_entropy(const oracle_tensor *const *operands, oracle_tensor *o
     }
 }
 
+void oracle_cross_entropy_gradient(const oracle_tensor *const *operands, oracle_tensor *out) {
+    const hd_shape shape = out->shape;
+    const uint64_t n = (uint64_t)shape.dims[shape.rank - 1], rows = hd_shape_elements(shape) / n;
+    for (uint64_t row = 0; row < rows; row++) {
+        const double *x = operands[0]->value + row * n, target = operands[1]->value[row], dy = operands[2]->value[row];
+        double largest;
+        const double total = log_sum(x, n, 1, &largest), size = fabs(dy);
+        for (uint64_t j = 0; j < n; j++) {
+            const double far = fabs(x[j] - largest), share = exp(x[j] - largest - total), one = (double)j == target;
+            const double w = target < 0 ? 0 : (share - one) * dy;
+            oracle_set(out, row * n + j, w, size * (share * (2 * (double)n * ORACLE_U + 0x1p-20 * (1 + far)) + one * ORACLE_U) + oracle_ulp(w),
+                       size * (share * ORACLE_U * (row_depth(n, false) + 8 + far) + one * ORACLE_U) + oracle_ulp(w));
+            if (target < 0) out->error[ORACLE_FAST][row * n + j] = out->error[ORACLE_EXACT][row * n + j] = 0;
+        }
+    }
+}
+
 /* ---- norms ---- */
+
+/* What a row is normalised by, and how far off (x - mean) * scale may be as a share of (|x| + most) * scale. */
+typedef struct row_facts { double mean, scale, most, off[ORACLE_MODES]; } row_facts;
+static row_facts facts_of(const hdi_node *node, const double *x, uint64_t n) {
+    row_facts facts = { .off = { 0x1p-20 + 2 * (double)n * ORACLE_U, (2 * row_depth(n, false) + 8) * ORACLE_U } };
+    double sum = 0, squares = 0;
+    for (uint64_t j = 0; j < n; j++) sum += x[j], facts.most = fmax(facts.most, fabs(x[j]));
+    facts.mean = node->attrs.ints[0] ? sum / (double)n : 0;
+    for (uint64_t j = 0; j < n; j++) squares += (x[j] - facts.mean) * (x[j] - facts.mean);
+    facts.scale = 1 / sqrt(squares / (double)n + (double)node->attrs.floats[0]);
+    return facts;
+}
+
+void oracle_norm_gradient(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
+    const uint64_t n = (uint64_t)out->shape.dims[out->shape.rank - 1], rows = hd_shape_elements(out->shape) / n;
+    for (uint64_t row = 0; row < rows; row++) {
+        const double *x = operands[0]->value + row * n, *dy = operands[1]->value + row * n;
+        const row_facts f = facts_of(node, x, n);
+        double along = 0, level = 0, largest = 0;
+        for (uint64_t j = 0; j < n; j++) {
+            const double h = dy[j] * (operands[2] ? operands[2]->value[j] : 1);
+            along += h * (x[j] - f.mean) * f.scale / (double)n;
+            level += node->attrs.ints[0] ? h / (double)n : 0;
+            largest = fmax(largest, fabs(h));
+        }
+        for (uint64_t j = 0; j < n; j++) {
+            const double h = dy[j] * (operands[2] ? operands[2]->value[j] : 1), normal = (x[j] - f.mean) * f.scale;
+            const double w = (h - level - normal * along) * f.scale;
+            const double size = 4 * f.scale * largest * (1 + fabs(normal)) * (1 + 2 * f.most * f.scale);
+            oracle_set(out, row * n + j, w, size * f.off[ORACLE_FAST] + oracle_ulp(w), size * f.off[ORACLE_EXACT] + oracle_ulp(w));
+        }
+    }
+}
+
+void oracle_norm_sums(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
+    const uint64_t n = (uint64_t)out->shape.dims[1], rows = hd_shape_elements(operands[0]->shape) / n;
+    const double deep[ORACLE_MODES] = { 2 * (double)rows, 36 + (double)rows / 32 };
+    for (uint64_t j = 0; j < n; j++) {
+        double sums[2] = { 0 }, sizes[2] = { 0 }, off[ORACLE_MODES] = { 0 };
+        for (uint64_t row = 0; row < rows; row++) {
+            const double *x = operands[0]->value + row * n, dy = operands[1]->value[row * n + j];
+            const row_facts f = facts_of(node, x, n);
+            const double terms[] = { dy * (x[j] - f.mean) * f.scale, dy };
+            for (int k = 0; k < 2; k++) sums[k] += terms[k], sizes[k] += fabs(terms[k]);
+            for (int mode = 0; mode < ORACLE_MODES; mode++) off[mode] += fabs(dy) * f.off[mode] * (fabs(x[j]) + f.most) * f.scale;
+        }
+        for (uint64_t k = 0; k < 2; k++)
+            oracle_set(out, k * n + j, sums[k], deep[0] * ORACLE_U * sizes[k] + (k ? 0 : off[0]) + oracle_ulp(sums[k]),
+                       deep[1] * ORACLE_U * sizes[k] + (k ? 0 : off[1]) + oracle_ulp(sums[k]));
+    }
+}
 
 void oracle_norm(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
     const hd_shape shape = out->shape;

@@ -114,6 +114,21 @@ static void binaries(void) {
     }
 }
 
+/* Of x where the slope is anything but 0 and 1, and a little further. */
+static void of_gelu(void) {
+    for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
+        ops_begin(hd_dtype_name(floats[t]), 0);
+        for (uint32_t s = 0; s < 2 * HDI_COUNT(pairs); s++) {
+            const bool swap = s >= HDI_COUNT(pairs);
+            const hd_shape *pair = pairs[s % HDI_COUNT(pairs)];
+            const hd_value x = hd_scale(ops_program(), ops_input(floats[t], pair[swap], OPS_UNIT), s % 2 ? 1 : 6, 0);
+            const hd_value operands[] = { x, ops_input(floats[t], pair[!swap], OPS_MIDDLE) };
+            ops_case(hdi_program_put(ops_program(), &(hdi_node){ .op = HDI_OP_GELU_TANH_GRADIENT, .operands = operands, .operand_count = 2 }));
+        }
+        ops_end();
+    }
+}
+
 /* Bits of i32 and u8; of shifts b is small, at the ends of what moves all bits, or anything. */
 static void bits(void) {
     static hd_value (*const build[])(hd_program *, hd_value, hd_value) = { hd_bit_and, hd_bit_or, hd_bit_xor, hd_shift_left, hd_shift_right_logical, hd_shift_right_arithmetic };
@@ -241,7 +256,7 @@ static void fast_specials(void) {
 
 int main(int argc, char **argv) {
     static const ops_test tests[] = {
-        { "one operand", unaries }, { "one operand, other ranges", unary_ranges }, { "two operands", binaries }, { "bits", bits }, { "whole neighbours", whole_neighbours }, { "compares", compares },
+        { "one operand", unaries }, { "one operand, other ranges", unary_ranges }, { "two operands", binaries }, { "slope of gelu", of_gelu }, { "bits", bits }, { "whole neighbours", whole_neighbours }, { "compares", compares },
         { "where", choices }, { "casts", casts }, { "special values", specials }, { "special values, fast", fast_specials },
     };
     return ops_main("elementwise", tests, HDI_COUNT(tests), argc, argv);

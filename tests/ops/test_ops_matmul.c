@@ -55,6 +55,22 @@ static void results_of_f32(void) {
     }
 }
 
+/* A row and a matrix that are added to products as training has them, in either order; a row begins anywhere. */
+static void added(void) {
+    ops_begin("bf16 and what is added", 0);
+    for (int k = 0; k < 6; k++) {
+        hd_program *p = ops_program();
+        const int64_t M = 64 + 16 * (k % 2), N = 160, K = 256, begin = k < 4 ? 64 : 3, end = begin + N;
+        const hd_value a = ops_input(HD_BF16, HD_SHAPE(M, K), OPS_UNIT), b = ops_input(HD_BF16, HD_SHAPE(K, N), OPS_UNIT);
+        const hd_value row = hd_slice(p, ops_input(HD_F32, HD_SHAPE(64 + N), OPS_UNIT), &begin, &end, 1), matrix = ops_input(HD_F32, HD_SHAPE(M, N), OPS_UNIT);
+        hd_value y = hd_matmul_with(p, a, b, HD_RESULT_F32);
+        if (k % 3 != 1) y = hd_add(p, k % 2 ? row : y, k % 2 ? y : row);
+        if (k % 3 != 0) y = hd_add(p, matrix, y);
+        ops_case_of(HDI_OP_MATMUL, y);
+    }
+    ops_end();
+}
+
 static void batches(void) {
     static const hd_shape leading[][2] = { { { 1, { 3 } }, { 1, { 3 } } }, { { 1, { 5 } }, { 0, { 0 } } }, { { 0, { 0 } }, { 1, { 4 } } }, { { 2, { 2, 3 } }, { 1, { 3 } } },
                                            { { 2, { 2, 1 } }, { 2, { 1, 3 } } }, { { 3, { 2, 1, 3 } }, { 3, { 2, 4, 1 } } }, { { 4, { 2, 1, 2, 1 } }, { 2, { 2, 3 } } }, { { 4, { 1, 1, 2, 3 } }, { 4, { 2, 2, 1, 3 } } } };
@@ -108,7 +124,7 @@ static void special_values(void) {
 
 int main(int argc, char **argv) {
     static const ops_test tests[] = {
-        { "odd sizes", odd_sizes }, { "larger", larger }, { "results of f32", results_of_f32 }, { "batches", batches }, { "views", views }, { "special values", special_values },
+        { "odd sizes", odd_sizes }, { "larger", larger }, { "results of f32", results_of_f32 }, { "what is added", added }, { "batches", batches }, { "views", views }, { "special values", special_values },
     };
     return ops_main("matmul", tests, HDI_COUNT(tests), argc, argv);
 }

@@ -194,7 +194,51 @@ static void cross_entropies(void) {
     }
 }
 
+static void slopes_of_losses(void) {
+    static const hd_shape shapes[] = { { 1, { 7 } }, { 2, { 5, 1 } }, { 2, { 9, 33 } }, { 2, { 3, 257 } }, { 3, { 2, 3, 65 } }, { 2, { 4, 1000 } } };
+    for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
+        ops_begin(hd_dtype_name(floats[t]), 0);
+        for (uint32_t s = 0; s < HDI_COUNT(shapes); s++)
+            for (uint32_t k = 0; k < 3; k++) {
+                hd_program *p = ops_program();
+                hd_shape rows = shapes[s];
+                const int32_t n = (int32_t)rows.dims[--rows.rank];
+                rows.dims[rows.rank] = 0;
+                const hd_value x = ops_input(floats[t], shapes[s], k == 1 ? OPS_UNIT : OPS_MIDDLE);
+                const hd_value operands[] = { x, ops_indices(rows, k == 2 ? -2 : 0, k == 2 ? n + 1 : n - 1), ops_input(HD_F32, rows, OPS_UNIT) };
+                const hd_value y = hdi_program_put(p, &(hdi_node){ .op = HDI_OP_CROSS_ENTROPY_GRADIENT, .operands = operands, .operand_count = 3 });
+                if (k) ops_case(y);
+                else ops_case_of(HDI_OP_CROSS_ENTROPY_GRADIENT, hd_cast(p, y, HD_BF16)); /* rounded as it is stored */
+            }
+        ops_end();
+    }
+}
+
 /* ---- norms ---- */
+
+/* Few rows and many, with and without a weight, and with what is added to the gradient at once. */
+static void norm_gradients(void) {
+    static const int64_t lengths[] = { 1, 2, 5, 31, 33, 64, 67, 255, 257, 1000 };
+    static const float eps[] = { 1e-5f, 1e-6f, 0.1f };
+    for (uint32_t centred = 0; centred < 2; centred++) {
+        ops_begin(centred ? "gradients of layer_norm" : "gradients of rms_norm", 0);
+        for (uint32_t n = 0; n < HDI_COUNT(lengths); n++)
+            for (uint32_t k = 0; k < 4; k++) {
+                hd_program *p = ops_program();
+                const int64_t N = lengths[n];
+                const hd_shape shape = k == 0 ? HD_SHAPE(N) : k == 1 ? HD_SHAPE(3, N) : k == 2 ? HD_SHAPE(2, 35, N) : HD_SHAPE(N > 67 ? 131 : 700, N);
+                const hd_value x = ops_input(HD_F32, shape, n % 2 ? OPS_MIDDLE : OPS_UNIT), dy = ops_input(HD_F32, shape, OPS_UNIT);
+                const hd_value weight = k % 2 ? ops_input(HD_F32, HD_SHAPE(N), OPS_UNIT) : 0, operands[] = { x, dy, weight };
+                const hdi_attrs attrs = { .ints = { centred }, .floats = { eps[n % 3] } };
+                hd_value y = hdi_program_put(p, &(hdi_node){ .op = HDI_OP_NORM_GRADIENT, .operands = operands, .operand_count = 3, .attrs = attrs });
+                if (k == 2) y = hd_add(p, y, ops_input(HD_F32, shape, OPS_UNIT));
+                if (k == 1 && n % 2) y = hd_cast(p, y, HD_BF16);
+                ops_case_of(HDI_OP_NORM_GRADIENT, y);
+                if (n % 3 == k % 3) ops_case(hdi_program_put(p, &(hdi_node){ .op = HDI_OP_NORM_SUMS, .operands = operands, .operand_count = 2, .attrs = attrs }));
+            }
+        ops_end();
+    }
+}
 
 static void norms(void) {
     static const int64_t lengths[] = { 1, 2, 3, 5, 17, 31, 32, 33, 64, 65, 67, 255, 256, 257, 1000, 2560 };
@@ -227,7 +271,7 @@ static void norms(void) {
 int main(int argc, char **argv) {
     static const ops_test tests[] = {
         { "reductions", reductions_over }, { "long rows", long_rows }, { "special values", special_reductions }, { "products", products }, { "running sums", running_sums }, { "softmax", softmaxes },
-        { "extreme rows", extreme_rows }, { "cross entropy", cross_entropies }, { "norms", norms },
+        { "extreme rows", extreme_rows }, { "cross entropy", cross_entropies }, { "norms", norms }, { "slopes of losses", slopes_of_losses }, { "gradients of norms", norm_gradients },
     };
     return ops_main("rows", tests, HDI_COUNT(tests), argc, argv);
 }

@@ -34,6 +34,12 @@ static void scatters(void) {
                 /* Many indices are equal; a third of the cases has some outside. */
                 ops_case(build[i](ops_program(), base, ops_indices(HD_SHAPE(count), k % 3 == 2 ? -2 : 0, (int32_t)rows - (k % 3 == 2 ? -1 : 1)), updates));
             }
+            if (t == 0 || i == 0) { /* so many that they are sorted first; of rows there are some that none names */
+                const int64_t rows = 700, n = 1 + ops_random(70), count = 1025 + ops_random(400);
+                const ops_fill fill = dtype == HD_I32 ? OPS_WIDE : OPS_UNIT;
+                const hd_value base = ops_input(dtype, HD_SHAPE(rows, n), fill), updates = ops_input(dtype, HD_SHAPE(count, n), fill);
+                ops_case(build[i](ops_program(), base, ops_indices(HD_SHAPE(count), -3, (int32_t)rows - 20), updates));
+            }
             ops_end();
             ops_begin(hd_dtype_name(dtype), OPS_EXACT_ONLY);
             ops_case(build[i](ops_program(), ops_input(dtype, HD_SHAPE(3, 40), OPS_SPECIAL), ops_indices(HD_SHAPE(5), 0, 2), ops_input(dtype, HD_SHAPE(5, 40), OPS_SPECIAL)));

@@ -27,6 +27,9 @@ static const char *const programs[] = {
     "x = input f16[9,64] \"x\"\nw = input f16[64] \"w\"\nr = rms_norm x w eps=1e-6\ns = softmax x axis=1\noutput r "
     "\"r\"\noutput s \"s\"",
     "x = input f32[9,50] \"x\"\nt = input i32[9] \"t\"\nc = cross_entropy x t\noutput c \"c\"",
+    "x = input f32[9,50] \"x\"\nt = input i32[9] \"t\"\nd = input f32[9] \"d\"\nc = cross_entropy_gradient x t d\nb = cast c dtype=bf16\noutput b \"b\"",
+    "x = input f32[300,50] \"x\"\nd = input f32[300,50] \"d\"\nw = input f32[50] \"w\"\ng = norm_gradient x d w eps=1e-5 centred\na = add g d\n"
+    "r = norm_gradient x d eps=1e-5\ns = norm_sums x d eps=1e-5 centred\nh = gelu_tanh_gradient x d\noutput a \"a\"\noutput r \"r\"\noutput s \"s\"\noutput h \"h\"",
     /* tables */
     "t = input q4_k[20,512] \"t\"\nf = input f32[20,16] \"f\"\ni = input i32[7] \"i\"\nu = input f32[7,16] \"u\"\ng = "
     "gather t i\ns = scatter_add f i u\noutput g \"g\"\noutput s \"s\"",

@@ -1,5 +1,5 @@
 /* product.c: matrix products of the stand-in, as the library of products (products.c) hands them to a stream: D = A x B, or
- * that and an addend, along columns, plain sums in f32 in the order of K. */
+ * that and an addend, or a bias, or both, along columns, plain sums in f32 in the order of K. */
 #include "standin.h"
 #include "kernels/exact.h"
 #include <stdlib.h>
@@ -38,7 +38,7 @@ void standin_product_run(const standin_product *p) {
             }
             for (uint64_t i = 0; i < d->rows; i++) {
                 const uint64_t at = batch * d->batch_offset + j * d->line + i;
-                store(d->data, d->type, at, sums[i] + (p->addend ? float_of(p->addend, d->type, at) : 0));
+                store(d->data, d->type, at, sums[i] + (p->addend ? float_of(p->addend, d->type, at) : 0) + (p->bias ? p->bias[i] : 0));
             }
         }
     }

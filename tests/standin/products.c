@@ -7,10 +7,10 @@
 #define ENTRY __attribute__((visibility("default")))
 #define NEEDS(condition) do { if (!(condition)) return INVALID_VALUE; } while (0)
 enum { SUCCESS = 0, ALLOC_FAILED = 3, INVALID_VALUE = 7, EXECUTION_FAILED = 13, NOT_SUPPORTED = 15 };
-enum { COMPUTE_F32 = 68, TRANSPOSE_A = 3, TRANSPOSE_B = 4, BATCH = 5, BATCH_OFFSET = 6, MOST_BYTES = 1, SUMS = 3, ALIGN_A = 5, ALIGN_D = 8 };
+enum { COMPUTE_F32 = 68, TRANSPOSE_A = 3, TRANSPOSE_B = 4, EPILOGUE = 7, BIAS_POINTER = 8, NOTHING = 1, BIAS = 4, BATCH = 5, BATCH_OFFSET = 6, MOST_BYTES = 1, SUMS = 3, ALIGN_A = 5, ALIGN_D = 8 };
 
 typedef struct library { int opened; } library;
-typedef struct desc { int32_t transposed[2]; } desc;
+typedef struct desc { int32_t transposed[2]; uint32_t epilogue; const void *bias; } desc;
 typedef struct layout { int type; uint64_t rows, columns; int64_t line, batch_offset; int32_t batch; } layout;
 typedef struct search { size_t bytes; uint32_t sums, align[4]; } search;
 typedef struct found { uint64_t algo[8]; size_t workspace_bytes; int state; float waves; int reserved[4]; } found;
@@ -36,10 +36,12 @@ ENTRY int cublasLtCreate(void **out) { return make(out, sizeof(library), &(libra
 ENTRY int cublasLtDestroy(void *l) { return end(l); }
 ENTRY int cublasLtMatmulDescCreate(void **out, int compute, int scale) {
     NEEDS(compute == COMPUTE_F32 && scale == STANDIN_F32);
-    return make(out, sizeof(desc), &(desc){ { 0, 0 } });
+    return make(out, sizeof(desc), &(desc){ { 0, 0 }, NOTHING, NULL });
 }
 ENTRY int cublasLtMatmulDescSetAttribute(desc *d, int attribute, const void *value, size_t bytes) {
-    NEEDS(d && (attribute == TRANSPOSE_A || attribute == TRANSPOSE_B));
+    NEEDS(d && (attribute == TRANSPOSE_A || attribute == TRANSPOSE_B || attribute == EPILOGUE || attribute == BIAS_POINTER));
+    if (attribute == EPILOGUE) return set(&d->epilogue, sizeof d->epilogue, value, bytes);
+    if (attribute == BIAS_POINTER) return set(&d->bias, sizeof d->bias, value, bytes);
     return set(&d->transposed[attribute - TRANSPOSE_A], sizeof d->transposed[0], value, bytes);
 }
 ENTRY int cublasLtMatmulDescDestroy(void *d) { return end(d); }
@@ -71,7 +73,7 @@ static bool goes_together(const desc *d, const layout *a, const layout *b, const
 ENTRY int cublasLtMatmulAlgoGetHeuristic(library *l, desc *d, layout *a, layout *b, layout *c, layout *out, search *s, int wanted, found *results, int *count) {
     NEEDS(l && d && a && b && c && out && s && wanted > 0 && results && count);
     *count = 0;
-    if (!goes_together(d, a, b, c, out)) return NOT_SUPPORTED;
+    if (!goes_together(d, a, b, c, out) || (d->epilogue != NOTHING && (d->epilogue != BIAS || !d->bias))) return NOT_SUPPORTED;
     results[0] = (found){ .algo = { s->align[0] & s->align[1] & s->align[2] & s->align[3] }, .workspace_bytes = s->bytes };
     *count = 1;
     return SUCCESS;
@@ -91,9 +93,10 @@ ENTRY int cublasLtMatmul(library *l, desc *d, const float *alpha, const void *a,
     NEEDS(l && d && alpha && beta && *alpha == 1 && (*beta == 0 || *beta == 1) && algo && algo[0] && stream && goes_together(d, a_layout, b_layout, c_layout, out_layout));
     NEEDS((*beta == 1 || c == out) && lies_in_memory(c_layout, c, algo[0]) && lies_in_memory(a_layout, a, algo[0]) && lies_in_memory(b_layout, b, algo[0]) && lies_in_memory(out_layout, out, algo[0]));
     NEEDS(standin_holds(workspace, workspace_bytes));
+    NEEDS(d->epilogue != BIAS || (out_layout->type == STANDIN_F32 && (uintptr_t)d->bias % algo[0] == 0 && standin_holds(d->bias, out_layout->rows * 4)));
     standin_task task = { .kind = STANDIN_PRODUCT, .product = malloc(sizeof *task.product) };
     if (!task.product) return ALLOC_FAILED;
-    *task.product = (standin_product){ matrix_of(a_layout, a, d->transposed[0]), matrix_of(b_layout, b, d->transposed[1]), matrix_of(out_layout, out, false), *beta == 1 ? c : NULL,
+    *task.product = (standin_product){ matrix_of(a_layout, a, d->transposed[0]), matrix_of(b_layout, b, d->transposed[1]), matrix_of(out_layout, out, false), *beta == 1 ? c : NULL, d->epilogue == BIAS ? d->bias : NULL,
                                        d->transposed[0] ? a_layout->rows : a_layout->columns, (uint64_t)out_layout->batch, workspace, workspace_bytes };
     return standin_stream_push(stream, task) ? EXECUTION_FAILED : SUCCESS;
 }

@@ -91,6 +91,7 @@ typedef struct standin_matrix {
 typedef struct standin_product {
     standin_matrix a, b, d;
     const void    *addend;    /* laid out as d; NULL: there is none */
+    const float   *bias;      /* of d->rows, added to each column; NULL: none */
     uint64_t       depth, batch;
     void          *workspace; /* is overwritten */
     size_t         workspace_bytes;

@@ -116,7 +116,11 @@ static inline void test_every_op(hd_program *p) {
     heads = hd_attention(p, heads, keys, keys, 0, &(hd_attention_desc){ .scale = 0.25f, .not_causal = 1, .cap = 30, .window = 2 });
     hdi_program_put(p, &(hdi_node){ .op = HDI_OP_ATTENTION_GRADIENT, .operands = (hd_value[]){ heads, heads, heads, heads, heads },
                                     .operand_count = 5, .attrs = { .ints = { 1 } } });
+    for (int op = HDI_OP_NORM_GRADIENT; op <= HDI_OP_NORM_SUMS; op++)
+        hdi_program_put(p, &(hdi_node){ .op = (hdi_op)op, .operands = (hd_value[]){ x, x }, .operand_count = 2, .attrs = { .ints = { 1 }, .floats = { 0.5f } } });
+    hdi_program_put(p, &(hdi_node){ .op = HDI_OP_GELU_TANH_GRADIENT, .operands = (hd_value[]){ x, x }, .operand_count = 2 });
     hd_value loss = hd_cross_entropy(p, x, i);
+    hdi_program_put(p, &(hdi_node){ .op = HDI_OP_CROSS_ENTROPY_GRADIENT, .operands = (hd_value[]){ x, i, loss }, .operand_count = 3 });
     hd_output(p, "drawn", hd_random(p, hd_slice(p, hd_concat(p, (const hd_value[]){ i, i, i, i }, 4, 0), (const int64_t[]){ 0 }, (const int64_t[]){ 4 }, 1), 4294967295u, HD_SHAPE(2, 3)));
     hd_output(p, "launched", test_dispatch(p, v, cache));
     hd_output(p, "written", test_dispatch_parts(p, v, cache));

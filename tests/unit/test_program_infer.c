@@ -7,7 +7,7 @@ static const char prelude[] =
     "heddle 1\n"
     "f = input f32[2,3] \"f\"\n"         "h = input f16[2,3] \"h\"\n"       "b = input bf16[2,3] \"b\"\n"
     "i = input i32[2,3] \"i\"\n"         "u = input u8[2,3] \"u\"\n"        "q = input q4_0[8,64] \"q\"\n"
-    "f3 = input f32[3] \"f3\"\n"         "f21 = input f32[2,1] \"f21\"\n"   "f0 = input f32[] \"f0\"\n"
+    "f3 = input f32[3] \"f3\"\n" "f2v = input f32[2] \"f2v\"\n" "f21 = input f32[2,1] \"f21\"\n"   "f0 = input f32[] \"f0\"\n"
     "f32 = input f32[3,2] \"f32\"\n"     "h3 = input f16[3] \"h3\"\n"       "u31 = input u8[3,1] \"u31\"\n"
     "f223 = input f32[2,2,3] \"f223\"\n" "f323 = input f32[3,2,3] \"f323\"\n" "f5 = input f32[5] \"f5\"\n"
     "f64 = input f32[4,64] \"f64\"\n"    "i0 = input i32[] \"i0\"\n"        "i1 = input i32[1] \"i1\"\n"
@@ -266,6 +266,13 @@ static const infer_case cases[] = {
     BAD(SHAPE, "attention q4 kp5 kp5 i1 i1", NULL), BAD(TYPE, "attention q4 kp kp i1 f3", "operand 5 is f32, it must be i32"),
     BAD(SHAPE, "attention q65 kp kp i1 i1", "65 queries have only 64 keys to see: [65,6,16] and [5,64,2,16]"), GOOD("attention q65 kp kp i1 i2", "f32[65,6,16]"), GOOD("cross_entropy h i2", "f32[2]"),
     GOOD("cross_entropy f3 i0", "f32[]"), BAD(TYPE, "cross_entropy i i2", NULL),
+    GOOD("gelu_tanh_gradient f f3", "f32[2,3]"), BAD(TYPE, "gelu_tanh_gradient i i", NULL),
+    GOOD("norm_gradient f f eps=1", "f32[2,3]"), GOOD("norm_gradient f f f3 eps=0 centred", "f32[2,3]"), GOOD("norm_sums f f eps=1 centred", "f32[2,3]"),
+    BAD(SHAPE, "norm_gradient f f3 eps=1", "dy is [3], it must be [2,3] to go with [2,3]"), BAD(TYPE, "norm_gradient h h eps=1", "operand 1 is f16, it must be f32"),
+    BAD(SHAPE, "norm_gradient f f f5 eps=1", "weight is [5], it must be [3] to go with [2,3]"), BAD(INVALID_ARGUMENT, "norm_gradient f f eps=nan", "eps nan is not zero or above"),
+    BAD(SHAPE, "norm_sums f f3 eps=1", "dy is [3], it must be [2,3] to go with [2,3]"), BAD(SHAPE, "norm_sums f0 f0 eps=1", "operand 1 is [], it needs at least 1 axes"),
+    GOOD("cross_entropy_gradient h i2 f2v", "f32[2,3]"), BAD(SHAPE, "cross_entropy_gradient f i2 f3", "dy is [3], it must be [2] to go with [2,3]"),
+    BAD(TYPE, "cross_entropy_gradient f i2 h3", "operand 3 is f16, it must be f32"),
     BAD(TYPE, "cross_entropy f f", "operand 2 is f32, it must be i32"),
     BAD(SHAPE, "cross_entropy f i4", "targets is [4], it must be [2] to go with [2,3]"),
     BAD(SHAPE, "cross_entropy f0 i0", "operand 1 is [], it needs at least 1 axes"),

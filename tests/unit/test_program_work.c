@@ -18,6 +18,8 @@ static const struct { hdi_op_kind kind; const char *lines; } cases[] = {
     { HDI_KIND_REDUCE, "a = input f32[8,32] \"a\"\ny = argmax a axis=1\noutput y \"y\"\n" },
     { HDI_KIND_SOFTMAX, "a = input f32[8,32] \"a\"\ny = softmax a axis=1\noutput y \"y\"\n" },
     { HDI_KIND_SOFTMAX, "a = input f32[8,32] \"a\"\nt = input i32[8] \"t\"\ny = cross_entropy a t\noutput y \"y\"\n" },
+    { HDI_KIND_SOFTMAX, "a = input f32[8,32] \"a\"\nt = input i32[8] \"t\"\nd = input f32[8] \"d\"\ny = cross_entropy_gradient a t d\noutput y \"y\"\n" },
+    { HDI_KIND_NORM, "a = input f32[8,32] \"a\"\nd = input f32[8,32] \"d\"\ny = norm_gradient a d eps=1\noutput y \"y\"\n" },
     { HDI_KIND_NORM, "a = input f32[8,32] \"a\"\nw = input f32[32] \"w\"\ny = rms_norm a w eps=1e-06\noutput y \"y\"\n" },
     { HDI_KIND_NORM, "a = input f32[8,32] \"a\"\nw = input f32[32] \"w\"\nb = input f32[32] \"b\"\ny = layer_norm a w b eps=1e-06\noutput y \"y\"\n" },
     { HDI_KIND_REDUCE, "a = input f32[8,32] \"a\"\ny = top_k a k=4\noutput y \"y\"\n" },
@@ -56,13 +58,13 @@ static void huge(void **state) {
 }
 
 static const char sources[] =
-    "x = input f32[4,6] \"x\"\nb = input f32[6] \"b\"\ni = input i32[4] \"i\"\none = input i32[1] \"one\"\nw = input f32[6,6] \"w\"\n"
+    "x = input f32[4,6] \"x\"\ni4 = input f32[4] \"i4\"\nb = input f32[6] \"b\"\ni = input i32[4] \"i\"\none = input i32[1] \"one\"\nw = input f32[6,6] \"w\"\n"
     "s = state f32[4,6] \"s\"\nj = input i32[4,2] \"j\"\nh = input f32[4,2,6] \"h\"\nk = input f32[3,4,6] \"k\"\nl = input f32[2,4,2,6] \"l\"\nk2 = input f32[3,2,6] \"k2\"\n";
 static const struct { uint64_t rows; const char *line; } by_rows[] = {
     { 0, "input f32[4] \"y\"" }, { 3, "add x x" }, { 1, "add x b" }, { 1, "exp x" }, { 1, "copy x" }, { 1, "cast x dtype=f16" },
     { 1, "sum x axis=1" }, { 0, "sum x axis=0" }, { 0, "softmax x axis=0" }, { 3, "concat x x axis=1" }, { 0, "concat x x axis=0" },
     { 1, "top_k x k=2" }, { 0, "top_k b k=2" }, { 1, "rms_norm x b eps=0" }, { 0, "rms_norm b b eps=0" }, { 3, "take_along x j" }, { 5, "matmul_experts x k2 j" },
-    { 3, "cross_entropy x i" }, { 1, "matmul x w" }, { 0, "matmul x x transpose_a" }, { 1, "matmul k w" }, { 3, "matmul k k transpose_b" },
+    { 3, "cross_entropy x i" }, { 7, "cross_entropy_gradient x i i4" }, { 3, "norm_gradient x x b eps=0" }, { 0, "norm_sums x x eps=0" }, { 1, "matmul x w" }, { 0, "matmul x x transpose_a" }, { 1, "matmul k w" }, { 3, "matmul k k transpose_b" },
     { 2, "gather w i" }, { 0, "scatter_add x i x" }, { 0, "scatter_max x i x" }, { 1, "cumsum x axis=1" }, { 0, "cumsum x axis=0 reverse" }, { 0, "write_rows s x one" }, { 0, "random i stream=1 shape=[4,2]" }, { 3, "rope h i" }, { 1, "rope l i" },
     { 0, "attention h h h" }, { 1, "permute h axes=[0,2,1]" }, { 0, "permute x axes=[1,0]" }, { 1, "reshape x shape=[4,3,2]" },
     { 0, "reshape x shape=[3,8]" }, { 1, "slice x begin=[0,1] end=[4,3]" }, { 0, "slice x begin=[1,0] end=[4,6]" },

@@ -5,8 +5,8 @@
 
 /* The library's own numbers. */
 enum { REAL_F32 = 0, REAL_F16 = 2, REAL_BF16 = 14, COMPUTE_F32 = 68, TRANSPOSED = 1 };
-enum { DESC_TRANSPOSE_A = 3, DESC_TRANSPOSE_B = 4, LAYOUT_BATCH = 5, LAYOUT_BATCH_OFFSET = 6, SEARCH_WORKSPACE = 1,
-       SEARCH_SUMS = 3,
+enum { DESC_TRANSPOSE_A = 3, DESC_TRANSPOSE_B = 4, DESC_BEHIND = 7, DESC_ROW = 8, BEHIND_ADDS_ROW = 4 };
+enum { LAYOUT_BATCH = 5, LAYOUT_BATCH_OFFSET = 6, SEARCH_WORKSPACE = 1, SEARCH_SUMS = 3,
        SEARCH_ALIGN_A = 5, SEARCH_ALIGN_D = 8, SUMS_IN_F32 = 1 | 2 /* parts of K are added in place, or as f32 */ };
 
 struct hdcu_product {
@@ -14,7 +14,7 @@ struct hdcu_product {
     hdcu_blas_layout first, second, result; /* B', A' and C' */
     hdcu_blas_algo   algo;
     uint64_t         first_bytes, second_bytes; /* where they begin */
-    bool             adds;
+    bool             adds, adds_row;
 };
 
 /* One matrix: `rows` along its lines, `columns` of them. */
@@ -35,6 +35,13 @@ static bool make_layout(hdcu_api *api, const matrix *m, int32_t batch, hdcu_blas
            HDCU_CALL(api, BlasLayoutSet, *out, LAYOUT_BATCH_OFFSET, &m->batch_offset, sizeof m->batch_offset);
 }
 
+/* A row of C is a column of C', as the library's bias is. Its type is that of C'. */
+static bool set_row(hdcu_api *api, const hdcu_product *p, uint64_t address) {
+    const uint32_t behind = BEHIND_ADDS_ROW;
+    return HDCU_CALL(api, BlasDescSet, p->desc, DESC_BEHIND, &behind, sizeof behind) &&
+           HDCU_CALL(api, BlasDescSet, p->desc, DESC_ROW, &address, sizeof address);
+}
+
 static bool describe(hdcu_api *api, const uint32_t *spec, hdcu_product *p) {
     const uint64_t m = spec[HDI_PRODUCT_M], n = spec[HDI_PRODUCT_N], k = spec[HDI_PRODUCT_K];
     const bool a_along = spec[HDI_PRODUCT_A_ALONG_K], b_along = spec[HDI_PRODUCT_B_ALONG_K];
@@ -52,6 +59,7 @@ static bool describe(hdcu_api *api, const uint32_t *spec, hdcu_product *p) {
         return false;
     if (!a_along && !HDCU_CALL(api, BlasDescSet, p->desc, DESC_TRANSPOSE_B, &transposed, sizeof transposed))
         return false;
+    if (p->adds_row && !set_row(api, p, HDI_PRODUCT_ALIGN)) return false; /* anywhere: how it is aligned is looked at */
     return make_layout(api, &b, batch, &p->first) && make_layout(api, &a, batch, &p->second) &&
            make_layout(api, &c, batch, &p->result);
 }
@@ -103,7 +111,8 @@ hd_status hdcu_product_load(hdi_backend_device *device, const hdi_module *module
                                "no memory for kernel %s", module->name);
     p->first_bytes = hd_dtype_bytes((hd_dtype)spec[HDI_PRODUCT_B_TYPE], spec[HDI_PRODUCT_B_FIRST]);
     p->second_bytes = hd_dtype_bytes((hd_dtype)spec[HDI_PRODUCT_A_TYPE], spec[HDI_PRODUCT_A_FIRST]);
-    p->adds = spec[HDI_PRODUCT_ADDS];
+    p->adds = spec[HDI_PRODUCT_ADDS] & HDI_PRODUCT_ADDS_MATRIX;
+    p->adds_row = spec[HDI_PRODUCT_ADDS] & HDI_PRODUCT_ADDS_ROW;
     hdi_mutex_lock(&device->inflight.kernels_lock);
     const hd_status opened = open_library(device, module, error);
     hdi_mutex_unlock(&device->inflight.kernels_lock);
@@ -130,6 +139,7 @@ bool hdcu_product_run(hdi_backend_device *device, const hdcu_product *p,
                       const uint64_t addresses[HDI_PRODUCT_BINDINGS], uint64_t workspace_bytes) {
     const float one = 1, addends = p->adds;
     const uint64_t addend = addresses[p->adds ? 4 : 2];
+    if (p->adds_row && !set_row(&device->api, p, addresses[5])) return false;
     return HDCU_CALL(&device->api, BlasMultiply, device->blas, p->desc, &one, addresses[1] + p->first_bytes, p->first,
                      addresses[0] + p->second_bytes, p->second, &addends, addend, p->result, addresses[2], p->result,
                      &p->algo, addresses[3], (size_t)workspace_bytes, device->streams[HDI_QUEUE_COMPUTE]);

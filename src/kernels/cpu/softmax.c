@@ -13,7 +13,7 @@ HDCPU_KERNEL(softmax) {
     const uint32_t row = group_number(group_x, group_y), n = call->push[1];
     if (row >= call->push[0]) return;
     const void *x = call->bindings[0];
-    void *y = call->bindings[2];
+    void *y = call->bindings[3];
     const uint64_t first = (uint64_t)row * n;
     const bool keeps = op == HDI_ROW_SOFTMAX && out_type == HDI_TYPE_F32;
     float room[LANES], values[LANES], lanes[LANES] = { 0 };
@@ -31,8 +31,12 @@ HDCPU_KERNEL(softmax) {
         if (keeps) memcpy((float *)y + first + i, values, width * sizeof *values);
     }
     const float sum = sum_of_lanes(lanes);
-    const float scale = op == HDI_ROW_SOFTMAX ? exact_div(1.0f, sum) : 0.0f;
-    const float log_sum = op == HDI_ROW_SOFTMAX ? 0.0f : exact_log(sum);
+    const bool slopes = op == HDI_ROW_CROSS_ENTROPY_GRADIENT, shares = op == HDI_ROW_SOFTMAX || slopes;
+    const float scale = shares ? exact_div(1.0f, sum) : 0.0f;
+    const float log_sum = shares ? 0.0f : exact_log(sum);
+    const uint32_t at_target = slopes ? ((const uint32_t *)call->bindings[1])[row] : 0;
+    const bool ignored = slopes && (at_target & EXACT_SIGN) != 0;
+    const float dy = slopes ? ((const float *)call->bindings[2])[row] : 0.0f;
     if (op == HDI_ROW_CROSS_ENTROPY) {
         const uint32_t target = ((const uint32_t *)call->bindings[1])[row];
         const float other = (target & EXACT_SIGN) != 0 ? 0.0f : exact_from_bits(EXACT_NAN); /* ignored, or outside */
@@ -46,9 +50,11 @@ HDCPU_KERNEL(softmax) {
             for (uint32_t l = 0; l < width; l++) values[l] = ((const float *)y)[first + i + l] * scale;
         } else {
             const float *from = floats_at(type, x, first + i, width, room);
-            if (op == HDI_ROW_SOFTMAX) {
+            if (shares) {
                 exponentials(from, largest, width, values);
                 for (uint32_t l = 0; l < width; l++) values[l] *= scale;
+                if (slopes && at_target - i < width) values[at_target - i] += -1.0f;
+                for (uint32_t l = 0; slopes && l < width; l++) values[l] = ignored ? 0.0f : values[l] * dy;
             } else {
                 for (uint32_t l = 0; l < width; l++) values[l] = (from[l] - largest) - log_sum;
             }

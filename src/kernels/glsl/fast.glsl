@@ -38,6 +38,10 @@ float fast_gelu(float x) {
 float fast_gelu_tanh(float x) {
     return fast_gate(x, x * (1.59576912 + 0.0713548163 * x * x));
 }
+float fast_gelu_tanh_gradient(float x, float dy) {
+    float squared = x * x, t = fast_tanh(x * (0.797884583 + 0.0356774069 * squared));
+    return dy * (0.5 + 0.5 * t + x * (1.0 - t * t) * (0.398942292 + 0.053516116 * squared));
+}
 // x as an angle by three parts of pi/2, good up to 65536; above, exact.h's own way.
 exact_angle fast_angle(float x) {
     float quarters = floor(x * 0.636619772 + 0.5);

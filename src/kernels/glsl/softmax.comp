@@ -1,5 +1,5 @@
 #version 450
-// softmax.comp: softmax, log_softmax and cross_entropy along the last axis, a workgroup for a row. The row is read
+// softmax.comp: softmax, log_softmax, cross_entropy and its gradient along the last axis, a workgroup for a row. The row is read
 // again for each of its three passes rather than kept: it may have any length.
 #include "rows.glsl"
 layout(constant_id = HDI_ROW_OP) const uint OP = HDI_ROW_SOFTMAX;
@@ -7,13 +7,19 @@ layout(constant_id = HDI_ROW_TYPE) const uint TYPE = HDI_TYPE_F32;
 layout(push_constant) uniform Push { uint rows, n; } push;
 layout(std430, binding = 0) readonly buffer X { uint x[]; };
 layout(std430, binding = 1) readonly buffer Targets { uint targets[]; };
-layout(std430, binding = 2) buffer Y { uint y[]; };
+layout(std430, binding = 2) readonly buffer Gradient { uint gradient[]; };
+layout(std430, binding = 3) buffer Y { uint y[]; };
 
-float largest, scale, log_sum;
+float largest, scale, log_sum, dy;
+uint at_target, kept; // kept: all bits, or none where there is no target
 
 float below_largest(uint i) { return add_rounded(LOAD_FLOAT(x, TYPE, i), -largest); }
 uint value(uint i) {
     float d = below_largest(i);
+    if (OP == HDI_ROW_CROSS_ENTROPY_GRADIENT) {
+        float share = add_rounded(mul_rounded(exponential(d), scale), i == at_target ? -1.0 : 0.0);
+        return canonical_bits(mul_rounded(share, dy)) & kept;
+    }
     return canonical_bits(OP == HDI_ROW_SOFTMAX ? mul_rounded(exponential(d), scale) : add_rounded(d, -log_sum));
 }
 
@@ -21,6 +27,11 @@ void main() {
     uint row = group_number();
     if (row >= push.rows) return;
     uint first = row * push.n;
+    if (OP == HDI_ROW_CROSS_ENTROPY_GRADIENT) {
+        dy = uintBitsToFloat(gradient[row]);
+        kept = ~uint(int(targets[row]) >> 31);
+        at_target = targets[row] < push.n ? first + targets[row] : 0xFFFFFFFFu;
+    }
     FOR_EACH_LANE(lane) {
         int best = KEY_LEAST;
         for (uint i = lane; i < push.n; i += LANES) best = max(best, key_of(LOAD(x, TYPE, first + i)));
@@ -33,7 +44,7 @@ void main() {
         lanes[lane] = floatBitsToUint(sum);
     }
     float sum = sum_of_lanes();
-    if (OP == HDI_ROW_SOFTMAX) scale = divided(1.0, sum);
+    if (OP == HDI_ROW_SOFTMAX || OP == HDI_ROW_CROSS_ENTROPY_GRADIENT) scale = divided(1.0, sum);
     else log_sum = logarithm(sum);
     if (OP == HDI_ROW_CROSS_ENTROPY) {
         if (ME != 0u) return;

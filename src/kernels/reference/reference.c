@@ -108,6 +108,7 @@ static float of_floats(hdi_op op, float x, float y, const float *k) {
     case HDI_OP_SILU:       return exact_silu(x);
     case HDI_OP_GELU:       return exact_gelu(x);
     case HDI_OP_GELU_TANH:  return exact_gelu_tanh(x);
+    case HDI_OP_GELU_TANH_GRADIENT: return exact_canonical(exact_gelu_tanh_gradient(x, y));
     case HDI_OP_ERF:        return exact_erf(x);
     case HDI_OP_CLIP:       return clip(x, k[0], k[1]);
     default:                return x; /* copy, and cast between floats */

@@ -254,22 +254,78 @@ void reference_cross_entropy(const reference *r) {
     }
 }
 
+void reference_cross_entropy_gradient(const reference *r) {
+    const uint64_t n = reference_dim(r, 0, r->operands[0].shape.rank - 1), rows = hd_shape_elements(r->node->shape) / n;
+    for (uint64_t row = 0; row < rows; row++) {
+        const int32_t target = ((const int32_t *)r->data[1])[row];
+        float largest;
+        const float scale = exact_div(1.0f, exponentials(r, r->x[0] + row * n, 1, n, &largest));
+        for (uint64_t j = 0; j < n; j++) {
+            const float share = r->room[j] * scale, slope = (int64_t)j == target ? share + -1.0f : share;
+            r->y[row * n + j] = target < 0 ? 0.0f : exact_canonical(slope * r->x[2][row]);
+        }
+    }
+}
+
 /* ---- norms ---- */
+
+/* What a row is normalised by: (x - mean) * scale, where scale is one over the root of `spread`. */
+typedef struct row_facts { float mean, spread, scale; } row_facts;
+static row_facts row_facts_of(const reference *r, const float *x, uint64_t n, bool centred) {
+    row_facts facts = { .mean = centred ? exact_div(reference_row_sum(x, n), (float)n) : 0.0f };
+    for (uint64_t j = 0; j < n; j++) r->room[j] = (x[j] - facts.mean) * (x[j] - facts.mean);
+    facts.spread = exact_div(reference_row_sum(r->room, n), (float)n) + r->node->attrs.floats[0];
+    facts.scale = exact_rsqrt(facts.spread);
+    return facts;
+}
 
 void reference_norm(const reference *r) {
     const hd_shape shape = r->node->shape;
     const uint64_t n = (uint64_t)shape.dims[shape.rank - 1], rows = hd_shape_elements(shape) / n;
     for (uint64_t row = 0; row < rows; row++) {
         const float *x = r->x[0] + row * n;
-        const float mean = r->node->op == HDI_OP_LAYER_NORM ? exact_div(reference_row_sum(x, n), (float)n) : 0.0f;
-        for (uint64_t j = 0; j < n; j++) r->room[j] = (x[j] - mean) * (x[j] - mean);
-        const float variance = exact_div(reference_row_sum(r->room, n), (float)n);
-        const float scale = exact_rsqrt(variance + r->node->attrs.floats[0]);
+        const row_facts facts = row_facts_of(r, x, n, r->node->op == HDI_OP_LAYER_NORM);
         for (uint64_t j = 0; j < n; j++) {
-            float y = (x[j] - mean) * scale;
+            float y = (x[j] - facts.mean) * facts.scale;
             if (r->x[1]) y = y * r->x[1][j];
             if (r->x[2]) y = y + r->x[2][j];
             r->y[row * n + j] = exact_canonical(y);
         }
+    }
+}
+
+void reference_norm_gradient(const reference *r) {
+    const bool centred = r->node->attrs.ints[0] != 0;
+    const uint64_t n = reference_dim(r, 0, r->node->shape.rank - 1), rows = hd_shape_elements(r->node->shape) / n;
+    for (uint64_t row = 0; row < rows; row++) {
+        const float *x = r->x[0] + row * n, *dy = r->x[1] + row * n;
+        float *y = r->y + row * n; /* dy * weight first */
+        const row_facts facts = row_facts_of(r, x, n, centred);
+        const float root = exact_sqrt(facts.spread);
+        for (uint64_t j = 0; j < n; j++) {
+            y[j] = r->x[2] ? dy[j] * r->x[2][j] : dy[j];
+            r->room[j] = y[j] * ((x[j] - facts.mean) * facts.scale);
+        }
+        const float along = reference_row_sum(r->room, n) * (float)(1.0 / (double)n),
+                    level = centred ? exact_div(reference_row_sum(y, n), (float)n) : 0.0f;
+        for (uint64_t j = 0; j < n; j++) {
+            const float normal = (x[j] - facts.mean) * facts.scale, h = centred ? y[j] - level : y[j];
+            y[j] = exact_canonical(exact_div(h - normal * along, root));
+        }
+    }
+}
+
+void reference_norm_sums(const reference *r) {
+    const hd_shape shape = r->operands[0].shape;
+    const uint64_t n = (uint64_t)shape.dims[shape.rank - 1], rows = hd_shape_elements(shape) / n;
+    const bool centred = r->node->attrs.ints[0] != 0;
+    for (uint64_t row = rows; row-- > 0;) { /* what a row is normalised by takes the first row's room */
+        const float *x = r->x[0] + row * n;
+        const row_facts facts = row_facts_of(r, x, n, centred);
+        for (uint64_t j = 0; j < n; j++) r->room[row * n + j] = (x[j] - facts.mean) * facts.scale;
+    }
+    for (uint64_t j = 0; j < n; j++) {
+        r->y[j] = exact_canonical(reference_block_sum(r->x[1] + j, n, r->room + j, n, rows));
+        r->y[n + j] = exact_canonical(reference_block_sum(r->x[1] + j, n, NULL, 0, rows));
     }
 }

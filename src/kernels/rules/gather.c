@@ -47,18 +47,43 @@ static uint32_t scatter_code(hdi_op op) {
 }
 static hd_status lower_scatter(const hdi_request *request, const hdi_tensor *operands, hdi_lowering *lowering,
                                hd_error *error) {
+    enum { SEARCHED = 1024 }; /* indices that each row may look at itself */
     const uint32_t rows = hdi_rows_dim(&operands[0], 0), workgroup = hdi_rows_workgroup(request->caps);
     const uint64_t n = row_elements(&operands[0]), count = hd_shape_elements(operands[1].shape);
-    const hdi_rows_launch launch = { .module = HDI_MODULE_SCATTER,
-                                     .inputs = { &operands[0], &operands[1], &operands[2] },
-                                     .input_count = 3,
-                                     .out = &request->out,
-                                     .spec = { scatter_code(request->op), (uint32_t)operands[0].dtype },
-                                     .spec_count = 2, .push = { rows, (uint32_t)n, (uint32_t)count },
-                                     .push_count = 3, .groups = rows * hdi_divide_up(n, workgroup),
-                                     .flops = count * (n + rows),
-                                     .because = "each workgroup looks for its own row's updates: their order "
-                                                "is kept" };
+    const bool sorts = count > SEARCHED && !request->caps->native_kernels;
+    const hdi_tensor *indices = &operands[1];
+    hdi_tensor list;
+    hdi_rows_launch launch = { .module = HDI_MODULE_SCATTER, .inputs = { indices, indices, indices }, .input_count = 3,
+                               .spec = { scatter_code(request->op), (uint32_t)operands[0].dtype }, .spec_count = 3,
+                               .push = { rows, (uint32_t)n, (uint32_t)count }, .push_count = 3 };
+    if (sorts) {
+        hd_status status =
+            hdi_rows_temporary(lowering, HD_I32, HD_SHAPE((int64_t)count + 2 * (int64_t)rows), &list, error);
+        launch.out = &list;
+        launch.spec[2] = HDI_SCATTER_CLEAR;
+        launch.groups = hdi_divide_up(2 * (uint64_t)rows, workgroup);
+        launch.bytes = 8 * (uint64_t)rows;
+        launch.because = "rows that no update names have none";
+        if (!status) status = hdi_rows_add(request, &launch, lowering, error);
+        launch.out_access = HDI_READ | HDI_WRITE;
+        launch.spec[2] = HDI_SCATTER_SORT;
+        launch.groups = hdi_divide_up(count, workgroup);
+        launch.bytes = 8 * count;
+        launch.because = "updates in the order of their rows, so that no row looks at those of others";
+        if (!status) status = hdi_rows_add(request, &launch, lowering, error);
+        if (status != HD_OK) return status;
+    }
+    launch.inputs[0] = &operands[0];
+    launch.inputs[1] = sorts ? &list : indices;
+    launch.inputs[2] = &operands[2];
+    launch.out = &request->out;
+    launch.out_access = 0;
+    launch.spec[2] = sorts ? HDI_SCATTER_SORTED : HDI_SCATTER_SEARCH;
+    launch.groups = rows * hdi_divide_up(n, workgroup);
+    launch.flops = count * (sorts ? n : n + rows);
+    launch.bytes = 0;
+    launch.because = sorts ? "each workgroup takes its own row's updates in their order"
+                           : "each workgroup looks for its own row's updates: their order is kept";
     return hdi_rows_add(request, &launch, lowering, error);
 }
 

@@ -1,0 +1,54 @@
+#version 450
+// norm_gradient.comp: the gradient of x under rms_norm or layer_norm along the last axis, a workgroup for a row. What is
+// summed of a row is read again for each pass: it stays in the caches.
+#include "rows.glsl"
+layout(constant_id = HDI_ROW_HAS) const uint HAS = 0u;
+layout(push_constant) uniform Push { uint rows, n, eps, share; } push;
+layout(std430, binding = 0) readonly buffer X { float x[]; };
+layout(std430, binding = 1) readonly buffer Dy { float dy[]; };
+layout(std430, binding = 2) readonly buffer Weight { float weight[]; };
+layout(std430, binding = 3) readonly buffer Added { float added[]; };
+layout(std430, binding = 4) buffer Y { uint y[]; };
+shared uint others[LANES];
+
+#define ELEMENT(i) x[i]
+#include "norms.glsl"
+float scale, root, along, level;
+uint first;
+
+float normal(uint i) { return mul_rounded(centred(i), scale); }
+float weighted(uint i) { return (HAS & 1u) != 0u ? mul_rounded(dy[i], weight[i - first]) : dy[i]; }
+uint value(uint i) {
+    float h = weighted(i);
+    if (OP == HDI_ROW_LAYER_NORM) h = add_rounded(h, -level);
+    float rest = add_rounded(h, -mul_rounded(normal(i), along));
+    float v = EXACT == 1u ? exact_div(rest, root) : rest * scale;
+    if ((HAS & HDI_ROW_ADDS) != 0u) v = add_rounded(v, added[i]);
+    if ((HAS & HDI_ROW_HALVES) != 0u) v = v > 65504.0 ? 65504.0 : v < -65504.0 ? -65504.0 : v;
+    return canonical_bits(v);
+}
+
+void main() {
+    uint row = group_number();
+    if (row >= push.rows) return;
+    first = row * push.n;
+    float spread = spread_of_row(first, push.n, uintBitsToFloat(push.eps));
+    scale = factor_of(spread);
+    if (EXACT == 1u) root = exact_sqrt(spread);
+    FOR_EACH_LANE(lane) {
+        float products = 0.0, sum = 0.0;
+        for (uint i = lane; i < push.n; i += LANES) {
+            float h = weighted(first + i);
+            products = add_product(products, h, normal(first + i));
+            sum = add_rounded(sum, h);
+        }
+        lanes[lane] = floatBitsToUint(products);
+        others[lane] = floatBitsToUint(sum);
+    }
+    along = mul_rounded(sum_of_lanes(), uintBitsToFloat(push.share));
+    if (OP == HDI_ROW_LAYER_NORM) {
+        FOR_EACH_LANE(lane) lanes[lane] = others[lane];
+        level = divided(sum_of_lanes(), count_float(push.n));
+    }
+    STORE_ROW(y, OUT_TYPE, first, push.n, value)
+}
