@@ -26,6 +26,7 @@ typedef struct trimmer {
     uint32_t *stack, stack_count; /* ids that were kept and not looked at */
 } trimmer;
 enum { KEPT = 1, LISTED = 2 /* and by the entry point */ };
+enum { EXT_INST_WITH_FORWARD_REFS = 4433 }; /* of sets that compute nothing */
 
 static uint32_t opcode_at(const trimmer *t, size_t at) { return t->words[at] & SpvOpCodeMask; }
 static uint32_t length_at(const trimmer *t, size_t at) { return t->words[at] >> SpvWordCountShift; }
@@ -158,7 +159,7 @@ static void keep_function(trimmer *t, size_t at) {
         const uint32_t opcode = opcode_at(t, at);
         length = length_at(t, at);
         make_bitcast(t, at);
-        if (is_line(opcode) || is_for_debuggers(t, at)) blank(t, at, length);
+        if (is_line(opcode) || opcode == EXT_INST_WITH_FORWARD_REFS || is_for_debuggers(t, at)) blank(t, at, length);
         else keep_operands(t, at);
         if (opcode == SpvOpFunctionEnd) return;
     }
@@ -214,6 +215,14 @@ static void list_interface(trimmer *t) {
     blank(t, t->entry + to, length - to);
 }
 
+/* Is it a mode of the chosen entry point, and one that asks for something? That lanes meet again where their ways do
+ * is what subgroups do here anyway. */
+static bool is_of_entry(const trimmer *t, const uint32_t *words, uint32_t length) {
+    enum { UNIFORM_CONTROL_FLOW = 4421, MAXIMALLY_RECONVERGES = 6023 };
+    const bool asks = length != 3 || (words[2] != UNIFORM_CONTROL_FLOW && words[2] != MAXIMALLY_RECONVERGES);
+    return asks && words[1] == t->words[t->entry + 2];
+}
+
 static bool is_kept(const trimmer *t, uint32_t id) { return id >= t->bound || t->kept[id]; }
 
 /* Does an instruction in front of the functions stay? Unknown ones that define nothing do: the checks refuse them by
@@ -226,14 +235,14 @@ static bool stays(const trimmer *t, size_t at) {
     case SpvOpExtension: return hdi_spirv_takes_extension(words + 1, length - 1);
     case SpvOpMemoryModel: return true;
     case SpvOpEntryPoint: return at == t->entry;
-    case SpvOpExecutionMode: case SpvOpExecutionModeId: return words[1] == t->words[t->entry + 2];
+    case SpvOpExecutionMode: case SpvOpExecutionModeId: return is_of_entry(t, words, length);
     case SpvOpSource: case SpvOpSourceContinued: case SpvOpSourceExtension: case SpvOpString: case SpvOpModuleProcessed:
     case SpvOpLine: case SpvOpNoLine: case SpvOpDecorateString: case SpvOpMemberDecorateString: return false;
     case SpvOpName: case SpvOpMemberName: case SpvOpMemberDecorate: return is_kept(t, words[1]);
     case SpvOpDecorate: case SpvOpDecorateId: /* which promise that a value is the same for many, or not */
         return is_kept(t, words[1]) && length > 2 && words[2] != SpvDecorationUniform &&
                words[2] != SpvDecorationUniformId && words[2] != SpvDecorationNonUniform;
-    case SpvOpExtInst: return !is_for_debuggers(t, at);
+    case SpvOpExtInst: case EXT_INST_WITH_FORWARD_REFS: return false; /* out here they compute nothing */
     case SpvOpTypeForwardPointer: return is_kept(t, words[1]);
     default: return result_at(t, at) == 0 || t->kept[result_at(t, at)];
     }

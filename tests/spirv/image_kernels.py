@@ -173,6 +173,36 @@ void main() {
     to[nonuniformEXT(i % 2u)].d[i / 2u] = x;
     atomicAdd(to[nonuniformEXT(i % 2u)].total, uint(from[nonuniformEXT(which)].a.length()));
 }'''),
+    # arrays of images, of samplers and of as many buffers as the launch says, all chosen invocation by invocation
+    ('image_arrays', '''layout(local_size_x = 32) in;
+layout(set = 0, binding = 0) uniform texture2D pictures[3];
+layout(set = 0, binding = 1) uniform sampler takers[2];
+layout(set = 1, binding = 0, r32i) uniform iimage2D counters[2];
+layout(set = 2, binding = 0) buffer B { int numbers[]; } open[];
+layout(set = 3, binding = 0) writeonly buffer O { vec4 taken[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x, k = i % 5u;
+    precise vec2 where = vec2(float(i % 4u) * 0.25, float(i / 4u) * 0.0625);
+    precise vec4 a = textureLod(sampler2D(pictures[nonuniformEXT(k)], takers[nonuniformEXT(i & 1u)]), where, 0.0);
+    precise vec4 b = texelFetch(pictures[1], ivec2(i % 4u, i / 4u % 3u), 0);
+    taken[i] = a + b;
+    imageAtomicAdd(counters[nonuniformEXT(i % 2u)], ivec2(i % 3u, 0), int(i));
+    if (i % 4u == 0u) imageStore(counters[nonuniformEXT(i / 4u % 2u)], ivec2(3, i / 4u), ivec4(i));
+    open[nonuniformEXT(i & 1u)].numbers[i] += textureSize(pictures[nonuniformEXT(k)], 0).y;
+}'''),
+    # several samples of a texel: read, written, counted, and of layers
+    ('samples', '''layout(local_size_x = 32) in;
+layout(binding = 0) uniform texture2DMS from;
+layout(binding = 1, r32i) uniform iimage2DMS to;
+layout(binding = 2, r32i) uniform iimage2DMSArray layers;
+layout(binding = 3) writeonly buffer O { vec4 taken[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    precise vec4 a = texelFetch(from, ivec2(i % 4u, i / 4u % 5u), int(i % 3u));
+    taken[i] = a + vec4(textureSize(from), textureSamples(from), imageSamples(to));
+    imageStore(to, ivec2(i % 4u, i / 16u), int(i / 4u % 4u), ivec4(i) + imageLoad(to, ivec2(i % 4u, i / 16u), 4));
+    imageAtomicAdd(layers, ivec3(i % 2u, 0, i / 2u % 2u), int(i / 4u % 2u), int(i));
+}'''),
 ]
 
 # addresses in the push constants, beside a buffer that is bound
