@@ -864,8 +864,8 @@ typedef struct hd_kernel_desc {
     uint32_t    image_count;
 } hd_kernel_desc;
 
-/** The set of buffers whose addresses the module has in its push constants (GLSL's buffer_reference, pointers of Slang and HLSL):
- *  each is a binding, whose number is the byte where the address stands. What the eight bytes there hold makes no difference. */
+/** The set of buffers whose addresses the module has in its push constants: each is a binding, whose number is the byte where the
+ *  address stands; what the eight bytes hold makes no difference. If it has others too: one, UINT32_MAX, of which all are bytes. */
 #define HD_ADDRESS_SET 0xFFFFFFFEu
 /** What the module itself says. */
 typedef struct hd_kernel_info {

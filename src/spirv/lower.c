@@ -420,31 +420,33 @@ static hd_status keep(hdi_lowering *l, const hdi_lower_words *module, hdi_spirv_
     return HD_OK;
 }
 
-hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_spirv_lowered *out_lowered,
-                          hd_error *error) {
+/* `free_addresses`: those that it has may be anything, not just what stands in its push constants. */
+static hd_status lower(const hd_allocator *allocator, const hdi_spirv_input *input, bool free_addresses,
+                       hdi_spirv_lowered *out_lowered, hd_error *error) {
     const uint32_t *words = input->module;
-    const size_t count = input->bytes / 4;
-    *out_lowered = (hdi_spirv_lowered){ 0 };
-    if (!hdi_spirv_is_readable(words, count)) return HD_OK;
     hdi_lowering *l = hdi_alloc(allocator, sizeof *l);
     if (!l) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no host memory to read a SPIR-V module");
     *l = (hdi_lowering){ .arena = { .allocator = allocator },
                          .error = error,
                          .words = words,
-                         .count = count,
+                         .count = input->bytes / 4,
                          .wishes = input->images,
                          .wish_count = input->image_count,
                          .bound = words[3],
                          .next = words[3] };
-    bool indexed = index_ids(l) && hdi_lower_copy_functions(l);
-    if (indexed && l->words != words) indexed = index_ids(l);
+    bool indexed = index_ids(l);
+    if (indexed && free_addresses) indexed = note_stated(l) && hdi_lower_put_memory(l) && (l->status || index_ids(l));
+    const uint32_t *before = l->words;
+    indexed = indexed && (l->status || hdi_lower_copy_functions(l));
+    if (indexed && l->words != before) indexed = index_ids(l);
     l->gone = hdi_arena_alloc(&l->arena, l->bound);
     l->chosen_of = hdi_arena_alloc(&l->arena, l->bound * sizeof *l->chosen_of);
     if (!indexed || !l->gone || !l->chosen_of) no_memory(l);
-    else if (!l->status && scan(l) && note_stated(l)) {
+    else if (!l->status && (scan(l) || l->words != words) && !l->status && note_stated(l)) {
         hdi_lower_words module = { 0 };
         if (!hdi_lower_find_pointers(l)) no_memory(l);
-        l->addressed = l->addressed && hdi_lower_def(l, hdi_lower_uint(l), SpvOpTypeInt, 4);
+        if (l->addressed && !hdi_lower_def(l, hdi_lower_uint(l), SpvOpTypeInt, 4))
+            hdi_lower_refuse(l, l->words + HDI_SPIRV_HEADER_WORDS, "addresses and no words");
         leave_types_out(l);
         if (l->image_count || l->addressed) measure_push(l);
         if (!l->push_struct) l->push = l->next++;
@@ -463,4 +465,21 @@ hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *
     hdi_arena_free(&l->arena);
     hdi_free(allocator, l, sizeof *l);
     return status;
+}
+
+/* Does the module say that it has addresses? */
+static bool has_addresses(const uint32_t *words, size_t count) {
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < count; at += hdi_lower_length(words + at))
+        if (words[at] == (3u << SpvWordCountShift | SpvOpMemoryModel)) return words[at + 1] == PHYSICAL_ADDRESSES;
+    return false;
+}
+
+hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_spirv_lowered *out_lowered,
+                          hd_error *error) {
+    *out_lowered = (hdi_spirv_lowered){ 0 };
+    if (!hdi_spirv_is_readable(input->module, input->bytes / 4)) return HD_OK;
+    const bool some = has_addresses(input->module, input->bytes / 4);
+    const hd_status status = lower(allocator, input, false, out_lowered, some ? NULL : error);
+    if (!some || status != HD_STATUS_MODULE) return status;
+    return lower(allocator, input, true, out_lowered, error);
 }

@@ -1,5 +1,6 @@
 /* lower.h: a module of others, trimmed, becomes one that knows buffers only. Internal to src/spirv/. In this order:
  *   lower.c         what the module is made of; words being written; its functions, instruction by instruction
+ *   lower_memory.c  addresses that are kept, computed or chosen become numbers
  *   lower_calls.c   functions that are given images become copies that know them
  *   lower_images.c  images become buffers of texels (lower_texels.c), samplers arithmetic on them (lower_samplers.c)
  *   lower_arrays.c  arrays of buffers become buffers by themselves
@@ -134,6 +135,11 @@ uint32_t hdi_lower_begin(hdi_lowering *l, uint32_t result, const uint32_t *types
 /* Another module in place of the lowering's words, where its functions are given images. Knows `at` and `functions`.
  * False: no memory. */
 bool hdi_lower_copy_functions(hdi_lowering *l);
+
+/* ---- lower_memory.c ---- */
+/* Another module in place of the lowering's words, in which addresses are numbers of bytes into one buffer. Knows `at`,
+ * `functions` and what is stated. False: no memory. */
+bool hdi_lower_put_memory(hdi_lowering *l);
 
 /* ---- lower_images.c ---- */
 /* The operands, in op_table.inc's letters, of an instruction that is none of its rows, but may be lowered; NULL: it is

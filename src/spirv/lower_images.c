@@ -23,7 +23,9 @@ const char *hdi_spirv_lowered_operands(uint32_t opcode) {
     case SpvOpImage:
     case SpvOpImageQuerySize:
     case SpvOpImageQuerySamples:
-    case SpvOpImageQueryLevels: return "tri";
+    case SpvOpImageQueryLevels:
+    case SpvOpConvertUToPtr:
+    case SpvOpConvertPtrToU: return "tri";
     case SpvOpImageQuerySizeLod: return "trii";
     case SpvOpImageTexelPointer: return "triii";
     case SpvOpPtrAccessChain:
@@ -489,8 +491,9 @@ static bool point(hdi_lowering *l, const uint32_t *words, const use *of) {
 
 bool hdi_lower_image_use(hdi_lowering *l, const uint32_t *words) {
     const uint32_t opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
-    const bool about =
-        hdi_spirv_lowered_operands(opcode) && opcode != SpvOpPtrAccessChain && opcode != SpvOpInBoundsPtrAccessChain;
+    const bool pointers = opcode == SpvOpPtrAccessChain || opcode == SpvOpInBoundsPtrAccessChain ||
+                          opcode == SpvOpConvertUToPtr || opcode == SpvOpConvertPtrToU;
+    const bool about = hdi_spirv_lowered_operands(opcode) && !pointers;
     const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
     const bool typed = row && row->operands[0] == 't' && length > 2;
     const bool carried =

@@ -52,7 +52,7 @@ static bool is_packed(const hdi_lower_image *image) {
     return image->coding == PACKED_INTEGERS || image->coding == PACKED_STEPS || image->coding == PACKED_FLOATS;
 }
 
-/* The tensor that such texels are: packed words are integers; an integer of 16 bits is two bytes, and one of 64 bits two
+/* The tensor that such texels are: packed words are integers; an integer of 16 bits is two bytes and one of 64 bits two
  * of 32, as no tensor has their type. */
 static void choose_tensor(hdi_lower_image *image) {
     const bool floats = image->coding == FLOATS;

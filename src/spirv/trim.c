@@ -21,6 +21,7 @@ typedef struct trimmer {
     size_t    entry, functions; /* words where the OpEntryPoint stands, and the first function */
     /* by id: the word where it is defined in front of the functions, or its OpFunction; 0: elsewhere */
     uint32_t *at;
+    bool      logical; /* its pointers are no addresses */
     uint32_t *same;  /* by id: an input that is the same built-in; 0: none */
     uint8_t  *kept;  /* by id: KEPT or LISTED */
     uint32_t *stack, stack_count; /* ids that were kept and not looked at */
@@ -69,6 +70,8 @@ static bool find(trimmer *t, const char *name) {
         const uint32_t opcode = opcode_at(t, at), id = result_at(t, at);
         if (opcode == SpvOpFunction && t->functions == t->count) t->functions = at;
         inside |= opcode == SpvOpFunction;
+        if (opcode == SpvOpMemoryModel && length_at(t, at) == 3)
+            t->logical = t->words[at + 1] == SpvAddressingModelLogical;
         if (id && (!inside || opcode == SpvOpFunction)) t->at[id] = (uint32_t)at;
         if (opcode != SpvOpEntryPoint || length_at(t, at) < 4 || t->words[at + 1] != SpvExecutionModelGLCompute)
             continue;
@@ -231,7 +234,9 @@ static bool stays(const trimmer *t, size_t at) {
     const uint32_t opcode = opcode_at(t, at), length = length_at(t, at), *words = t->words + at;
     if (length < 2) return true;
     switch (opcode) {
-    case SpvOpCapability: return !hdi_spirv_may_drop_capability(words[1]);
+    case SpvOpCapability:
+        return !hdi_spirv_may_drop_capability(words[1]) &&
+               (words[1] != SpvCapabilityPhysicalStorageBufferAddresses || !t->logical);
     case SpvOpExtension: return hdi_spirv_takes_extension(words + 1, length - 1);
     case SpvOpMemoryModel: return true;
     case SpvOpEntryPoint: return at == t->entry;

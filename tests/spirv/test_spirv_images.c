@@ -362,6 +362,36 @@ static void addresses(void) { /* b, from, to; push count 40, two addresses, add 
     for (int i = 0; i < 40; i++) to[i] = from[1 + i] * from[0] + b[i] + 0.5f;
 }
 
+static void memory_of_nodes(void) { /* roots, to, the memory: nodes at 16, 64 and 112 in a ring, and one more at 160 */
+    held *roots = put(HD_I32, HD_SHAPE(4, 2), false);
+    float *to = put(HD_F32, HD_SHAPE(65), true)->wanted.f;
+    held *memory = put(HD_I32, HD_SHAPE(64), true);
+    for (int k = 0; k < 8; k++) roots->before.i[k] = k % 2 ? 0 : 16 + k / 2 * 48;
+    float *all = memory->before.f;
+    for (int k = 0; k < 3; k++) {
+        int32_t *node = &memory->before.i[4 + k * 12];
+        for (int x = 0; x < 12; x++) all[4 + k * 12 + x] = (float)((k * 10 + x) * 7 % 31) * 0.5f;
+        node[0] = 16 + (k + 1) % 3 * 48;
+        node[1] = 0;
+        node[5] = k;
+    }
+    memory->before.i[40] = 1;
+    memcpy(&memory->wanted, &memory->before, sizeof memory->before);
+    for (int i = 0; i < 64; i++) {
+        to[i] = 0;
+        for (int k = 0; k < 3; k++) {
+            const int node = 4 + (i + k) % 3 * 12;
+            const float term = all[node + 2 + i % 3] + all[node + 6 + 2 + (i & 1)];
+            to[i] += term;
+            memory->wanted.i[node + 5]++;
+        }
+    }
+    to[64] = all[4 + 6 % 3 * 12 + 2];
+    for (int x = 0; x < 6; x++) memory->wanted.f[40 + 6 + x] = x % 2 ? -all[28 + 6 + x] : all[28 + 6 + x];
+    memory->wanted.i[40] = 16 + 5 % 3 * 48; /* the one that was kept */
+    memory->wanted.i[41] = 0;
+}
+
 static void stepped(void) { /* from, to; push two addresses, scale 3 */
     const float *from = put(HD_F32, HD_SHAPE(64), false)->before.f;
     float *to = put(HD_F32, HD_SHAPE(64), true)->wanted.f;
@@ -448,6 +478,7 @@ static const struct {
     { "atomics", atomics, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "arrays", arrays, { 2, 64 }, 8, { 2, 1 }, { { 0 } }, NULL },
     { "addresses", addresses, { 40, 0, 7, 7, 7, 7, 0x3F000000 }, 28, { 2, 1 }, { { 0 } }, NULL },
+    { "memory", memory_of_nodes, { 0 }, 0, { 2, 1 }, { { 0 } }, "webgpu" },
     { "loose", loose, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "pointers", chosen_pointers, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "stepped", stepped, { 7, 7, 7, 7, 0x40400000 }, 20, { 2, 1 }, { { 0 } }, NULL },
