@@ -1,8 +1,8 @@
 /* lower_addresses.c: addresses of buffers that stand in the push constants. Each becomes a buffer of its own, which
  * the launch binds, and eight bytes that nobody reads take its place; nothing else changes for the caller. Addresses
- * that are kept in memory, computed or chosen are refused here, and left to lower_memory.c: where a tensor lies is the
- * plan's to say, and no number. A type of such pointers stands for two things: as a member of a struct it becomes those eight bytes, and
- * elsewhere a pointer into a storage buffer. */
+ * that are kept in memory, computed or chosen are refused here, and left to lower_memory.c. A type of such pointers
+ * stands for two things: as a member of a struct it becomes those eight bytes, and elsewhere a pointer into a storage
+ * buffer. */
 #include "spirv/lower.h"
 
 enum { PHYSICAL = 5349 /* storage class */, MOST_CHAINS = 8, MOST_INDICES = 8 };
