@@ -479,7 +479,11 @@ hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *
     *out_lowered = (hdi_spirv_lowered){ 0 };
     if (!hdi_spirv_is_readable(input->module, input->bytes / 4)) return HD_OK;
     const bool some = has_addresses(input->module, input->bytes / 4);
-    const hd_status status = lower(allocator, input, false, out_lowered, some ? NULL : error);
-    if (!some || status != HD_STATUS_MODULE) return status;
+    hd_error first = { 0 };
+    const hd_status status = lower(allocator, input, false, out_lowered, &first);
+    if (!some || status != HD_STATUS_MODULE) {
+        if (error && error->status == HD_OK) *error = first;
+        return status;
+    }
     return lower(allocator, input, true, out_lowered, error);
 }

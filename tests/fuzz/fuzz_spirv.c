@@ -141,7 +141,7 @@ static void make_user_kernel(const uint8_t *data, size_t size) {
     must(kernel->info.own_push_bytes <= info.push_bytes);
     for (uint32_t i = 0; i < info.binding_count; i++) {
         const hdi_spirv_image *image = &kernel->info.bindings[i].image;
-        must(image->axes <= 3 && (image->axes == 0 || (image->push_word + image->axes) * 4 <= info.push_bytes));
+        must(image->axes <= 4 && (image->axes == 0 || (image->push_word + image->axes) * 4 <= info.push_bytes));
         must(image->axes == 0 || hd_dtype_bytes(image->dtype, image->channels) > 0);
     }
     if (hdi_spirv_inspect(&hdi_default_allocator, &input, &raw, &error)) { /* it became another module, which is printed too */
