@@ -848,6 +848,8 @@ typedef struct hd_image_desc {
     uint32_t  channels;     /* 1 to 4 */
     hd_filter filter;       /* for every axis; linear only where the kernel sees floats */
     hd_wrap   wrap;
+    uint32_t  count;        /* of an array to which the module gives no length, of images or of buffers: how many there are, at
+                               most 16; 0: 4 */
 } hd_image_desc;
 
 /** Wishes for a kernel of your own: SPIR-V for Vulkan (GLSL, HLSL or Slang compile to it), a compute entry point. */
@@ -862,8 +864,8 @@ typedef struct hd_kernel_desc {
     uint32_t    image_count;
 } hd_kernel_desc;
 
-/** The set of buffers whose addresses the module has in its push constants (GLSL's buffer_reference, pointers of Slang and HLSL):
- *  each is a binding, whose number is the byte where the address stands. What the eight bytes there hold makes no difference. */
+/** The set of buffers whose addresses the module has in its push constants: each is a binding, whose number is the byte where the
+ *  address stands; what the eight bytes hold makes no difference. If it has others too: one, UINT32_MAX, of which all are bytes. */
 #define HD_ADDRESS_SET 0xFFFFFFFEu
 /** What the module itself says. */
 typedef struct hd_kernel_info {
@@ -875,7 +877,8 @@ typedef struct hd_kernel_info {
                                    set 0 at 0..15 and none is an array, buffers keep their numbers; else they count by set,
                                    binding and element */
     uint32_t binding_element[16]; /* of an array of buffers, each of which is a binding here */
-    uint32_t binding_axes[16];    /* of an image 1 to 3, of layers and cubes one of them counts layers or faces; 0: a buffer. Its
+    uint32_t binding_axes[16];    /* of an image 1 to 3, of layers and cubes one of them counts layers or faces, and one more counts
+                                     samples, innermost; 0: a buffer. Its
                                      tensor is [width,channels], [height,width,channels] or [depth,height,width,channels], without
                                      the last axis where there is one channel */
     hd_dtype binding_dtype[16];   /* of an image */

@@ -49,6 +49,27 @@ uint32_t hdi_lower_decorated(const hdi_lowering *l, uint32_t id, uint32_t decora
     return at ? l->words[at] : HDI_SPIRV_NONE;
 }
 
+const hd_image_desc *hdi_lower_wish(const hdi_lowering *l, uint32_t set, uint32_t binding) {
+    for (uint32_t i = 0; i < l->wish_count; i++)
+        if (l->wishes[i].set == set && l->wishes[i].binding == binding) return &l->wishes[i];
+    return NULL;
+}
+
+uint32_t hdi_lower_elements(hdi_lowering *l, const uint32_t *variable, const uint32_t *array) {
+    enum { NOT_SAID = 4 };
+    const uint32_t *length = hdi_lower_opcode(array) == SpvOpTypeArray && hdi_lower_length(array) > 3
+                                 ? hdi_lower_def(l, array[3], SpvOpConstant, 4) : NULL;
+    const hd_image_desc *wish = hdi_lower_wish(l, hdi_lower_decorated(l, variable[2], SpvDecorationDescriptorSet),
+                                               hdi_lower_decorated(l, variable[2], SpvDecorationBinding));
+    const bool open = hdi_lower_opcode(array) == SpvOpTypeRuntimeArray;
+    const uint32_t count = length ? length[3] : !open ? 0 : wish && wish->count ? wish->count : (uint32_t)NOT_SAID;
+    if (!length && !open) return hdi_lower_refuse(l, variable, "an array whose length is no plain constant"), 0;
+    if (count == 0 || count > HDI_SPIRV_MAX_BINDINGS)
+        return hdi_lower_refuse(l, variable, "an array of %u buffers or images; a kernel has at most %d", count,
+                                HDI_SPIRV_MAX_BINDINGS), 0;
+    return count;
+}
+
 /* ---- words being written ---- */
 
 void hdi_lower_add(hdi_lowering *l, hdi_lower_words *to, uint32_t opcode, const uint32_t *operands, uint32_t count) {
@@ -249,6 +270,8 @@ static void leave_types_out(hdi_lowering *l) {
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at, opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
         bool gone = opcode == SpvOpTypeImage || opcode == SpvOpTypeSampler || opcode == SpvOpTypeSampledImage;
+        if ((opcode == SpvOpTypeArray || opcode == SpvOpTypeRuntimeArray) && length > 2)
+            gone = words[2] < l->bound && l->gone[words[2]] == 1; /* of images or samplers */
         if (opcode == SpvOpTypePointer && length == 4) gone = words[3] < l->bound && l->gone[words[3]] == 1;
         if (gone && length > 1 && words[1] < l->bound) l->gone[words[1]] = 1;
     }
@@ -268,7 +291,10 @@ static void put_entry(hdi_lowering *l, hdi_lower_words *to, const uint32_t *word
     while (at < length && (((words[at] - 0x01010101u) & ~words[at]) & 0x80808080u) == 0) at++;
     for (uint32_t i = 1; i < length; i++) {
         uint32_t array = 0;
-        while (array < l->array_count && l->arrays[array].variable != words[i]) array++;
+        while (array < l->array_count && (l->arrays[array].images || l->arrays[array].variable != words[i])) array++;
+        for (uint32_t k = 0; i > at && k < l->image_array_count; k++)
+            for (uint32_t e = 0; l->image_arrays[k].variable == words[i] && e < l->image_arrays[k].count; e++)
+                all[count++] = l->images[l->image_arrays[k].first + e].variable;
         const bool listed = i > at, goes = listed && words[i] < l->bound && l->gone[words[i]] == 1;
         for (uint32_t k = 0; goes && array < l->array_count && k < l->arrays[array].count; k++)
             all[count++] = l->arrays[array].elements[k];
@@ -379,43 +405,48 @@ static hd_status keep(hdi_lowering *l, const hdi_lower_words *module, hdi_spirv_
         const hdi_lower_image *image = &l->images[i];
         out->parts[out->part_count++] =
             (hdi_spirv_lowered_part){ .variable = image->variable,
+                                      .element = image->number,
                                       .image = { .axes = image->axes,
                                                  .dtype = image->dtype,
                                                  .channels = image->channels,
                                                  .push_word = l->push_bytes / 4 + image->length } };
     }
-    for (uint32_t i = 0; i < l->array_count; i++)
+    for (uint32_t i = 0; i < l->array_count; i++) {
+        if (l->arrays[i].images) continue; /* they are among the images */
         for (uint32_t k = 0; k < l->arrays[i].count && out->part_count < HDI_COUNT(out->parts); k++)
             out->parts[out->part_count++] =
                 (hdi_spirv_lowered_part){ .variable = l->arrays[i].elements[k], .element = k };
+    }
     return HD_OK;
 }
 
-hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_spirv_lowered *out_lowered,
-                          hd_error *error) {
+/* `free_addresses`: those that it has may be anything, not just what stands in its push constants. */
+static hd_status lower(const hd_allocator *allocator, const hdi_spirv_input *input, bool free_addresses,
+                       hdi_spirv_lowered *out_lowered, hd_error *error) {
     const uint32_t *words = input->module;
-    const size_t count = input->bytes / 4;
-    *out_lowered = (hdi_spirv_lowered){ 0 };
-    if (!hdi_spirv_is_readable(words, count)) return HD_OK;
     hdi_lowering *l = hdi_alloc(allocator, sizeof *l);
     if (!l) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no host memory to read a SPIR-V module");
     *l = (hdi_lowering){ .arena = { .allocator = allocator },
                          .error = error,
                          .words = words,
-                         .count = count,
+                         .count = input->bytes / 4,
                          .wishes = input->images,
                          .wish_count = input->image_count,
                          .bound = words[3],
                          .next = words[3] };
-    bool indexed = index_ids(l) && hdi_lower_copy_functions(l);
-    if (indexed && l->words != words) indexed = index_ids(l);
+    bool indexed = index_ids(l);
+    if (indexed && free_addresses) indexed = note_stated(l) && hdi_lower_put_memory(l) && (l->status || index_ids(l));
+    const uint32_t *before = l->words;
+    indexed = indexed && (l->status || hdi_lower_copy_functions(l));
+    if (indexed && l->words != before) indexed = index_ids(l);
     l->gone = hdi_arena_alloc(&l->arena, l->bound);
     l->chosen_of = hdi_arena_alloc(&l->arena, l->bound * sizeof *l->chosen_of);
     if (!indexed || !l->gone || !l->chosen_of) no_memory(l);
-    else if (!l->status && scan(l) && note_stated(l)) {
+    else if (!l->status && (scan(l) || l->words != words) && !l->status && note_stated(l)) {
         hdi_lower_words module = { 0 };
         if (!hdi_lower_find_pointers(l)) no_memory(l);
-        l->addressed = l->addressed && hdi_lower_def(l, hdi_lower_uint(l), SpvOpTypeInt, 4);
+        if (l->addressed && !hdi_lower_def(l, hdi_lower_uint(l), SpvOpTypeInt, 4))
+            hdi_lower_refuse(l, l->words + HDI_SPIRV_HEADER_WORDS, "addresses and no words");
         leave_types_out(l);
         if (l->image_count || l->addressed) measure_push(l);
         if (!l->push_struct) l->push = l->next++;
@@ -434,4 +465,25 @@ hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *
     hdi_arena_free(&l->arena);
     hdi_free(allocator, l, sizeof *l);
     return status;
+}
+
+/* Does the module say that it has addresses? */
+static bool has_addresses(const uint32_t *words, size_t count) {
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < count; at += hdi_lower_length(words + at))
+        if (words[at] == (3u << SpvWordCountShift | SpvOpMemoryModel)) return words[at + 1] == PHYSICAL_ADDRESSES;
+    return false;
+}
+
+hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_spirv_lowered *out_lowered,
+                          hd_error *error) {
+    *out_lowered = (hdi_spirv_lowered){ 0 };
+    if (!hdi_spirv_is_readable(input->module, input->bytes / 4)) return HD_OK;
+    const bool some = has_addresses(input->module, input->bytes / 4);
+    hd_error first = { 0 };
+    const hd_status status = lower(allocator, input, false, out_lowered, &first);
+    if (!some || status != HD_STATUS_MODULE) {
+        if (error && error->status == HD_OK) *error = first;
+        return status;
+    }
+    return lower(allocator, input, true, out_lowered, error);
 }

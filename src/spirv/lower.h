@@ -1,5 +1,6 @@
 /* lower.h: a module of others, trimmed, becomes one that knows buffers only. Internal to src/spirv/. In this order:
  *   lower.c         what the module is made of; words being written; its functions, instruction by instruction
+ *   lower_memory.c  addresses that are kept, computed or chosen become numbers
  *   lower_calls.c   functions that are given images become copies that know them
  *   lower_images.c  images become buffers of texels (lower_texels.c), samplers arithmetic on them (lower_samplers.c)
  *   lower_arrays.c  arrays of buffers become buffers by themselves
@@ -33,23 +34,32 @@ typedef struct hdi_lower_image {
     uint32_t component, element;
     uint32_t axes, layers;       /* layers: how many of the axes count layers, or a cube's faces: 0 or 1 */
     bool     cube, cubes;        /* cubes: an array of them */
+    uint32_t samples;            /* how many of the axes count samples, in front of the others: 0 or 1 */
     hd_dtype dtype;              /* of the tensor, and its last axis */
     uint32_t channels;
     uint32_t coding, bits, components; /* of a texel: what a component is (lower_texels.c), of how many bits */
     uint32_t element_bytes, texel_elements;
+    uint32_t number;             /* in an array of images */
     uint32_t length;             /* which word behind the module's own push constants is its first length */
 } hdi_lower_image;
+/* An array of images, which are some of the images one after the other. */
+typedef struct hdi_lower_image_array { uint32_t variable, first, count; } hdi_lower_image_array;
 typedef struct hdi_lower_sampler { uint32_t variable, set, binding; } hdi_lower_sampler;
 
 /* A function that was made, and what for. */
 typedef struct hdi_lower_made {
     uint32_t opcode, image, sampler, coordinates, offset, moved, component, value, function;
+    uint32_t sample; /* the type of a sample's number; 0: there is one */
 } hdi_lower_made;
 
 /* An array of buffers, and a pointer into one that is chosen at run time. */
-typedef struct hdi_lower_array { uint32_t variable, count, elements[HDI_SPIRV_MAX_BINDINGS]; } hdi_lower_array;
+typedef struct hdi_lower_array {
+    uint32_t variable, count, elements[HDI_SPIRV_MAX_BINDINGS];
+    bool     images; /* those of an array of images, as they are */
+} hdi_lower_array;
 typedef struct hdi_lower_chosen {
     uint32_t array, count, indices[HDI_SPIRV_MAX_TYPE_DEPTH + 2]; /* the first one chooses */
+    uint32_t texel; /* the number of one, which is among the indices; 0: none is */
 } hdi_lower_chosen;
 
 /* A buffer whose address stands at a byte of the push constants. */
@@ -74,6 +84,7 @@ typedef struct hdi_lowering {
     uint32_t        glsl, new_glsl;   /* the import of GLSL.std.450; it is new */
     hdi_lower_image   images[HDI_SPIRV_MAX_BINDINGS];   uint32_t image_count;
     hdi_lower_sampler samplers[HDI_SPIRV_MAX_BINDINGS]; uint32_t sampler_count;
+    hdi_lower_image_array image_arrays[HDI_SPIRV_MAX_BINDINGS]; uint32_t image_array_count;
     hdi_lower_made    functions_made[HDI_LOWER_MAX_FUNCTIONS]; uint32_t made_count;
     hdi_lower_array   arrays[HDI_SPIRV_MAX_BINDINGS];   uint32_t array_count;
     hdi_lower_chosen *chosen;                           uint32_t chosen_count, chosen_capacity;
@@ -94,6 +105,11 @@ const uint32_t *hdi_lower_def(const hdi_lowering *l, uint32_t id, uint32_t opcod
 bool hdi_lower_refuse(hdi_lowering *l, const uint32_t *words, const char *format, ...) HDI_PRINTF(3, 4);
 /* The value that an id is decorated with; HDI_SPIRV_NONE: it is not. */
 uint32_t hdi_lower_decorated(const hdi_lowering *l, uint32_t id, uint32_t decoration);
+/* What the caller said of what is bound there; NULL: nothing. */
+const hd_image_desc *hdi_lower_wish(const hdi_lowering *l, uint32_t set, uint32_t binding);
+/* How many elements the array of a variable has, a type: as the module says, or as the caller wishes. 0: it was
+ * refused. */
+uint32_t hdi_lower_elements(hdi_lowering *l, const uint32_t *variable, const uint32_t *array);
 void hdi_lower_add(hdi_lowering *l, hdi_lower_words *to, uint32_t opcode, const uint32_t *operands, uint32_t count);
 /* An instruction with a result, among the functions that are made: its id. */
 uint32_t hdi_lower_make(hdi_lowering *l, uint32_t opcode, uint32_t type, const uint32_t *operands, uint32_t count);
@@ -120,6 +136,11 @@ uint32_t hdi_lower_begin(hdi_lowering *l, uint32_t result, const uint32_t *types
  * False: no memory. */
 bool hdi_lower_copy_functions(hdi_lowering *l);
 
+/* ---- lower_memory.c ---- */
+/* Another module in place of the lowering's words, in which addresses are numbers of bytes into one buffer. Knows `at`,
+ * `functions` and what is stated. False: no memory. */
+bool hdi_lower_put_memory(hdi_lowering *l);
+
 /* ---- lower_images.c ---- */
 /* The operands, in op_table.inc's letters, of an instruction that is none of its rows, but may be lowered; NULL: it is
  * no such one. */
@@ -138,6 +159,9 @@ bool hdi_lower_image_use(hdi_lowering *l, const uint32_t *words);     /* false: 
 void hdi_lower_find_array(hdi_lowering *l, const uint32_t *variable);
 void hdi_lower_put_arrays(hdi_lowering *l);
 bool hdi_lower_array_use(hdi_lowering *l, const uint32_t *words);
+/* A pointer to a texel of an image that `index` chooses among `count`. */
+bool hdi_lower_choose_texel(hdi_lowering *l, const uint32_t *words, const hdi_lower_image *first, uint32_t count,
+                            uint32_t index, uint32_t texel);
 /* Values that a function is given which is made for an instruction, and its parameters for them. */
 typedef struct hdi_lower_given {
     uint32_t count, values[HDI_LOWER_MAX_OPERANDS], types[HDI_LOWER_MAX_OPERANDS], ids[HDI_LOWER_MAX_OPERANDS];

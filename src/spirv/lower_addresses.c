@@ -1,8 +1,8 @@
 /* lower_addresses.c: addresses of buffers that stand in the push constants. Each becomes a buffer of its own, which
  * the launch binds, and eight bytes that nobody reads take its place; nothing else changes for the caller. Addresses
- * that are kept in memory, computed or chosen are refused by name: where a tensor lies is the plan's to say, and no
- * number. A type of such pointers stands for two things: as a member of a struct it becomes those eight bytes, and
- * elsewhere a pointer into a storage buffer. */
+ * that are kept in memory, computed or chosen are refused here, and left to lower_memory.c. A type of such pointers
+ * stands for two things: as a member of a struct it becomes those eight bytes, and elsewhere a pointer into a storage
+ * buffer. */
 #include "spirv/lower.h"
 
 enum { PHYSICAL = 5349 /* storage class */, MOST_CHAINS = 8, MOST_INDICES = 8 };
@@ -156,6 +156,8 @@ bool hdi_lower_address_use(hdi_lowering *l, const uint32_t *words) {
     const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
     const bool stepped = opcode == SpvOpPtrAccessChain || opcode == SpvOpInBoundsPtrAccessChain;
     const bool typed = stepped || (row && row->operands[0] == 't' && row->operands[1] == 'r');
+    if (l->addressed && (opcode == SpvOpConvertUToPtr || opcode == SpvOpConvertPtrToU))
+        return hdi_lower_refuse(l, words, "an address that is computed");
     if (!l->addressed || !typed || length < 4 || !pointee_of(l, words[1])) return false;
     if (opcode == SpvOpLoad) {
         const hdi_lower_address *address = loaded(l, words);

@@ -9,27 +9,22 @@ void hdi_lower_find_array(hdi_lowering *l, const uint32_t *variable) {
     const uint32_t *pointer = hdi_lower_def(l, variable[1], SpvOpTypePointer, 4);
     const uint32_t *array = pointer ? hdi_lower_def(l, pointer[3], SpvOpTypeArray, 4) : NULL;
     const uint32_t *open = pointer ? hdi_lower_def(l, pointer[3], SpvOpTypeRuntimeArray, 3) : NULL;
-    const uint32_t *length = array ? hdi_lower_def(l, array[3], SpvOpConstant, 4) : NULL;
-    if ((!array && !open) || l->words + l->at[variable[2]] != variable) return; /* an id that is defined twice */
-    if (open) {
-        hdi_lower_refuse(l, variable, "an array of buffers without a length; say how many there are");
-    } else if (!length) {
-        hdi_lower_refuse(l, variable, "an array of buffers whose length is no plain constant");
-    } else if (length[3] == 0 || length[3] > HDI_SPIRV_MAX_BINDINGS || l->array_count == HDI_SPIRV_MAX_BINDINGS) {
-        hdi_lower_refuse(l, variable, "an array of %u buffers; a kernel has at most %d", length[3],
-                         HDI_SPIRV_MAX_BINDINGS);
-    } else {
-        l->gone[variable[2]] = l->gone[array[1]] = 1;
-        l->arrays[l->array_count++] = (hdi_lower_array){ .variable = variable[2], .count = length[3] };
-    }
+    if (!array) array = open;
+    if (!array || l->words + l->at[variable[2]] != variable) return; /* an id that is defined twice */
+    const uint32_t count = hdi_lower_elements(l, variable, array);
+    if (count && l->array_count == HDI_SPIRV_MAX_BINDINGS)
+        hdi_lower_refuse(l, variable, "more than %d arrays of buffers", HDI_SPIRV_MAX_BINDINGS);
+    if (count == 0 || l->status) return;
+    l->gone[variable[2]] = l->gone[array[1]] = 1;
+    l->arrays[l->array_count++] = (hdi_lower_array){ .variable = variable[2], .count = count };
 }
 
 void hdi_lower_put_arrays(hdi_lowering *l) {
     for (uint32_t i = 0; i < l->array_count && !l->status; i++) {
         hdi_lower_array *array = &l->arrays[i];
+        if (array->images) continue;
         const uint32_t *variable = l->words + l->at[array->variable];
-        const uint32_t *type =
-            hdi_lower_def(l, hdi_lower_def(l, variable[1], SpvOpTypePointer, 4)[3], SpvOpTypeArray, 4);
+        const uint32_t *type = l->words + l->at[hdi_lower_def(l, variable[1], SpvOpTypePointer, 4)[3]];
         const uint32_t pointer = hdi_lower_pointer(l, SpvStorageClassStorageBuffer, type[2]);
         for (uint32_t k = 0; k < array->count; k++) {
             array->elements[k] = l->next++;
@@ -81,6 +76,22 @@ static bool remember(hdi_lowering *l, const uint32_t *words, hdi_lower_chosen ch
     l->chosen_of[words[2]] = l->chosen_count;
     l->gone[words[2]] = 1; /* with what is said of it */
     return true;
+}
+
+bool hdi_lower_choose_texel(hdi_lowering *l, const uint32_t *words, const hdi_lower_image *first, uint32_t count,
+                            uint32_t index, uint32_t texel) {
+    uint32_t array = 0;
+    while (array < l->array_count && l->arrays[array].elements[0] != first->variable) array++;
+    if (array == HDI_SPIRV_MAX_BINDINGS)
+        return hdi_lower_refuse(l, words, "more than %d arrays of buffers", HDI_SPIRV_MAX_BINDINGS);
+    if (array == l->array_count) {
+        l->arrays[l->array_count++] = (hdi_lower_array){ .count = count, .images = true };
+        for (uint32_t k = 0; k < count; k++) l->arrays[array].elements[k] = first[k].variable;
+    }
+    const uint32_t zero = hdi_lower_number(l, hdi_lower_uint(l), 0);
+    const uint32_t chain[] = { 6u << SpvWordCountShift | SpvOpAccessChain, words[1], words[2], 0, zero, texel };
+    return remember(l, chain,
+                    (hdi_lower_chosen){ .array = array, .count = 1, .indices = { index }, .texel = texel });
 }
 
 /* A pointer into an array, or one that goes on from such a pointer. */
@@ -182,6 +193,8 @@ static bool use(hdi_lowering *l, const uint32_t *words, uint32_t at, const hdi_l
                                 HDI_LOWER_MAX_FUNCTIONS);
     l->functions_made[l->made_count++] = (hdi_lower_made){ 0 };
     bool fits = true;
+    if (chosen->texel) /* which is no value of the module's */
+        g = (hdi_lower_given){ .count = 1, .values = { chosen->texel }, .types = { hdi_lower_uint(l) } };
     for (uint32_t i = 0; i < chosen->count; i++) fits &= hdi_lower_give(l, chosen->indices[i], &g);
     fits &= hdi_lower_give_operands(l, words, at, &g);
     if (!fits) return hdi_lower_refuse(l, words, "too many values that its pointer needs");

@@ -11,7 +11,7 @@ enum { GLSL_FABS = 4, GLSL_SABS = 5, GLSL_FLOOR = 8, GLSL_UMIN = 38, GLSL_FMAX =
 #define HALF 0x3F000000u
 #define TWO 0x40000000u
 #define MINUS_ONE 0xBF800000u
-enum { MOST_AXES = 3, MOST_CHANNELS = 4 };
+enum { MOST_AXES = 5, MOST_CHANNELS = 4 };
 static inline uint32_t number(hdi_lowering *l, uint32_t value) { return hdi_lower_number(l, hdi_lower_uint(l), value); }
 static inline uint32_t real(hdi_lowering *l, uint32_t bits) { return hdi_lower_number(l, hdi_lower_float(l), bits); }
 static inline uint32_t signed_type(hdi_lowering *l) { return HDI_LOWER_ONCE(l, SpvOpTypeInt, 0, 32, 1); }
@@ -31,6 +31,12 @@ static inline uint32_t glsl(hdi_lowering *l, uint32_t instruction, uint32_t type
 /* A 32-bit value as another type of 32 bits. */
 static inline uint32_t as_type(hdi_lowering *l, uint32_t value, uint32_t from, uint32_t to) {
     return from == to ? value : HDI_LOWER_MAKE(l, SpvOpBitcast, to, value);
+}
+
+/* A number of a texel's components' type, which may have 64 bits. */
+static inline uint32_t component_number(hdi_lowering *l, const hdi_lower_image *image, uint32_t bits) {
+    return image->bits == 64 ? HDI_LOWER_ONCE(l, SpvOpConstant, image->component, bits, 0)
+                             : hdi_lower_number(l, image->component, bits);
 }
 
 /* How many texels there are along an axis. */

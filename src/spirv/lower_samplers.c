@@ -170,7 +170,7 @@ static uint32_t texel_on(hdi_lowering *l, const uint32_t *lengths, uint32_t n, u
 static void take_cube(hdi_lowering *l, const hdi_lower_image *image, bool linear, const uint32_t *parts, taken *out) {
     const uint32_t real_type = hdi_lower_float(l), type = signed_type(l), uint = hdi_lower_uint(l);
     uint32_t lengths[MOST_AXES], texels[2], cube = number(l, 0);
-    for (uint32_t axis = 0; axis < MOST_AXES; axis++) lengths[axis] = length_along(l, image, axis);
+    for (uint32_t axis = 0; axis < image->axes; axis++) lengths[axis] = length_along(l, image, axis);
     const uint32_t side = HDI_LOWER_MAKE(l, SpvOpExtInst, uint, l->glsl, GLSL_UMIN, lengths[0], lengths[1]);
     const uint32_t n = as_type(l, side, uint, type), n_real = HDI_LOWER_MAKE(l, SpvOpConvertUToF, real_type, side);
     if (image->cubes) cube = layer_at(l, parts[3], HDI_LOWER_MAKE(l, SpvOpUDiv, uint, lengths[2], number(l, 6)));

@@ -9,6 +9,7 @@
  * and their last bits. */
 enum { FLOATS, INTEGERS, SIGNED, STEPS /* 0 to 1 */, SIGNED_STEPS /* -1 to 1 */, PACKED_INTEGERS, PACKED_STEPS,
        PACKED_FLOATS };
+enum { R64UI = 40, R64I = 41 }; /* formats */
 
 /* How the module's format codes a texel; false: it is not taken. */
 static bool format_of(uint32_t format, hdi_lower_image *image) {
@@ -33,6 +34,7 @@ static bool format_of(uint32_t format, hdi_lower_image *image) {
         { SpvImageFormatRgba16Snorm, SIGNED_STEPS, 16, 4 }, { SpvImageFormatRg16Snorm, SIGNED_STEPS, 16, 2 },
         { SpvImageFormatR16Snorm, SIGNED_STEPS, 16, 1 }, { SpvImageFormatRgba8Snorm, SIGNED_STEPS, 8, 4 },
         { SpvImageFormatRg8Snorm, SIGNED_STEPS, 8, 2 },  { SpvImageFormatR8Snorm, SIGNED_STEPS, 8, 1 },
+        { R64UI, INTEGERS, 64, 1 },                  { R64I, SIGNED, 64, 1 },
         { SpvImageFormatRgb10a2ui, PACKED_INTEGERS, 32, 4 }, { SpvImageFormatRgb10A2, PACKED_STEPS, 32, 4 },
         { SpvImageFormatR11fG11fB10f, PACKED_FLOATS, 32, 3 },
     };
@@ -50,13 +52,13 @@ static bool is_packed(const hdi_lower_image *image) {
     return image->coding == PACKED_INTEGERS || image->coding == PACKED_STEPS || image->coding == PACKED_FLOATS;
 }
 
-/* The tensor that such texels are: packed words are integers, and of integers of 16 bits each is two bytes, as no
- * tensor has their type. */
+/* The tensor that such texels are: packed words are integers; an integer of 16 bits is two bytes and one of 64 bits two
+ * of 32, as no tensor has their type. */
 static void choose_tensor(hdi_lower_image *image) {
     const bool floats = image->coding == FLOATS;
     const bool bytes = !floats && image->bits == 16;
-    image->dtype = floats ? image->bits == 16 ? HD_F16 : HD_F32 : image->bits == 32 ? HD_I32 : HD_U8;
-    image->channels = is_packed(image) ? 1 : image->components * (bytes ? 2 : 1);
+    image->dtype = floats ? image->bits == 16 ? HD_F16 : HD_F32 : image->bits >= 32 ? HD_I32 : HD_U8;
+    image->channels = is_packed(image) ? 1 : image->components * (bytes || image->bits == 64 ? 2 : 1);
 }
 
 static uint32_t narrow_type(hdi_lowering *l, uint32_t bytes) {
@@ -67,8 +69,9 @@ bool hdi_texel_choose(hdi_lowering *l, const uint32_t *type, const hd_image_desc
     const uint32_t *component = hdi_lower_def(l, type[2], SpvOpTypeFloat, 3);
     const bool floats = component != NULL;
     if (!component) component = hdi_lower_def(l, type[2], SpvOpTypeInt, 4);
-    if (!component || component[2] != 32)
-        return hdi_lower_refuse(l, type, "its components are not of 32 bits"), false;
+    const bool wide = component && !floats && component[2] == 64 && (type[8] == R64UI || type[8] == R64I);
+    if (!component || (component[2] != 32 && !wide))
+        return hdi_lower_refuse(l, type, "its components are not of 32 bits, nor in a format of 64"), false;
     image->component = type[2];
     image->coding = floats ? FLOATS : INTEGERS;
     image->bits = 32;
@@ -84,7 +87,7 @@ bool hdi_texel_choose(hdi_lowering *l, const uint32_t *type, const hd_image_desc
                  (floats ? wish->dtype == HD_F32 || wish->dtype == HD_F16 : wish->dtype == HD_I32));
     }
     const bool whole = image->coding == INTEGERS || image->coding == SIGNED || image->coding == PACKED_INTEGERS;
-    if (type[8] != SpvImageFormatUnknown && (!known || whole == floats))
+    if (type[8] != SpvImageFormatUnknown && (!known || whole == floats || wide != (image->bits == 64)))
         return hdi_lower_refuse(l, type, "texels of format %u", type[8]), false;
     if (!known)
         return hdi_lower_refuse(l, type,
@@ -95,17 +98,17 @@ bool hdi_texel_choose(hdi_lowering *l, const uint32_t *type, const hd_image_desc
                false;
     choose_tensor(image);
     const uint32_t bytes = is_packed(image) ? 4 : image->components * image->bits / 8;
-    image->element_bytes = bytes % 4 == 0 ? 4 : image->bits / 8;
+    image->element_bytes = wide ? 8 : bytes % 4 == 0 ? 4 : image->bits / 8;
     image->texel_elements = bytes / image->element_bytes;
     l->element_bytes |= image->element_bytes; /* 1 and 2 want capabilities */
     image->element = image->element_bytes < 4         ? narrow_type(l, image->element_bytes)
-                     : image->bits == 32 && whole && !is_packed(image) ? image->component
+                     : image->bits >= 32 && whole && !is_packed(image) ? image->component
                                                                        : hdi_lower_uint(l);
     return true;
 }
 
 bool hdi_texel_is_number(const hdi_lower_image *image) {
-    return image->texel_elements == 1 && image->bits == 32 && image->coding != FLOATS && !is_packed(image);
+    return image->texel_elements == 1 && image->bits >= 32 && image->coding != FLOATS && !is_packed(image);
 }
 
 /* ---- where they lie, and what they mean ---- */
@@ -173,7 +176,7 @@ void hdi_texel_decode(hdi_lowering *l, const hdi_lower_image *image, uint32_t te
     uint32_t held = 0, at = HDI_SPIRV_NONE;
     for (uint32_t c = 0; c < MOST_CHANNELS; c++) {
         if (c >= image->components) {
-            out[c] = hdi_lower_number(l, image->component, c < MOST_CHANNELS - 1 ? 0 : floats ? ONE : 1);
+            out[c] = component_number(l, image, c < MOST_CHANNELS - 1 ? 0 : floats ? ONE : 1);
             continue;
         }
         const field f = field_of(image, c);
@@ -182,7 +185,7 @@ void hdi_texel_decode(hdi_lowering *l, const hdi_lower_image *image, uint32_t te
             if (image->element_bytes < 4) held = HDI_LOWER_MAKE(l, SpvOpUConvert, uint, held);
             at = f.element;
         }
-        if (f.bits == 32) {
+        if (f.bits >= 32) {
             out[c] = as_type(l, held, image->element, image->component);
         } else {
             const bool all = f.from == 0 && f.bits == 8 * image->element_bytes && !is_signed(image);
@@ -234,7 +237,7 @@ uint32_t hdi_texel_encode(hdi_lowering *l, const hdi_lower_image *image, const u
     for (uint32_t c = 0; c < image->components; c++) {
         const field f = field_of(image, c);
         if (f.element != i) continue;
-        if (f.bits == 32) return as_type(l, parts[c], image->component, image->element);
+        if (f.bits >= 32) return as_type(l, parts[c], image->component, image->element);
         const uint32_t raw = encoded(l, image, parts[c], f.bits);
         held = f.bits == 8 * image->element_bytes
                    ? raw

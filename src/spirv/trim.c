@@ -21,11 +21,13 @@ typedef struct trimmer {
     size_t    entry, functions; /* words where the OpEntryPoint stands, and the first function */
     /* by id: the word where it is defined in front of the functions, or its OpFunction; 0: elsewhere */
     uint32_t *at;
+    bool      logical; /* its pointers are no addresses */
     uint32_t *same;  /* by id: an input that is the same built-in; 0: none */
     uint8_t  *kept;  /* by id: KEPT or LISTED */
     uint32_t *stack, stack_count; /* ids that were kept and not looked at */
 } trimmer;
 enum { KEPT = 1, LISTED = 2 /* and by the entry point */ };
+enum { EXT_INST_WITH_FORWARD_REFS = 4433 }; /* of sets that compute nothing */
 
 static uint32_t opcode_at(const trimmer *t, size_t at) { return t->words[at] & SpvOpCodeMask; }
 static uint32_t length_at(const trimmer *t, size_t at) { return t->words[at] >> SpvWordCountShift; }
@@ -68,6 +70,8 @@ static bool find(trimmer *t, const char *name) {
         const uint32_t opcode = opcode_at(t, at), id = result_at(t, at);
         if (opcode == SpvOpFunction && t->functions == t->count) t->functions = at;
         inside |= opcode == SpvOpFunction;
+        if (opcode == SpvOpMemoryModel && length_at(t, at) == 3)
+            t->logical = t->words[at + 1] == SpvAddressingModelLogical;
         if (id && (!inside || opcode == SpvOpFunction)) t->at[id] = (uint32_t)at;
         if (opcode != SpvOpEntryPoint || length_at(t, at) < 4 || t->words[at + 1] != SpvExecutionModelGLCompute)
             continue;
@@ -158,7 +162,7 @@ static void keep_function(trimmer *t, size_t at) {
         const uint32_t opcode = opcode_at(t, at);
         length = length_at(t, at);
         make_bitcast(t, at);
-        if (is_line(opcode) || is_for_debuggers(t, at)) blank(t, at, length);
+        if (is_line(opcode) || opcode == EXT_INST_WITH_FORWARD_REFS || is_for_debuggers(t, at)) blank(t, at, length);
         else keep_operands(t, at);
         if (opcode == SpvOpFunctionEnd) return;
     }
@@ -214,6 +218,14 @@ static void list_interface(trimmer *t) {
     blank(t, t->entry + to, length - to);
 }
 
+/* Is it a mode of the chosen entry point, and one that asks for something? That lanes meet again where their ways do
+ * is what subgroups do here anyway. */
+static bool is_of_entry(const trimmer *t, const uint32_t *words, uint32_t length) {
+    enum { UNIFORM_CONTROL_FLOW = 4421, MAXIMALLY_RECONVERGES = 6023 };
+    const bool asks = length != 3 || (words[2] != UNIFORM_CONTROL_FLOW && words[2] != MAXIMALLY_RECONVERGES);
+    return asks && words[1] == t->words[t->entry + 2];
+}
+
 static bool is_kept(const trimmer *t, uint32_t id) { return id >= t->bound || t->kept[id]; }
 
 /* Does an instruction in front of the functions stay? Unknown ones that define nothing do: the checks refuse them by
@@ -222,18 +234,20 @@ static bool stays(const trimmer *t, size_t at) {
     const uint32_t opcode = opcode_at(t, at), length = length_at(t, at), *words = t->words + at;
     if (length < 2) return true;
     switch (opcode) {
-    case SpvOpCapability: return !hdi_spirv_may_drop_capability(words[1]);
+    case SpvOpCapability:
+        return !hdi_spirv_may_drop_capability(words[1]) &&
+               (words[1] != SpvCapabilityPhysicalStorageBufferAddresses || !t->logical);
     case SpvOpExtension: return hdi_spirv_takes_extension(words + 1, length - 1);
     case SpvOpMemoryModel: return true;
     case SpvOpEntryPoint: return at == t->entry;
-    case SpvOpExecutionMode: case SpvOpExecutionModeId: return words[1] == t->words[t->entry + 2];
+    case SpvOpExecutionMode: case SpvOpExecutionModeId: return is_of_entry(t, words, length);
     case SpvOpSource: case SpvOpSourceContinued: case SpvOpSourceExtension: case SpvOpString: case SpvOpModuleProcessed:
     case SpvOpLine: case SpvOpNoLine: case SpvOpDecorateString: case SpvOpMemberDecorateString: return false;
     case SpvOpName: case SpvOpMemberName: case SpvOpMemberDecorate: return is_kept(t, words[1]);
     case SpvOpDecorate: case SpvOpDecorateId: /* which promise that a value is the same for many, or not */
         return is_kept(t, words[1]) && length > 2 && words[2] != SpvDecorationUniform &&
                words[2] != SpvDecorationUniformId && words[2] != SpvDecorationNonUniform;
-    case SpvOpExtInst: return !is_for_debuggers(t, at);
+    case SpvOpExtInst: case EXT_INST_WITH_FORWARD_REFS: return false; /* out here they compute nothing */
     case SpvOpTypeForwardPointer: return is_kept(t, words[1]);
     default: return result_at(t, at) == 0 || t->kept[result_at(t, at)];
     }

@@ -173,6 +173,36 @@ void main() {
     to[nonuniformEXT(i % 2u)].d[i / 2u] = x;
     atomicAdd(to[nonuniformEXT(i % 2u)].total, uint(from[nonuniformEXT(which)].a.length()));
 }'''),
+    # arrays of images, of samplers and of as many buffers as the launch says, all chosen invocation by invocation
+    ('image_arrays', '''layout(local_size_x = 32) in;
+layout(set = 0, binding = 0) uniform texture2D pictures[3];
+layout(set = 0, binding = 1) uniform sampler takers[2];
+layout(set = 1, binding = 0, r32i) uniform iimage2D counters[2];
+layout(set = 2, binding = 0) buffer B { int numbers[]; } open[];
+layout(set = 3, binding = 0) writeonly buffer O { vec4 taken[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x, k = i % 5u;
+    precise vec2 where = vec2(float(i % 4u) * 0.25, float(i / 4u) * 0.0625);
+    precise vec4 a = textureLod(sampler2D(pictures[nonuniformEXT(k)], takers[nonuniformEXT(i & 1u)]), where, 0.0);
+    precise vec4 b = texelFetch(pictures[1], ivec2(i % 4u, i / 4u % 3u), 0);
+    taken[i] = a + b;
+    imageAtomicAdd(counters[nonuniformEXT(i % 2u)], ivec2(i % 3u, 0), int(i));
+    if (i % 4u == 0u) imageStore(counters[nonuniformEXT(i / 4u % 2u)], ivec2(3, i / 4u), ivec4(i));
+    open[nonuniformEXT(i & 1u)].numbers[i] += textureSize(pictures[nonuniformEXT(k)], 0).y;
+}'''),
+    # several samples of a texel: read, written, counted, and of layers
+    ('samples', '''layout(local_size_x = 32) in;
+layout(binding = 0) uniform texture2DMS from;
+layout(binding = 1, r32i) uniform iimage2DMS to;
+layout(binding = 2, r32i) uniform iimage2DMSArray layers;
+layout(binding = 3) writeonly buffer O { vec4 taken[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    precise vec4 a = texelFetch(from, ivec2(i % 4u, i / 4u % 5u), int(i % 3u));
+    taken[i] = a + vec4(textureSize(from), textureSamples(from), imageSamples(to));
+    imageStore(to, ivec2(i % 4u, i / 16u), int(i / 4u % 4u), ivec4(i) + imageLoad(to, ivec2(i % 4u, i / 16u), 4));
+    imageAtomicAdd(layers, ivec3(i % 2u, 0, i / 2u % 2u), int(i / 4u % 2u), int(i));
+}'''),
 ]
 
 # addresses in the push constants, beside a buffer that is bound
@@ -470,6 +500,160 @@ OpFunctionEnd
 '''
 
 
+# addresses that stand in memory, are followed, chosen, stepped on from and computed
+MEMORY = '''OpCapability Shader
+OpCapability PhysicalStorageBufferAddresses
+OpExtension "SPV_KHR_physical_storage_buffer"
+OpMemoryModel PhysicalStorageBuffer64 GLSL450
+OpEntryPoint GLCompute %main "main" %id
+OpExecutionMode %main LocalSize 32 1 1
+OpDecorate %id BuiltIn GlobalInvocationId
+OpDecorate %Nodes ArrayStride 8
+OpDecorate %Xs ArrayStride 4
+OpDecorate %Floats ArrayStride 4
+OpDecorate %P ArrayStride 48
+OpMemberDecorate %Node 0 Offset 0
+OpMemberDecorate %Node 1 Offset 8
+OpMemberDecorate %Node 2 Offset 20
+OpMemberDecorate %Node 3 Offset 24
+OpMemberDecorate %Node 3 RowMajor
+OpMemberDecorate %Node 3 MatrixStride 8
+OpDecorate %Roots Block
+OpMemberDecorate %Roots 0 Offset 0
+OpDecorate %Out Block
+OpMemberDecorate %Out 0 Offset 0
+OpDecorate %roots DescriptorSet 0
+OpDecorate %roots Binding 0
+OpDecorate %out DescriptorSet 0
+OpDecorate %out Binding 1
+OpDecorate %s1 NoContraction
+OpDecorate %s2 NoContraction
+OpTypeForwardPointer %P PhysicalStorageBuffer
+%void = OpTypeVoid
+%fn = OpTypeFunction %void
+%bool = OpTypeBool
+%uint = OpTypeInt 32 0
+%int = OpTypeInt 32 1
+%float = OpTypeFloat 32
+%u2 = OpTypeVector %uint 2
+%u3 = OpTypeVector %uint 3
+%v2 = OpTypeVector %float 2
+%v3 = OpTypeVector %float 3
+%m23 = OpTypeMatrix %v3 2
+%c0 = OpConstant %uint 0
+%c1 = OpConstant %uint 1
+%c2 = OpConstant %uint 2
+%c3 = OpConstant %uint 3
+%c4 = OpConstant %uint 4
+%c5 = OpConstant %uint 5
+%c6 = OpConstant %uint 6
+%c64 = OpConstant %uint 64
+%back = OpConstant %int -1
+%zero = OpConstant %float 0
+%half = OpConstant %float 7.5
+%c8 = OpConstant %uint 8
+%step = OpConstantComposite %u2 %c8 %c0
+%Xs = OpTypeArray %float %c3
+%Node = OpTypeStruct %P %Xs %uint %m23
+%P = OpTypePointer PhysicalStorageBuffer %Node
+%PP = OpTypePointer PhysicalStorageBuffer %P
+%PF = OpTypePointer PhysicalStorageBuffer %float
+%PU = OpTypePointer PhysicalStorageBuffer %uint
+%PV = OpTypePointer PhysicalStorageBuffer %v3
+%PM = OpTypePointer PhysicalStorageBuffer %m23
+%Nodes = OpTypeArray %P %c4
+%Roots = OpTypeStruct %Nodes
+%Floats = OpTypeRuntimeArray %float
+%Out = OpTypeStruct %Floats
+%PRoots = OpTypePointer StorageBuffer %Roots
+%POut = OpTypePointer StorageBuffer %Out
+%SP = OpTypePointer StorageBuffer %P
+%SF = OpTypePointer StorageBuffer %float
+%PId = OpTypePointer Input %u3
+%LP = OpTypePointer Function %P
+%given = OpTypeFunction %float %P %uint
+%id = OpVariable %PId Input
+%roots = OpVariable %PRoots StorageBuffer
+%out = OpVariable %POut StorageBuffer
+%main = OpFunction %void None %fn
+%begin = OpLabel
+%kept = OpVariable %LP Function
+%id3 = OpLoad %u3 %id
+%i = OpCompositeExtract %uint %id3 0
+%turn = OpUMod %uint %i %c3
+%odd = OpBitwiseAnd %uint %i %c1
+%isodd = OpINotEqual %bool %odd %c0
+%at0 = OpAccessChain %SP %roots %c0 %turn
+%first = OpLoad %P %at0
+OpStore %kept %first
+OpBranch %head
+%head = OpLabel
+%k = OpPhi %uint %c0 %begin %kn %body
+%n = OpPhi %P %first %begin %next %body
+%sum = OpPhi %float %zero %begin %s2 %body
+OpLoopMerge %done %body None
+OpBranch %body
+%body = OpLabel
+%x = OpFunctionCall %float %taken %n %turn
+%pm = OpAccessChain %PF %n %c3 %odd %c1
+%y = OpLoad %float %pm Aligned 4
+%s1 = OpFAdd %float %x %y
+%s2 = OpFAdd %float %sum %s1
+%pu = OpAccessChain %PU %n %c2
+%old = OpAtomicIAdd %uint %pu %c1 %c0 %c1
+%pp = OpAccessChain %PP %n %c0
+%next = OpLoad %P %pp Aligned 8
+%kn = OpIAdd %uint %k %c1
+%more = OpULessThan %bool %kn %c3
+OpBranchConditional %more %head %done
+%done = OpLabel
+%to = OpAccessChain %SF %out %c0 %i
+OpStore %to %s2
+%is5 = OpIEqual %bool %i %c5
+OpSelectionMerge %after5 None
+OpBranchConditional %is5 %then5 %after5
+%then5 = OpLabel
+%at3 = OpAccessChain %SP %roots %c0 %c3
+%last = OpLoad %P %at3
+%behind = OpPtrAccessChain %PM %last %back %c3
+%lastm = OpAccessChain %PM %last %c3
+%m = OpLoad %m23 %behind Aligned 8
+OpStore %lastm %m Aligned 8
+%column = OpAccessChain %PV %last %c3 %c1
+%col = OpLoad %v3 %column Aligned 4
+%ncol = OpFNegate %v3 %col
+OpStore %column %ncol Aligned 4
+%lastn = OpAccessChain %PP %last %c0
+%own = OpLoad %P %kept
+%choice = OpSelect %P %isodd %own %last
+OpStore %lastn %choice Aligned 8
+OpBranch %after5
+%after5 = OpLabel
+%is6 = OpIEqual %bool %i %c6
+OpSelectionMerge %after6 None
+OpBranchConditional %is6 %then6 %after6
+%then6 = OpLabel
+%asu = OpBitcast %u2 %next
+%far = OpIAdd %u2 %asu %step
+%some = OpBitcast %PF %far
+%nothing = OpLoad %float %some Aligned 4
+%to64 = OpAccessChain %SF %out %c0 %c64
+OpStore %to64 %nothing
+OpBranch %after6
+%after6 = OpLabel
+OpReturn
+OpFunctionEnd
+%taken = OpFunction %float None %given
+%np = OpFunctionParameter %P
+%ni = OpFunctionParameter %uint
+%tb = OpLabel
+%px = OpAccessChain %PF %np %c1 %ni
+%xv = OpLoad %float %px Aligned 4
+OpReturnValue %xv
+OpFunctionEnd
+'''
+
+
 def assembled(source, environment='spv1.5'):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'k.spvasm')
@@ -507,6 +691,7 @@ for name, source in KERNELS:
     for option, ending in (('-O', ''), ('-O0', '_plain')):
         put(name, ending, option, made(source, option))
 put('stepped', '', 'assembled', assembled(ASSEMBLY))
+put('memory', '', 'assembled', assembled(MEMORY, 'spv1.3'))
 put('loose', '', 'assembled', assembled(LOOSE, 'spv1.3'))
 put('pointers', '', 'assembled', assembled(POINTERS, 'spv1.3'))
 print('static const struct { const char *name, *option; const uint32_t *words; size_t bytes; } image_kernels[] = {')

@@ -362,10 +362,75 @@ static void addresses(void) { /* b, from, to; push count 40, two addresses, add 
     for (int i = 0; i < 40; i++) to[i] = from[1 + i] * from[0] + b[i] + 0.5f;
 }
 
+static void memory_of_nodes(void) { /* roots, to, the memory: nodes at 16, 64 and 112 in a ring, and one more at 160 */
+    held *roots = put(HD_I32, HD_SHAPE(4, 2), false);
+    float *to = put(HD_F32, HD_SHAPE(65), true)->wanted.f;
+    held *memory = put(HD_I32, HD_SHAPE(64), true);
+    for (int k = 0; k < 8; k++) roots->before.i[k] = k % 2 ? 0 : 16 + k / 2 * 48;
+    float *all = memory->before.f;
+    for (int k = 0; k < 3; k++) {
+        int32_t *node = &memory->before.i[4 + k * 12];
+        for (int x = 0; x < 12; x++) all[4 + k * 12 + x] = (float)((k * 10 + x) * 7 % 31) * 0.5f;
+        node[0] = 16 + (k + 1) % 3 * 48;
+        node[1] = 0;
+        node[5] = k;
+    }
+    memory->before.i[40] = 1;
+    memcpy(&memory->wanted, &memory->before, sizeof memory->before);
+    for (int i = 0; i < 64; i++) {
+        to[i] = 0;
+        for (int k = 0; k < 3; k++) {
+            const int node = 4 + (i + k) % 3 * 12;
+            const float term = all[node + 2 + i % 3] + all[node + 6 + 2 + (i & 1)];
+            to[i] += term;
+            memory->wanted.i[node + 5]++;
+        }
+    }
+    to[64] = all[4 + 6 % 3 * 12 + 2];
+    for (int x = 0; x < 6; x++) memory->wanted.f[40 + 6 + x] = x % 2 ? -all[28 + 6 + x] : all[28 + 6 + x];
+    memory->wanted.i[40] = 16 + 5 % 3 * 48; /* the one that was kept */
+    memory->wanted.i[41] = 0;
+}
+
 static void stepped(void) { /* from, to; push two addresses, scale 3 */
     const float *from = put(HD_F32, HD_SHAPE(64), false)->before.f;
     float *to = put(HD_F32, HD_SHAPE(64), true)->wanted.f;
     for (int i = 0; i < 64; i++) to[i] = from[i] * 3.0f + from[0];
+}
+
+static void arrays_of_images(void) { /* pictures 0 to 2, counters 3 and 4, open buffers 5 and 6, taken 7 */
+    image pictures[3];
+    static const int sizes[3][2] = { { 4, 3 }, { 5, 4 }, { 2, 7 } };
+    for (int k = 0; k < 3; k++)
+        pictures[k] = (image){ put(HD_F32, HD_SHAPE(sizes[k][1], sizes[k][0], 4), false), 2, 4, { sizes[k][0], sizes[k][1], 1 } };
+    int32_t *counters[2], *numbers[2];
+    for (int k = 0; k < 2; k++) counters[k] = put(HD_I32, HD_SHAPE(17, 4), true)->wanted.i;
+    for (int k = 0; k < 2; k++) numbers[k] = put(HD_I32, HD_SHAPE(64), true)->wanted.i;
+    float *taken = put(HD_F32, HD_SHAPE(64, 4), true)->wanted.f;
+    for (int i = 0; i < 64; i++) {
+        const int k = i % 5 > 2 ? 2 : i % 5; /* what is too large is the last */
+        const float where[] = { (float)(i % 4) * 0.25f, (float)(i / 4) * 0.0625f };
+        sample(&pictures[k], where, 0, HD_FILTER_NEAREST, HD_WRAP_REPEAT, &taken[i * 4]);
+        for (int c = 0; c < 4; c++) taken[i * 4 + c] += texel(&pictures[1], (const int[]){ i % 4, i / 4 % 3, 0 }, c);
+        counters[i % 2][i % 3] += i;
+        numbers[i & 1][i] += sizes[k][1];
+    }
+    for (int i = 0; i < 64; i += 4)
+        if (i > 0) counters[i / 4 % 2][i / 4 * 4 + 3] = i;
+        else counters[0][3] = 0;
+}
+
+static void samples(void) { /* from, to, layers, taken */
+    const float *from = put(HD_F32, HD_SHAPE(5, 4, 3, 4), false)->before.f;
+    int32_t *to = put(HD_I32, HD_SHAPE(4, 4, 5), true)->wanted.i, *layers = put(HD_I32, HD_SHAPE(2, 1, 2, 2), true)->wanted.i;
+    float *taken = put(HD_F32, HD_SHAPE(64, 4), true)->wanted.f;
+    for (int i = 0; i < 64; i++) {
+        const int row = i / 16 * 4 + i % 4;
+        const float said[] = { 4, 5, 3, 5 };
+        for (int c = 0; c < 4; c++) taken[i * 4 + c] = from[((i / 4 % 5 * 4 + i % 4) * 3 + i % 3) * 4 + c] + said[c];
+        to[row * 5 + i / 4 % 4] = i + to[row * 5 + 4];
+        layers[(i / 2 % 2 * 2 + i % 2) * 2 + i / 4 % 2] += i;
+    }
 }
 
 static void loose(void) {
@@ -399,18 +464,21 @@ static const struct {
     const char *not_on;
 } rules[] = {
     { "storage", storage, { 0x3F800000, 0x40000000, 0x40400000, 5 }, 16, { 2, 3 }, { { 0 } }, NULL },
-    { "sampled", sampled, { 0 }, 0, { 4, 4 }, { { 0, 0, HD_F32, 4, HD_FILTER_LINEAR, HD_WRAP_CLAMP } }, NULL },
+    { "sampled", sampled, { 0 }, 0, { 4, 4 }, { { 0, 0, HD_F32, 4, HD_FILTER_LINEAR, HD_WRAP_CLAMP, 0 } }, NULL },
     { "apart", apart, { 0 }, 0, { 4, 1 },
-      { { 1, 0, HD_U8, 4, 0, 0 }, { 1, 4, HD_DTYPE_NONE, 0, HD_FILTER_NEAREST, HD_WRAP_REPEAT } }, NULL },
+      { { 1, 0, HD_U8, 4, 0, 0, 0 }, { 1, 4, HD_DTYPE_NONE, 0, HD_FILTER_NEAREST, HD_WRAP_REPEAT, 0 } }, NULL },
     { "axes", axes, { 0 }, 0, { 1, 1 },
-      { { 0, 0, HD_F32, 2, HD_FILTER_LINEAR, HD_WRAP_REPEAT }, { 0, 1, HD_DTYPE_NONE, 0, HD_FILTER_LINEAR, HD_WRAP_CLAMP } }, NULL },
+      { { 0, 0, HD_F32, 2, HD_FILTER_LINEAR, HD_WRAP_REPEAT, 0 }, { 0, 1, HD_DTYPE_NONE, 0, HD_FILTER_LINEAR, HD_WRAP_CLAMP, 0 } }, NULL },
+    { "image_arrays", arrays_of_images, { 0 }, 0, { 2, 1 }, { { 0 }, { .set = 2, .count = 2 } }, NULL },
+    { "samples", samples, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "formats", formats, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
-    { "gathers", gathers, { 0 }, 0, { 2, 1 }, { { 0, 0, HD_U8, 3, HD_FILTER_NEAREST, HD_WRAP_CLAMP } }, NULL },
+    { "gathers", gathers, { 0 }, 0, { 2, 1 }, { { 0, 0, HD_U8, 3, HD_FILTER_NEAREST, HD_WRAP_CLAMP, 0 } }, NULL },
     { "given", given, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
-    { "cubes", cubes, { 0 }, 0, { 2, 1 }, { { 0, 0, HD_F32, 4, HD_FILTER_LINEAR, HD_WRAP_REPEAT } }, NULL },
+    { "cubes", cubes, { 0 }, 0, { 2, 1 }, { { 0, 0, HD_F32, 4, HD_FILTER_LINEAR, HD_WRAP_REPEAT, 0 } }, NULL },
     { "atomics", atomics, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "arrays", arrays, { 2, 64 }, 8, { 2, 1 }, { { 0 } }, NULL },
     { "addresses", addresses, { 40, 0, 7, 7, 7, 7, 0x3F000000 }, 28, { 2, 1 }, { { 0 } }, NULL },
+    { "memory", memory_of_nodes, { 0 }, 0, { 2, 1 }, { { 0 } }, "webgpu" },
     { "loose", loose, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "pointers", chosen_pointers, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "stepped", stepped, { 7, 7, 7, 7, 0x40400000 }, 20, { 2, 1 }, { { 0 } }, NULL },
@@ -505,7 +573,7 @@ static void check_told(hd_context *context) {
         hd_program_destroy(program);
     }
     hd_kernel_destroy(kernel);
-    const hd_image_desc odd = { 1, 0, HD_U8, 5, 0, 0 };
+    const hd_image_desc odd = { 1, 0, HD_U8, 5, 0, 0, 0 };
     for (int k = 0; k < KERNELS; k++) { /* texels of five bytes */
         if (strcmp(image_kernels[k].name, "apart") != 0) continue;
         desc = (hd_kernel_desc){ .spirv = image_kernels[k].words, .spirv_bytes = image_kernels[k].bytes, .images = &odd, .image_count = 1 };
