@@ -178,8 +178,8 @@ static bool read_facts(const hdcl_cl *cl, hdcl_facts *facts) {
     return !q.failed;
 }
 
-/* What PTX gives kernels: the same as CUDA (device/cuda/cuda.c), but for the matrix units of before sm_80, whose text was
- * not compiled after a minute (seen with 580.159). */
+/* What PTX gives kernels: the same as CUDA (device/cuda/cuda.c), but for the matrix units of before sm_80: their text
+ * was not compiled after a minute (seen with 580.159). */
 static void add_ptx(uint32_t offers, hdi_caps *caps) {
     if (!(offers & HDI_SPIRV_OFFERS_PTX)) return;
     caps->subgroup = 32;
