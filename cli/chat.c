@@ -423,7 +423,6 @@ const cli_command cli_chat = {
     CLI_COUNT(options),
     "Type a message and press Enter; /help lists what else can be typed. Ctrl-C stops an answer, Ctrl-D ends.\n"
     "Where standard input is no terminal, each of its lines is a message.\n"
-    "With --tools a call is printed as a line of JSON with name and arguments; the next line, one for each call, is\n"
-    "what came of it, and the model goes on.\n",
+    "With --tools a call is printed as a line of JSON; the next line, one for each call, is what came of it.\n",
     "  heddle chat model.gguf --system \"Answer in one sentence.\"\n", run,
 };

@@ -311,6 +311,8 @@ static void every_rule(void **state) {
     (void)state;
     char text[sizeof prelude + 300], result[HDI_SHAPE_TEXT + 16], shape[HDI_SHAPE_TEXT];
     bool good[HDI_OP_COUNT] = { false }, bad[HDI_OP_COUNT] = { false };
+    int line = 1; /* of the case */
+    for (const char *at = prelude; *at; at++) line += *at == '\n';
     for (size_t i = 0; i < HDI_COUNT(cases); i++) {
         const infer_case *c = &cases[i];
         hd_error error = { 0 };
@@ -328,7 +330,7 @@ static void every_rule(void **state) {
             if (strcmp(result, c->result)) fail_msg("%s gives %s, not %s", c->line, result, c->result);
         } else if (c->result) {
             char reason[400];
-            snprintf(reason, sizeof reason, "line 58, column 5: %.*s: %s", (int)op_bytes, c->line, c->result);
+            snprintf(reason, sizeof reason, "line %d, column 5: %.*s: %s", line, (int)op_bytes, c->line, c->result);
             assert_string_equal(error.text, reason);
             assert_memory_equal(error.op, c->line, op_bytes);
         }
