@@ -280,6 +280,6 @@ const cli_command cli_bench_llm = {
     "bench llm", "measures a model: tokens a second for a prompt and an answer",
     "bench llm [MODEL.gguf] [-p N,...] [-n N] [options]", "[MODEL.gguf]", options, CLI_COUNT(options),
     "pp and tg mean what llama-bench means by them; tg128@4096 x8: of 8 sequences that hold 4096 tokens each, all "
-    "together. rw128: 128 tokens behind a text that was read twice, without and with --draft.\n",
+    "together.\nrw128: 128 tokens behind a text that was read twice, without and with --draft.\n",
     "  heddle bench llm model.gguf -p 512 -n 128 --sequences 1,8,64\n", run,
 };

@@ -7,7 +7,7 @@ static const char prelude[] =
     "heddle 1\n"
     "f = input f32[2,3] \"f\"\n"         "h = input f16[2,3] \"h\"\n"       "b = input bf16[2,3] \"b\"\n"
     "i = input i32[2,3] \"i\"\n"         "u = input u8[2,3] \"u\"\n"        "q = input q4_0[8,64] \"q\"\n"
-    "f3 = input f32[3] \"f3\"\n" "f2v = input f32[2] \"f2v\"\n" "f21 = input f32[2,1] \"f21\"\n"   "f0 = input f32[] \"f0\"\n"
+    "f3 = input f32[3] \"f3\"\n" "f21 = input f32[2,1] \"f21\"\n"   "f0 = input f32[] \"f0\"\n"
     "f32 = input f32[3,2] \"f32\"\n"     "h3 = input f16[3] \"h3\"\n"       "u31 = input u8[3,1] \"u31\"\n"
     "f223 = input f32[2,2,3] \"f223\"\n" "f323 = input f32[3,2,3] \"f323\"\n" "f5 = input f32[5] \"f5\"\n"
     "f64 = input f32[4,64] \"f64\"\n"    "i0 = input i32[] \"i0\"\n"        "i1 = input i32[1] \"i1\"\n"
@@ -25,7 +25,8 @@ static const char prelude[] =
     "kp = input f16[5,64,2,16] \"kp\"\n" "k32 = input f16[5,32,2,16] \"k32\"\n" "kp5 = input f16[5,64,5,16] \"kp5\"\n"
     "p64 = input i32[16777216] \"p64\"\n" "q65 = input f32[65,6,16] \"q65\"\n"
     "q6 = input f32[6] \"q6\"\n"       "fb2 = input f32[2,2,3] \"fb2\"\n"   "kf = input f32[9,2,16] \"kf\"\n"
-    "parts = dispatch f f kernel=0123456789abcdef dtype=u8 shape=[280] push=0000000100000002 groups=[1,1,1] bindings=[1,0,0,0,0,24,0,256,24]\n";
+    "parts = dispatch f f kernel=0123456789abcdef dtype=u8 shape=[280] push=0000000100000002 groups=[1,1,1] bindings=[1,0,0,0,0,24,0,256,24]\n"
+    "f2v = input f32[2] \"f2v\"\n";
 
 typedef struct infer_case {
     const char *line;
