@@ -40,7 +40,7 @@ typedef struct standin_kernel {
 } standin_kernel;
 
 /* The bytes that stand for a cubin: this head, then a shared object. */
-#define STANDIN_IMAGE_MAGIC "standin"
+#define STANDIN_IMAGE_MAGIC "stand-2" /* another number where this header changes: images are kept */
 typedef struct standin_image {
     char               magic[8];
     unsigned           architecture; /* 90 */
