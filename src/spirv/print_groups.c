@@ -274,6 +274,12 @@ static bool put_matrix_reduction(hdi_spirv_printer *p, uint32_t inst, const uint
     return is_taken(p, inst, type_def);
 }
 
+static bool put_matrix_converted(hdi_spirv_printer *p, uint32_t inst, const uint32_t *words, const char *to) {
+    const uint32_t from = def_at(p, words, 3);
+    hdi_spirv_put(p, "matrix_%s(%v)", to, from);
+    return is_taken(p, inst, hdi_spirv_find(p->m, words[1])) && is_taken(p, inst, p->m->defs[from].type);
+}
+
 /* What a lane holds of it. */
 static bool put_matrix_length(hdi_spirv_printer *p, uint32_t type_def) {
     enum { LANES = 32 };
@@ -310,16 +316,8 @@ bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) 
         put_matrix_name(p, hdi_spirv_find(m, words[1]));
         hdi_spirv_put(p, "(%v)", def_at(p, words, 3));
         return is_taken(p, inst, hdi_spirv_find(m, words[1]));
-    case SpvOpConvertSToF:
-        if (!is_taken(p, inst, hdi_spirv_find(m, words[1])) || !is_taken(p, inst, m->defs[def_at(p, words, 3)].type))
-            return false;
-        hdi_spirv_put(p, "matrix_floats(%v)", def_at(p, words, 3));
-        return true;
-    case SpvOpFConvert:
-        if (!is_taken(p, inst, hdi_spirv_find(m, words[1])) || !is_taken(p, inst, m->defs[def_at(p, words, 3)].type))
-            return false;
-        hdi_spirv_put(p, "matrix_halves(%v)", def_at(p, words, 3));
-        return true;
+    case SpvOpConvertSToF: return put_matrix_converted(p, inst, words, "floats");
+    case SpvOpFConvert: return put_matrix_converted(p, inst, words, "halves");
     case HDI_SPIRV_COOPERATIVE_MATRIX_REDUCE: return put_matrix_reduction(p, inst, words);
     case SpvOpFAdd: return put_matrix_of_two(p, inst, words, "add");
     case SpvOpFSub: return put_matrix_of_two(p, inst, words, "sub");

@@ -212,13 +212,15 @@ static bool takes_matrix(const attention *a) {
     return matrix_shared_bytes(round_up(a->D, 16)) <= hdi_attention_room(caps);
 }
 
-static hd_status lower_matrix(const attention *a, hdi_lowering *lowering, hd_error *error) {
-    hdi_rows_launch launch = common_launch(a, HDI_ATTENTION_MATRIX_ROWS, round_up(a->D, 16));
-    launch.workgroup = 128;
+/* Either kernel: a subgroup of 32 for 16 query rows. */
+static hd_status lower_units(const attention *a, uint32_t rows, const char *because, hdi_lowering *lowering,
+                             hd_error *error) {
+    hdi_rows_launch launch = common_launch(a, rows, round_up(a->D, 16));
+    launch.workgroup = 2 * rows;
     launch.subgroup = launch.spec[8] = 32;
     launch.spec[10] = is_wide(a->k, a->D) && is_wide(a->v, a->D);
     launch.spec_count = 11;
-    launch.because = "many queries over an f16 cache on a device with matrix units";
+    launch.because = because;
     return hdi_rows_add(a->request, &launch, lowering, error);
 }
 
@@ -243,17 +245,6 @@ static uint32_t tensor_rows(const attention *a) {
     const uint64_t groups = a->pairs * hdi_divide_up(a->own_rows, 128);
     const bool many = groups >= TENSOR_GROUPS_A_UNIT * hdi_attention_units(a->request->caps);
     return many && takes_tensor(a, 128) ? 128 : 64;
-}
-
-static hd_status lower_tensor(const attention *a, hdi_lowering *lowering, hd_error *error) {
-    const uint32_t rows = a->option->tile_m;
-    hdi_rows_launch launch = common_launch(a, rows, round_up(a->D, 16));
-    launch.workgroup = 2 * rows;
-    launch.subgroup = launch.spec[8] = 32;
-    launch.spec[10] = is_wide(a->k, a->D) && is_wide(a->v, a->D);
-    launch.spec_count = 11;
-    launch.because = "many queries over an f16 cache on a device whose matrix units reduce rows";
-    return hdi_rows_add(a->request, &launch, lowering, error);
 }
 
 /* ---- many queries over f32, by tiles ---- */
@@ -304,10 +295,11 @@ static bool option_fits(const void *user, const hdi_kernel_option *option) {
 /* What the rules choose. */
 static const hdi_kernel_option *own_option(const attention *a) {
     const uint32_t keys = a->request->caps->software ? 1 : KEYS_AT_ONCE;
+    const uint32_t most_rows = tensor_rows(a);
     const hdi_kernel_option *option = NULL;
     parted p;
     do option = hdi_kernel_option_next(HDI_MODULE_ATTENTION_TENSOR, option);
-    while (option->tile_m != tensor_rows(a));
+    while (option->tile_m != most_rows);
     if (option_fits(a, option)) return option;
     option = hdi_kernel_option_next(HDI_MODULE_ATTENTION_MATRIX, NULL);
     if (option_fits(a, option)) return option;
@@ -367,8 +359,13 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
     parted p;
     a.option = hdi_kernel_option_choose(request, class, own, option_fits, &a, lowering->offer);
     a.measured = a.option != own;
-    if (a.option->module == HDI_MODULE_ATTENTION_MATRIX) return lower_matrix(&a, lowering, error);
-    if (a.option->module == HDI_MODULE_ATTENTION_TENSOR) return lower_tensor(&a, lowering, error);
+    if (a.option->module == HDI_MODULE_ATTENTION_MATRIX)
+        return lower_units(&a, HDI_ATTENTION_MATRIX_ROWS,
+                           "many queries over an f16 cache on a device with matrix units", lowering, error);
+    if (a.option->module == HDI_MODULE_ATTENTION_TENSOR)
+        return lower_units(&a, a.option->tile_m,
+                           "many queries over an f16 cache on a device whose matrix units reduce rows", lowering,
+                           error);
     if (a.option->module == HDI_MODULE_ATTENTION_TILED) return lower_tiled(&a, lowering, error);
     if (a.option->module == HDI_MODULE_ATTENTION_SUBGROUP && make_parted(&a, a.option, &p))
         return lower_parted(&a, &p, lowering, error);
