@@ -280,6 +280,22 @@ static bool put_matrix_converted(hdi_spirv_printer *p, uint32_t inst, const uint
     return is_taken(p, inst, hdi_spirv_find(p->m, words[1])) && is_taken(p, inst, p->m->defs[from].type);
 }
 
+/* What asks where elements lie. */
+static bool knows_places(hdi_spirv_printer *p, uint32_t inst) {
+    return p->target->offers & HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS ||
+           hdi_spirv_unsupported(p->m, inst, "what rows of matrices hold is not known before sm_80");
+}
+
+/* Sums of f32 as factors: their elements lie alike in A only. */
+static bool put_matrix_halves(hdi_spirv_printer *p, uint32_t inst, const uint32_t *words) {
+    uint64_t to[3], from[3];
+    sizes(p, hdi_spirv_find(p->m, words[1]), to);
+    sizes(p, p->m->defs[def_at(p, words, 3)].type, from);
+    if (to[2] != 0 || from[2] != 2)
+        return hdi_spirv_unsupported(p->m, inst, "a conversion of matrices other than of sums to factors A");
+    return knows_places(p, inst) && put_matrix_converted(p, inst, words, "halves");
+}
+
 /* What a lane holds of it. */
 static bool put_matrix_length(hdi_spirv_printer *p, uint32_t type_def) {
     enum { LANES = 32 };
@@ -317,8 +333,8 @@ bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) 
         hdi_spirv_put(p, "(%v)", def_at(p, words, 3));
         return is_taken(p, inst, hdi_spirv_find(m, words[1]));
     case SpvOpConvertSToF: return put_matrix_converted(p, inst, words, "floats");
-    case SpvOpFConvert: return put_matrix_converted(p, inst, words, "halves");
-    case HDI_SPIRV_COOPERATIVE_MATRIX_REDUCE: return put_matrix_reduction(p, inst, words);
+    case SpvOpFConvert: return put_matrix_halves(p, inst, words);
+    case HDI_SPIRV_COOPERATIVE_MATRIX_REDUCE: return knows_places(p, inst) && put_matrix_reduction(p, inst, words);
     case SpvOpFAdd: return put_matrix_of_two(p, inst, words, "add");
     case SpvOpFSub: return put_matrix_of_two(p, inst, words, "sub");
     case SpvOpFMul: return put_matrix_of_two(p, inst, words, "mul");

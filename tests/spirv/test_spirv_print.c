@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 #include "../unit/spirv_fixtures.h"
+#include "spirv/module.h"
 #include "user_kernels.h"
 
 static hdi_text          text;
@@ -165,6 +166,45 @@ static void test_matrices(void **state) {
     has_not("ldmatrix");
 }
 
+/* Rows are reduced, and sums become factors A, where the places of elements are known; all else is refused by name. */
+static void test_reductions(void **state) {
+    (void)state;
+    const hdi_blob *blob = hdi_module_get(HDI_MODULE_ATTENTION_TENSOR)->spirv;
+    const size_t bytes = blob->word_count * 4;
+    hdi_spirv_print_target target = cuda;
+    target.offers = HDI_SPIRV_OFFERS_MATRIX_UNITS;
+    assert_int_equal(print(blob->words, bytes, target, 99, 0), HD_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "before sm_80"));
+    target.offers |= HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS;
+    assert_int_equal(print(blob->words, bytes, target, 99, 0), HD_OK);
+    has("matrix_row_max(");
+    has("matrix_row_sum(");
+    has("matrix_halves(");
+    /* the other way round: sums become factors B, and what was loaded as B is A */
+    enum { FACTOR_A = 3, FACTOR_B = 4 };
+    uint32_t *words = malloc(bytes), *convert = NULL, *multiply = NULL, *load = NULL;
+    assert_non_null(words);
+    memcpy(words, blob->words, bytes);
+    for (uint32_t *at = words + 5; at < words + blob->word_count; at += at[0] >> 16) {
+        if ((at[0] & 0xFFFF) == SpvOpFConvert && at[0] >> 16 == 4) convert = at;
+        if ((at[0] & 0xFFFF) == HDI_SPIRV_COOPERATIVE_MATRIX_LOAD) load = convert ? at : NULL;
+        if (load && (at[0] & 0xFFFF) == HDI_SPIRV_COOPERATIVE_MATRIX_MUL_ADD && at[FACTOR_A] == convert[2]) { multiply = at; break; }
+    }
+    assert_true(multiply && multiply[FACTOR_B] == load[2]);
+    const uint32_t a = convert[1];
+    convert[1] = load[1];
+    load[1] = a;
+    for (uint32_t *at = convert; at < multiply; at += at[0] >> 16) { /* into variables of their types from before */
+        const bool goes = (at[0] & 0xFFFF) == SpvOpStore && (at[2] == load[2] || at[2] == convert[2]);
+        for (uint32_t i = goes ? at[0] >> 16 : 0; i-- > 0;) at[i] = 1u << 16 | SpvOpNop;
+    }
+    multiply[FACTOR_A] = load[2];
+    multiply[FACTOR_B] = convert[2];
+    assert_int_equal(print(words, bytes, target, 99, 0), HD_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "other than of sums to factors A"));
+    free(words);
+}
+
 /* What differs in WGSL: words, atomics, declarations, bindings in the place of arguments. */
 static void test_wgsl(void **state) {
     (void)state;
@@ -289,7 +329,7 @@ static void test_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arguments), cmocka_unit_test(test_pure), cmocka_unit_test(test_contraction), cmocka_unit_test(test_declarations), cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_subgroups), cmocka_unit_test(test_matrices), cmocka_unit_test(test_wgsl), cmocka_unit_test(test_refusals), cmocka_unit_test(test_memory), cmocka_unit_test(test_checked),
+        cmocka_unit_test(test_subgroups), cmocka_unit_test(test_matrices), cmocka_unit_test(test_reductions), cmocka_unit_test(test_wgsl), cmocka_unit_test(test_refusals), cmocka_unit_test(test_memory), cmocka_unit_test(test_checked),
     };
     const int failures = cmocka_run_group_tests(tests, NULL, NULL);
     hdi_text_free(&text);
