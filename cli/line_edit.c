@@ -84,6 +84,7 @@ static char *read_line(line_edit *editor, const char *prompt) {
         return read_plain();
     }
     fflush(stdout);
+    if (system_input_ended()) return NULL;
     char *line = editor->readline(prompt);
     if (!line || strlen(line) > LINE_EDIT_MOST_BYTES) {
         free(line);

@@ -47,6 +47,8 @@ bool system_has_input(void);
 char *system_gets(char *out, int room);
 /* Whether a terminal has more input within the time. */
 bool system_more_input(int wait_ms);
+/* Whether Ctrl-D was typed while nobody read: the terminal's own rules hold it, and are lost with an editor's. */
+bool system_input_ended(void);
 /* Keeps how the terminal is set, to be put back when the process is ended from outside; and puts it back. */
 void system_terminal_keep(void);
 void system_terminal_restore(void);

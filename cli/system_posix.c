@@ -89,6 +89,11 @@ bool system_more_input(int wait_ms) {
     return isatty(STDIN_FILENO) && poll(&input, 1, wait_ms) == 1 && (input.revents & POLLIN);
 }
 
+bool system_input_ended(void) {
+    int bytes = 1;
+    return system_more_input(0) && ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0 && bytes == 0;
+}
+
 static struct termios terminal_before;
 static volatile bool terminal_known;
 

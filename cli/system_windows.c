@@ -159,6 +159,8 @@ bool system_more_input(int wait_ms) {
     return false;
 }
 
+bool system_input_ended(void) { return false; } /* a console's end is a line like others */
+
 void system_terminal_keep(void) {} /* begin_console did, and the system ends the process without asking */
 void system_terminal_restore(void) {}
 

@@ -140,6 +140,31 @@ static void from_a_terminal(void **state) {
     unlink(path);
 }
 
+/* Ctrl-D that is typed before a line is asked for ends the input, too. */
+static void an_end_typed_early(void **state) {
+    (void)state;
+    const int master = posix_openpt(O_RDWR | O_NOCTTY);
+    assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+    const int terminal = open(ptsname(master), O_RDWR | O_NOCTTY);
+    assert_true(terminal >= 0 && write(master, "\x04", 1) == 1);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(terminal, STDIN_FILENO);
+        dup2(terminal, STDOUT_FILENO);
+        line_edit *editor = line_edit_open(NULL);
+        const bool ended = line_edit_read(editor, "> ") == NULL;
+        line_edit_close(editor);
+        _exit(ended ? 7 : 1);
+    }
+    int code = 0;
+    for (int ms = 0; ms < 10000 && waitpid(child, &code, WNOHANG) == 0; ms++) poll(NULL, 0, 1);
+    kill(child, SIGKILL);
+    assert_true(WIFEXITED(code) && WEXITSTATUS(code) == 7);
+    close(terminal);
+    close(master);
+}
+
 static void history_paths(void **state) {
     (void)state;
     char folder[] = "/tmp/heddle-state-XXXXXX", out[200], wanted[200];
@@ -165,6 +190,7 @@ static void history_paths(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(from_a_pipe), cmocka_unit_test(from_a_terminal), cmocka_unit_test(history_paths) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(from_a_pipe), cmocka_unit_test(from_a_terminal),
+                                      cmocka_unit_test(an_end_typed_early), cmocka_unit_test(history_paths) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
