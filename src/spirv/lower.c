@@ -101,6 +101,48 @@ uint32_t hdi_lower_make(hdi_lowering *l, uint32_t opcode, uint32_t type, const u
     return l->next++;
 }
 
+uint32_t hdi_lower_made_before(const hdi_lowering *l, const hdi_lower_made *key) {
+    for (uint32_t i = 0; i < l->made_count; i++) {
+        const hdi_lower_made *made = &l->functions_made[i];
+        if (made->opcode == key->opcode && made->image == key->image && made->coordinates == key->coordinates &&
+            made->value == key->value && made->offset == key->offset && made->sampler == key->sampler &&
+            made->moved == key->moved && made->component == key->component && made->sample == key->sample)
+            return made->function;
+    }
+    return 0;
+}
+
+/* The variable that holds a built-in number, and its type; 0: the module has none. */
+static uint32_t find_input(const hdi_lowering *l, uint32_t builtin, uint32_t *out_type) {
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at)) {
+        const uint32_t *words = l->words + at;
+        if (words[0] != (4u << SpvWordCountShift | SpvOpDecorate) || words[2] != SpvDecorationBuiltIn ||
+            words[3] != builtin)
+            continue;
+        const uint32_t *variable = hdi_lower_def(l, words[1], SpvOpVariable, 4);
+        const uint32_t *pointer = variable ? hdi_lower_def(l, variable[1], SpvOpTypePointer, 4) : NULL;
+        const uint32_t *type = pointer ? hdi_lower_def(l, pointer[3], SpvOpTypeInt, 4) : NULL;
+        if (type && type[2] == 32 && pointer[2] == SpvStorageClassInput) return *out_type = type[1], words[1];
+    }
+    return 0;
+}
+
+uint32_t hdi_lower_input(hdi_lowering *l, uint32_t builtin) {
+    uint32_t type = hdi_lower_uint(l), own = type, variable = find_input(l, builtin, &own);
+    for (uint32_t i = 0; i < l->input_count; i++)
+        if (l->inputs[i].builtin == builtin) variable = l->inputs[i].variable;
+    if (!variable) {
+        variable = l->next++;
+        l->inputs[l->input_count].builtin = builtin;
+        l->inputs[l->input_count++].variable = variable;
+        HDI_LOWER_ADD(l, &l->decorations, SpvOpDecorate, variable, SpvDecorationBuiltIn, builtin);
+        HDI_LOWER_ADD(l, &l->globals, SpvOpVariable, hdi_lower_pointer(l, SpvStorageClassInput, type), variable,
+                      SpvStorageClassInput);
+    }
+    const uint32_t value = HDI_LOWER_MAKE(l, SpvOpLoad, own, variable);
+    return own == type ? value : HDI_LOWER_MAKE(l, SpvOpBitcast, type, value);
+}
+
 uint32_t hdi_lower_begin(hdi_lowering *l, uint32_t result, const uint32_t *types, uint32_t count,
                          uint32_t *parameters) {
     uint32_t all[HDI_LOWER_MAX_OPERANDS] = { result };
@@ -256,13 +298,15 @@ static bool scan(hdi_lowering *l) {
         if (hdi_lower_opcode(words) == SpvOpExtInstImport && length >= 6 &&
             hdi_spirv_text_is(words + 2, "GLSL.std.450"))
             l->glsl = words[1];
+        if (hdi_lower_opcode(words) == SpvOpEntryPoint && length > 3) l->entry = words[2];
         if (hdi_lower_opcode(words) != SpvOpVariable || length < 4 || words[2] >= l->bound) continue;
         if (words[3] == SpvStorageClassPushConstant) l->push = words[2];
         else if (words[3] == SpvStorageClassUniformConstant) hdi_lower_find_image(l, words);
         else if (words[3] == SpvStorageClassStorageBuffer) hdi_lower_find_array(l, words);
+        l->shared_count += hdi_lower_begins_with_zeros(l, words);
     }
     return !l->status && (l->image_count || l->sampler_count || l->array_count || l->addressed ||
-                          hdi_lower_any_pointers(l));
+                          l->shared_count || hdi_lower_any_pointers(l));
 }
 
 /* Types of images, of samplers and of arrays of buffers, and pointers to them, have no use any more. */
@@ -303,6 +347,7 @@ static void put_entry(hdi_lowering *l, hdi_lower_words *to, const uint32_t *word
     for (uint32_t i = 0; i < l->address_count && l->words[1] >= 0x00010400u; i++)
         all[count++] = l->addresses[i].variable;
     if (l->length_words && l->push >= l->bound && l->words[1] >= 0x00010400u) all[count++] = l->push;
+    for (uint32_t i = 0; i < l->input_count; i++) all[count++] = l->inputs[i].variable;
     if (count >= 0xFFFF) hdi_lower_refuse(l, words, "it lists too many variables");
     hdi_lower_add(l, to, SpvOpEntryPoint, all, count);
 }
@@ -362,15 +407,43 @@ static void put_front(hdi_lowering *l, hdi_lower_words *to) {
             HDI_LOWER_ADD(l, to, opcode, SpvAddressingModelLogical, words[2]);
         else if (opcode == SpvOpTypePointer && length == 4 && words[2] == SpvStorageClassImage)
             HDI_LOWER_ADD(l, to, opcode, words[1], SpvStorageClassStorageBuffer, words[3]); /* to a texel */
+        else if (opcode == SpvOpVariable && hdi_lower_begins_with_zeros(l, words))
+            HDI_LOWER_ADD(l, to, opcode, words[1], words[2], words[3]);
         else copy(l, to, words);
     }
     for (size_t i = 0; i < l->globals.count; i += hdi_lower_length(l->globals.items + i))
         copy(l, to, l->globals.items + i);
 }
 
+/* How far the entry point's function is: it begins with a block of its own, in which its variables stand and shared
+ * memory is set to zeros. */
+typedef struct beginning {
+    bool     waits;        /* for its first block */
+    uint32_t first, label; /* that block, once it was met, and the one in front of it */
+} beginning;
+
+/* True: the instruction is written. */
+static bool begin_with_zeros(hdi_lowering *l, const uint32_t *words, beginning *of) {
+    const uint32_t opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
+    if (opcode == SpvOpFunction && length > 2 && words[2] == l->entry && l->shared_count) of->waits = true;
+    if (of->waits && opcode == SpvOpLabel && length > 1) {
+        *of = (beginning){ .first = words[1], .label = l->next++ };
+        HDI_LOWER_ADD(l, &l->code, SpvOpLabel, of->label);
+        return true;
+    }
+    if (!of->first || opcode == SpvOpVariable || opcode == SpvOpNop) return false;
+    hdi_lower_put_zeros(l, of->label);
+    HDI_LOWER_ADD(l, &l->code, SpvOpBranch, of->first);
+    HDI_LOWER_ADD(l, &l->code, SpvOpLabel, of->first);
+    of->first = 0;
+    return false;
+}
+
 static void put_functions(hdi_lowering *l) {
+    beginning of_entry = { 0 };
     for (size_t at = l->functions; at < l->count && !l->status; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at;
+        if (begin_with_zeros(l, words, &of_entry)) continue;
         if (hdi_lower_opcode(words) == SpvOpNop || hdi_lower_pointer_use(l, words) || hdi_lower_image_use(l, words) ||
             hdi_lower_array_use(l, words) || hdi_lower_address_use(l, words))
             continue;

@@ -6,6 +6,7 @@
  *   lower_arrays.c  arrays of buffers become buffers by themselves
  *   lower_addresses.c  and so do buffers whose addresses stand in the push constants
  *   lower_pointers.c  pointers that are chosen become numbers
+ *   lower_shared.c  shared memory that begins with zeros is set to zeros
  * An instruction that has to go is replaced by a call of a function that is made for it, so that the control flow
  * around it stays as it is. Trusts nothing: what does not fit is left as it was, for the checks, which see the module
  * afterwards; what is understood and not taken is refused by name. */
@@ -23,7 +24,8 @@ typedef struct hdi_lower_words {
 enum {
     HDI_LOWER_MAX_FUNCTIONS = 2048, /* that are made */
     HDI_LOWER_MAX_OPERANDS = 40,   /* of an instruction that is made */
-    HDI_LOWER_MAX_LOOKS = 2048     /* through the whole module for what is said of a member */
+    HDI_LOWER_MAX_LOOKS = 2048,    /* through the whole module for what is said of a member */
+    HDI_LOWER_MAX_INPUTS = 3       /* built-in ones that are made */
 };
 
 /* An image: a buffer of texels, one after the other along the axes, the first of which is the innermost. */
@@ -95,6 +97,9 @@ typedef struct hdi_lowering {
     hdi_lower_address addresses[HDI_SPIRV_MAX_BINDINGS]; uint32_t address_count;
     uint32_t        looks;            /* for members of structs, of which there are not too many */
     uint32_t        push, push_struct, push_members, push_bytes, length_words; /* the block, as the module has it */
+    struct { uint32_t builtin, variable; } inputs[HDI_LOWER_MAX_INPUTS]; uint32_t input_count; /* new ones */
+    uint32_t        entry;            /* the function of the entry point */
+    uint32_t        shared_count;     /* variables in shared memory that begin with zeros */
 } hdi_lowering;
 
 /* ---- lower.c ---- */
@@ -128,6 +133,10 @@ static inline uint32_t hdi_lower_pointer(hdi_lowering *l, uint32_t storage, uint
 static inline uint32_t hdi_lower_number(hdi_lowering *l, uint32_t type, uint32_t bits) {
     return HDI_LOWER_ONCE(l, SpvOpConstant, type, bits);
 }
+/* What a built-in input of one unsigned number holds, in the function that is being made. */
+uint32_t hdi_lower_input(hdi_lowering *l, uint32_t builtin);
+/* The function that was made for the same before; 0: none was. */
+uint32_t hdi_lower_made_before(const hdi_lowering *l, const hdi_lower_made *key);
 /* Begins a function that is made, up to its first label: its id, and those of its parameters. */
 uint32_t hdi_lower_begin(hdi_lowering *l, uint32_t result, const uint32_t *types, uint32_t count, uint32_t *parameters);
 
@@ -193,4 +202,10 @@ void hdi_lower_put_pointer_types(hdi_lowering *l, hdi_lower_words *to);
 bool hdi_lower_pointer_front(hdi_lowering *l, hdi_lower_words *to, const uint32_t *words);
 void hdi_lower_put_variables(hdi_lowering *l); /* that are chosen as a whole */
 bool hdi_lower_pointer_use(hdi_lowering *l, const uint32_t *words);
+
+/* ---- lower_shared.c ---- */
+/* Is it a variable in shared memory that begins with zeros? */
+bool hdi_lower_begins_with_zeros(const hdi_lowering *l, const uint32_t *variable);
+/* In the block with this label, in which nothing else was made: sets them all, and meets the workgroup. */
+void hdi_lower_put_zeros(hdi_lowering *l, uint32_t label);
 #endif

@@ -391,13 +391,8 @@ static uint32_t function_for(hdi_lowering *l, const uint32_t *words, const use *
                                  .component = of->gathered,
                                  .sample = of->sample ? hdi_image_type_of(l, of->sample) : 0,
                                  .sampler = samples || gathers ? sampler->filter * 2u + sampler->wrap : 0 };
-    for (uint32_t i = 0; i < l->made_count; i++) {
-        const hdi_lower_made *made = &l->functions_made[i];
-        if (made->opcode == key.opcode && made->image == key.image && made->coordinates == key.coordinates &&
-            made->value == key.value && made->offset == key.offset && made->sampler == key.sampler &&
-            made->moved == key.moved && made->component == key.component && made->sample == key.sample)
-            return made->function;
-    }
+    const uint32_t before = hdi_lower_made_before(l, &key);
+    if (before) return before;
     const hdi_lower_image *image = of->image;
     const bool sizes = is_size(opcode);
     const uint32_t own = image->axes - image->samples - (image->cube && !image->cubes);

@@ -1,12 +1,13 @@
-/* lower_images.h: what lower_images.c, lower_texels.c and lower_samplers.c share: values in the functions that are
- * made. */
+/* lower_images.h: values in the functions that are made, for lower_images.c and all that makes such functions; and what
+ * lower_texels.c and lower_samplers.c are to it. */
 #ifndef HDI_SPIRV_LOWER_IMAGES_H
 #define HDI_SPIRV_LOWER_IMAGES_H
 
 #include "spirv/lower.h"
 
-enum { GLSL_FABS = 4, GLSL_SABS = 5, GLSL_FLOOR = 8, GLSL_UMIN = 38, GLSL_FMAX = 40, GLSL_SCLAMP = 45,
-       GLSL_PACK_HALF = 58, GLSL_UNPACK_HALF = 62, GLSL_NCLAMP = 81 };
+enum { GLSL_FABS = 4, GLSL_SABS = 5, GLSL_FLOOR = 8, GLSL_UMIN = 38, GLSL_SMIN = 39, GLSL_FMAX = 40, GLSL_UMAX = 41,
+       GLSL_SMAX = 42, GLSL_SCLAMP = 45, GLSL_PACK_HALF = 58, GLSL_UNPACK_HALF = 62, GLSL_NMIN = 79, GLSL_NMAX = 80,
+       GLSL_NCLAMP = 81 };
 #define ONE 0x3F800000u /* bits of floats */
 #define HALF 0x3F000000u
 #define TWO 0x40000000u

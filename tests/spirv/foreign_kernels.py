@@ -96,6 +96,49 @@ void main() {
     uint i = gl_GlobalInvocationID.x;
     d[i] = a[i] * u.scale[i % 4u] + u.t[i / 4u % 4u] + u.m[2].y + u.r[1].z;
 }'''),
+    # shared memory that begins with zeros, whatever other workgroups leave there
+    ('zeros', '''#version 450
+#extension GL_EXT_null_initializer : require
+layout(local_size_x = 8, local_size_y = 4) in;
+layout(std430, binding = 0) readonly buffer A { float a[]; };
+layout(std430, binding = 1) buffer D { float d[]; };
+struct row { float x; uint n[3]; vec2 v; bool b; };
+shared row rows[7] = { };
+shared float many[70][5] = { };
+shared mat3x2 m = { };
+shared uint count = { };
+void main() {
+    uint t = gl_LocalInvocationIndex, i = gl_WorkGroupID.x * 32u + t;
+    float sum = 0.0;
+    for (int k = 0; k < 7; k++) {
+        for (int j = 0; j < 3; j++) sum += float(rows[k].n[j]);
+        sum += rows[k].x + rows[k].v.x + rows[k].v.y + (rows[k].b ? 1.0 : 0.0);
+    }
+    for (int k = 0; k < 350; k++) sum += many[k / 5][k % 5];
+    for (int k = 0; k < 6; k++) sum += m[k / 2][k % 2];
+    atomicAdd(count, t);
+    barrier();
+    if (t < 7u) rows[t] = row(1.0, uint[3](1u, 2u, t), vec2(t), true);
+    for (uint k = t; k < 350u; k += 32u) many[k / 5u][k % 5u] = 3.0;
+    m[t / 2u % 3u][t % 2u] = 5.0;
+    d[i] = a[i] + sum + float(count);
+}'''),
+    # likewise, as many as a specialisation constant says, set by as many invocations as it says
+    ('zeros_sized', '''#version 450
+#extension GL_EXT_null_initializer : require
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint BLOCK = 4;
+layout(std430, binding = 0) readonly buffer A { float a[]; };
+layout(std430, binding = 1) buffer D { float d[]; };
+shared vec3 many[BLOCK * 3 + 1] = { };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    vec3 sum = vec3(a[i]);
+    for (uint k = 0u; k <= BLOCK * 3u; k++) sum += many[k];
+    barrier();
+    for (uint k = 0u; k <= BLOCK * 3u; k++) many[k] = vec3(7.0);
+    d[i] = sum.x + sum.y + sum.z;
+}'''),
 ]
 
 # What glslc does not make: from one buffer of floats to another.
