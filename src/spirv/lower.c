@@ -128,18 +128,23 @@ static uint32_t find_input(const hdi_lowering *l, uint32_t builtin, uint32_t *ou
 }
 
 uint32_t hdi_lower_input(hdi_lowering *l, uint32_t builtin) {
-    uint32_t type = hdi_lower_uint(l), own = type, variable = find_input(l, builtin, &own);
-    for (uint32_t i = 0; i < l->input_count; i++)
-        if (l->inputs[i].builtin == builtin) variable = l->inputs[i].variable;
-    if (!variable) {
-        variable = l->next++;
+    const uint32_t type = hdi_lower_uint(l);
+    uint32_t i = 0, own = type;
+    while (i < l->input_count && l->inputs[i].builtin != builtin) i++;
+    if (i == l->input_count) {
+        uint32_t variable = find_input(l, builtin, &own);
+        if (!variable) {
+            variable = l->next++;
+            HDI_LOWER_ADD(l, &l->decorations, SpvOpDecorate, variable, SpvDecorationBuiltIn, builtin);
+            HDI_LOWER_ADD(l, &l->globals, SpvOpVariable, hdi_lower_pointer(l, SpvStorageClassInput, type), variable,
+                          SpvStorageClassInput);
+        }
         l->inputs[l->input_count].builtin = builtin;
-        l->inputs[l->input_count++].variable = variable;
-        HDI_LOWER_ADD(l, &l->decorations, SpvOpDecorate, variable, SpvDecorationBuiltIn, builtin);
-        HDI_LOWER_ADD(l, &l->globals, SpvOpVariable, hdi_lower_pointer(l, SpvStorageClassInput, type), variable,
-                      SpvStorageClassInput);
+        l->inputs[l->input_count].variable = variable;
+        l->inputs[l->input_count++].type = own;
     }
-    const uint32_t value = HDI_LOWER_MAKE(l, SpvOpLoad, own, variable);
+    own = l->inputs[i].type;
+    const uint32_t value = HDI_LOWER_MAKE(l, SpvOpLoad, own, l->inputs[i].variable);
     return own == type ? value : HDI_LOWER_MAKE(l, SpvOpBitcast, type, value);
 }
 
@@ -305,7 +310,8 @@ static bool scan(hdi_lowering *l) {
         else if (words[3] == SpvStorageClassStorageBuffer) hdi_lower_find_array(l, words);
         l->shared_count += hdi_lower_begins_with_zeros(l, words);
     }
-    return !l->status && (l->image_count || l->sampler_count || l->array_count || l->addressed ||
+    hdi_lower_find_groups(l);
+    return !l->status && (l->image_count || l->sampler_count || l->array_count || l->addressed || l->groups ||
                           l->shared_count || hdi_lower_any_pointers(l));
 }
 
@@ -347,7 +353,8 @@ static void put_entry(hdi_lowering *l, hdi_lower_words *to, const uint32_t *word
     for (uint32_t i = 0; i < l->address_count && l->words[1] >= 0x00010400u; i++)
         all[count++] = l->addresses[i].variable;
     if (l->length_words && l->push >= l->bound && l->words[1] >= 0x00010400u) all[count++] = l->push;
-    for (uint32_t i = 0; i < l->input_count; i++) all[count++] = l->inputs[i].variable;
+    for (uint32_t i = 0; i < l->input_count; i++)
+        if (l->inputs[i].variable >= l->bound) all[count++] = l->inputs[i].variable;
     if (count >= 0xFFFF) hdi_lower_refuse(l, words, "it lists too many variables");
     hdi_lower_add(l, to, SpvOpEntryPoint, all, count);
 }
@@ -366,8 +373,9 @@ static bool is_about_addresses(const hdi_lowering *l, const uint32_t *words) {
     }
 }
 
-/* What the elements of images need that are narrower than a word. */
+/* What subgroups need, and the elements of images that are narrower than a word. */
 static void put_capabilities(hdi_lowering *l, hdi_lower_words *to) {
+    for (uint32_t i = 0; i < l->capability_count; i++) HDI_LOWER_ADD(l, to, SpvOpCapability, l->capabilities[i]);
     if (l->element_bytes & 2) HDI_LOWER_ADD(l, to, SpvOpCapability, SpvCapabilityStorageBuffer16BitAccess);
     if (!(l->element_bytes & 1)) return;
     uint32_t name[6] = { 0 };
@@ -436,6 +444,7 @@ static bool begin_with_zeros(hdi_lowering *l, const uint32_t *words, beginning *
     HDI_LOWER_ADD(l, &l->code, SpvOpBranch, of->first);
     HDI_LOWER_ADD(l, &l->code, SpvOpLabel, of->first);
     of->first = 0;
+    l->shared_count = 0; /* once */
     return false;
 }
 
@@ -444,7 +453,8 @@ static void put_functions(hdi_lowering *l) {
     for (size_t at = l->functions; at < l->count && !l->status; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at;
         if (begin_with_zeros(l, words, &of_entry)) continue;
-        if (hdi_lower_opcode(words) == SpvOpNop || hdi_lower_pointer_use(l, words) || hdi_lower_image_use(l, words) ||
+        if (hdi_lower_opcode(words) == SpvOpNop || hdi_lower_pointer_use(l, words) || hdi_lower_group_use(l, words) ||
+            hdi_lower_image_use(l, words) ||
             hdi_lower_array_use(l, words) || hdi_lower_address_use(l, words))
             continue;
         copy(l, &l->code, words);
@@ -523,7 +533,7 @@ static hd_status lower(const hd_allocator *allocator, const hdi_spirv_input *inp
         leave_types_out(l);
         if (l->image_count || l->addressed) measure_push(l);
         if (!l->push_struct) l->push = l->next++;
-        if (!l->glsl && l->image_count) l->glsl = l->next++, l->new_glsl = 1;
+        if (!l->glsl && (l->image_count || l->groups)) l->glsl = l->next++, l->new_glsl = 1;
         hdi_lower_put_images(l);
         hdi_lower_put_arrays(l);
         put_push(l);

@@ -6,6 +6,7 @@
  *   lower_arrays.c  arrays of buffers become buffers by themselves
  *   lower_addresses.c  and so do buffers whose addresses stand in the push constants
  *   lower_pointers.c  pointers that are chosen become numbers
+ *   lower_groups.c  what vendors and old extensions let subgroups do becomes what all do
  *   lower_shared.c  shared memory that begins with zeros is set to zeros
  * An instruction that has to go is replaced by a call of a function that is made for it, so that the control flow
  * around it stays as it is. Trusts nothing: what does not fit is left as it was, for the checks, which see the module
@@ -25,7 +26,8 @@ enum {
     HDI_LOWER_MAX_FUNCTIONS = 2048, /* that are made */
     HDI_LOWER_MAX_OPERANDS = 40,   /* of an instruction that is made */
     HDI_LOWER_MAX_LOOKS = 2048,    /* through the whole module for what is said of a member */
-    HDI_LOWER_MAX_INPUTS = 3       /* built-in ones that are made */
+    HDI_LOWER_MAX_INPUTS = 3,      /* built-in ones that are looked at */
+    HDI_LOWER_MAX_CAPABILITIES = 8 /* that are made */
 };
 
 /* An image: a buffer of texels, one after the other along the axes, the first of which is the innermost. */
@@ -97,9 +99,11 @@ typedef struct hdi_lowering {
     hdi_lower_address addresses[HDI_SPIRV_MAX_BINDINGS]; uint32_t address_count;
     uint32_t        looks;            /* for members of structs, of which there are not too many */
     uint32_t        push, push_struct, push_members, push_bytes, length_words; /* the block, as the module has it */
-    struct { uint32_t builtin, variable; } inputs[HDI_LOWER_MAX_INPUTS]; uint32_t input_count; /* new ones */
+    struct { uint32_t builtin, variable, type; } inputs[HDI_LOWER_MAX_INPUTS]; uint32_t input_count;
     uint32_t        entry;            /* the function of the entry point */
     uint32_t        shared_count;     /* variables in shared memory that begin with zeros */
+    bool            groups;           /* some instruction is lower_groups.c's, or some built-in of subgroups */
+    uint32_t        capabilities[HDI_LOWER_MAX_CAPABILITIES], capability_count; /* new ones, of subgroups */
 } hdi_lowering;
 
 /* ---- lower.c ---- */
@@ -202,6 +206,12 @@ void hdi_lower_put_pointer_types(hdi_lowering *l, hdi_lower_words *to);
 bool hdi_lower_pointer_front(hdi_lowering *l, hdi_lower_words *to, const uint32_t *words);
 void hdi_lower_put_variables(hdi_lowering *l); /* that are chosen as a whole */
 bool hdi_lower_pointer_use(hdi_lowering *l, const uint32_t *words);
+
+/* ---- lower_groups.c ---- */
+/* The operands of instructions that are taken here, as hdi_spirv_lowered_operands gives them. */
+const char *hdi_lower_group_operands(uint32_t opcode);
+void hdi_lower_find_groups(hdi_lowering *l); /* is there anything to do? */
+bool hdi_lower_group_use(hdi_lowering *l, const uint32_t *words);
 
 /* ---- lower_shared.c ---- */
 /* Is it a variable in shared memory that begins with zeros? */

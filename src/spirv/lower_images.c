@@ -30,7 +30,7 @@ const char *hdi_spirv_lowered_operands(uint32_t opcode) {
     case SpvOpImageTexelPointer: return "triii";
     case SpvOpPtrAccessChain:
     case SpvOpInBoundsPtrAccessChain: return "trii*i";
-    default: return NULL;
+    default: return hdi_lower_group_operands(opcode);
     }
 }
 

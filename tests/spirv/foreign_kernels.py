@@ -139,6 +139,60 @@ void main() {
     for (uint k = 0u; k <= BLOCK * 3u; k++) many[k] = vec3(7.0);
     d[i] = sum.x + sum.y + sum.z;
 }'''),
+    # what the lanes of a subgroup do by later extensions and one vendor's, the same for every size from 4 on
+    ('quads', '''#version 450
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_rotate : require
+#extension GL_KHR_shader_subgroup_vote : require
+#extension GL_EXT_shader_quad_control : require
+layout(local_size_x = 32) in;
+layout(std430, binding = 0) readonly buffer A { float a[]; };
+layout(std430, binding = 1) buffer D { float d[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    float x = a[i];
+    vec2 turned = subgroupRotate(vec2(x, float(i & 3u)), 5u);
+    float near = subgroupClusteredRotate(x, 3u, 4u);
+    bool any = subgroupQuadAny(x > 2.0), all = subgroupQuadAll(x < 2.0), none = subgroupQuadAny(false);
+    d[i] = near + turned.y * 8.0 + (any ? 64.0 : 0.0) + (all ? 128.0 : 0.0) + (none ? 256.0 : 0.0);
+}'''),
+    ('partitions', '''#version 450
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_ballot : require
+#extension GL_NV_shader_subgroup_partitioned : require
+layout(local_size_x = 32) in;
+layout(std430, binding = 0) readonly buffer A { float a[]; };
+layout(std430, binding = 1) buffer D { float d[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x, quad = i / 4u, odd = i & 1u;
+    uvec4 of_quad = subgroupPartitionNV(vec2(float(quad), -1.0)), of_odd = subgroupPartitionNV(odd == 1u);
+    uint count = subgroupBallotBitCount(of_quad) * 100u + subgroupBallotBitCount(of_odd) * 40u / gl_SubgroupSize;
+    uint own = uint(subgroupInverseBallot(of_quad)) + uint(subgroupInverseBallot(of_odd));
+    float sum = subgroupPartitionedAddNV(a[i], of_quad), upto = subgroupPartitionedInclusiveAddNV(a[i], of_quad);
+    ivec2 least = subgroupPartitionedMinNV(ivec2(i, -int(i)), of_quad);
+    int before = subgroupPartitionedExclusiveMaxNV(int(i & 3u), of_quad);
+    bool none = subgroupPartitionedAndNV(a[i] > 0.0, of_quad);
+    double product = subgroupPartitionedMulNV(1.0, of_quad);
+    float result = float(count + own) + sum + upto + float(least.x) * 0.5 + float(least.y) * 0.25;
+    result += float(before & 7) * 16.0;
+    d[i] = result + (none ? 1000.0 : 0.0) + float(product);
+}'''),
+    # where not all lanes come along
+    ('some_partitions', '''#version 450
+#extension GL_KHR_shader_subgroup_ballot : require
+#extension GL_NV_shader_subgroup_partitioned : require
+layout(local_size_x = 32) in;
+layout(std430, binding = 0) readonly buffer A { float a[]; };
+layout(std430, binding = 1) buffer D { float d[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    float x = a[i];
+    if (i % 8u < 5u) {
+        uvec4 of_quad = subgroupPartitionNV(i / 4u);
+        x = subgroupPartitionedAddNV(x, of_quad) + float(subgroupBallotBitCount(of_quad));
+    }
+    d[i] = x;
+}'''),
 ]
 
 # What glslc does not make: from one buffer of floats to another.
@@ -245,6 +299,55 @@ STAGES = STAGES.replace('VARIABLES\n', '').replace('BODY', '''%i2 = OpLoad %u3 %
 %result = OpFAdd %float %w %w2''')
 
 
+# What subgroups could do by the first extensions for them, and by AMD's.
+OLD = ASSEMBLY.replace('OpCapability Shader\n', '''OpCapability Shader
+OpCapability SubgroupBallotKHR
+OpCapability SubgroupVoteKHR
+OpCapability Groups
+OpExtension "SPV_KHR_shader_ballot"
+OpExtension "SPV_KHR_subgroup_vote"
+OpExtension "SPV_AMD_shader_ballot"
+''')
+OLD = OLD.replace('"main" %id\n', '"main" %id %lane\n').replace('OpDecorate %rt', '''OpDecorate %lane BuiltIn SubgroupLocalInvocationId
+OpDecorate %rt''', 1)
+OLD = OLD.replace('VARIABLES\n', '').replace('%main = OpFunction', '''%bool = OpTypeBool
+%u4 = OpTypeVector %uint 4
+%plu = OpTypePointer Input %uint
+%lane = OpVariable %plu Input
+%c1 = OpConstant %uint 1
+%f0 = OpConstant %float 0
+%main = OpFunction''', 1)
+OLD = OLD.replace('BODY', '''%k = OpLoad %uint %lane
+%bit = OpBitwiseAnd %uint %k %c1
+%odd = OpIEqual %bool %bit %c1
+%ballot = OpSubgroupBallotKHR %u4 %odd
+%word = OpCompositeExtract %uint %ballot 0
+%low = OpBitwiseAnd %uint %word %c3
+%s0 = OpConvertUToF %float %low
+%first = OpSubgroupFirstInvocationKHR %uint %k
+%s1 = OpConvertUToF %float %first
+%all = OpSubgroupAllKHR %bool %odd
+%any = OpSubgroupAnyKHR %bool %odd
+%alike = OpSubgroupAllEqualKHR %bool %odd
+%t1 = OpSelect %float %all %f3 %f0
+%t2 = OpSelect %float %any %f4 %f0
+%t3 = OpSelect %float %alike %f7 %f0
+%third = OpSubgroupReadInvocationKHR %uint %k %c3
+%s2 = OpConvertUToF %float %third
+%sum = OpGroupIAddNonUniformAMD %uint %c3 InclusiveScan %c1
+%same = OpISub %uint %sum %k
+%s3 = OpConvertUToF %float %same
+%most = OpGroupFMax %float %c3 Reduce %s0
+%a1 = OpFAdd %float %s0 %s1
+%a2 = OpFAdd %float %a1 %t1
+%a3 = OpFAdd %float %a2 %t2
+%a4 = OpFAdd %float %a3 %t3
+%a5 = OpFAdd %float %a4 %s2
+%a6 = OpFAdd %float %a5 %s3
+%a7 = OpFAdd %float %a6 %most
+%result = OpFAdd %float %w %a7''')
+
+
 def made(command, source, name):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, name)
@@ -279,6 +382,7 @@ for name, variables, body in ASSEMBLED:
     source = ASSEMBLY.replace('VARIABLES', variables).replace('BODY', body)
     put(name, name, assembled(source))
 put('stages', 'stages', assembled(STAGES))
+put('old_groups', 'old_groups', assembled(OLD))
 print('static const struct { const char *name; const uint32_t *words; size_t bytes; } foreign_kernels[] = {')
 print('\n'.join(rows))
 print('};')

@@ -3,6 +3,7 @@
  * SPIR-V. */
 #include <heddle.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include "foreign_kernels.h"
@@ -10,6 +11,7 @@
 enum { COUNT = 256, N = 8, M = 5, KERNELS = (int)(sizeof foreign_kernels / sizeof *foreign_kernels) };
 static float a[COUNT], wanted[COUNT], got[COUNT];
 static int failures;
+#define NO_SUBGROUPS "webgpu levelzero" /* in WGSL here, and in the stand-in */
 
 /* ---- what each gives; how many numbers ---- */
 
@@ -62,6 +64,41 @@ static int zeros_sized(void) { /* with the constant 16, in 16 workgroups */
     for (int i = 0; i < COUNT; i++) wanted[i] = 3.0f * a[i];
     return COUNT;
 }
+static int quads(void) { /* subgroups begin where quads do */
+    for (int i = 0; i < 64; i++) {
+        const float *quad = a + i / 4 * 4;
+        bool any = false, all = true;
+        for (int k = 0; k < 4; k++) any |= quad[k] > 2.0f, all &= quad[k] < 2.0f;
+        wanted[i] = quad[(i + 3) % 4] + (float)((i + 1) % 4) * 8.0f + (any ? 64.0f : 0.0f) + (all ? 128.0f : 0.0f);
+    }
+    return 64;
+}
+static int partitions(void) { /* each quad is one, as are all odd lanes; -INT_MAX - 1 & 7 is 0 */
+    for (int i = 0; i < 64; i++) {
+        const int first = i / 4 * 4, before = i % 4 ? i % 4 - 1 : 0;
+        float sum = 0, upto = 0;
+        bool all = true;
+        for (int k = 0; k < 4; k++) {
+            sum += a[first + k];
+            upto += k <= i % 4 ? a[first + k] : 0;
+            all &= a[first + k] > 0;
+        }
+        wanted[i] = 422 + sum + upto + (float)first * 0.5f - (float)(first + 3) * 0.25f + (float)before * 16.0f;
+        wanted[i] += all ? 1001 : 1;
+    }
+    return 64;
+}
+static int some_partitions(void) { /* of five lanes in eight: a quad and one that is alone */
+    for (int i = 0; i < 64; i++) {
+        const float *quad = a + i / 4 * 4;
+        wanted[i] = i % 8 < 4 ? quad[0] + quad[1] + quad[2] + quad[3] + 4 : a[i] + (i % 8 == 4 ? 1 : 0);
+    }
+    return 64;
+}
+static int old_groups(void) { /* 2: the ballot's first quad; 4: any is; 3: the third lane; 1: as many as up to it */
+    for (int i = 0; i < 64; i++) wanted[i] = a[i] + 2 + 0 + 4 + 3 + 1 + 2;
+    return 64;
+}
 static const struct {
     const char *name;
     int (*give)(void);
@@ -71,6 +108,9 @@ static const struct {
     uint32_t groups; /* 0: 2 */
 } rules[] = {
     { "zeros", zeros, 0, 0, NULL, 1, 8 },           { "zeros_sized", zeros_sized, 0, 1, NULL, 1, 16 },
+    { "quads", quads, 0, 0, NO_SUBGROUPS, 1, 0 },   { "partitions", partitions, 0, 0, NO_SUBGROUPS, 1, 0 },
+    { "some_partitions", some_partitions, 0, 0, NO_SUBGROUPS " opencl", 1, 0 }, /* which has them in shared memory */
+    { "old_groups", old_groups, 0, 0, NO_SUBGROUPS, 1, 0 },
     { "doubles", doubles, 0, 0, "webgpu", 1, 0 },
     { "uniforms", uniforms, 0, 0, NULL, 2, 0 },        { "stages", stages, 0, 0, NULL, 1, 0 },
     /* the stand-in for Level Zero is PoCL, whose fault the printed text goes around; that for CUDA shows that a round may
@@ -174,7 +214,7 @@ static void check(hd_context *context, hd_device *device, const char *id, int k)
     const int count = rules[rule].give();
     const hd_status status = run(context, device, k, rule);
     if (rules[rule].not_on && strstr(rules[rule].not_on, id)) {
-        if (strcmp(id, "webgpu") == 0 && status != HD_STATUS_UNSUPPORTED) {
+        if (strcmp(id, "webgpu") == 0 && status != HD_STATUS_UNSUPPORTED) { /* it says what it has not */
             fprintf(stderr, "%s on %s: not refused\n", name, id);
             failures++;
         }
