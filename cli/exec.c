@@ -133,13 +133,16 @@ static int read_binds(const cli_args *args, launch *l) {
     return CLI_OK;
 }
 
-/* "linear", "clamp" and their like, or the type of a texel, "u8x4". */
+/* "linear", "clamp", "less" and their like, or the type of a texel, "u8x4". */
 static bool read_image_word(const char *word, hd_image_desc *image) {
     static const char *const filters[] = { "nearest", "linear" }, *const wraps[] = { "repeat", "clamp" };
+    static const char *const compares[] = { "less_equal", "less", "greater_equal", "greater", "equal", "not_equal" };
     for (int i = 0; i < 2; i++) {
         if (strcmp(word, filters[i]) == 0) return image->filter = (hd_filter)i, true;
         if (strcmp(word, wraps[i]) == 0) return image->wrap = (hd_wrap)i, true;
     }
+    for (size_t i = 0; i < sizeof compares / sizeof *compares; i++)
+        if (strcmp(word, compares[i]) == 0) return image->compare = (hd_compare)i, true;
     char name[8];
     const size_t length = strcspn(word, "x");
     uint64_t channels = 1;
@@ -168,8 +171,9 @@ static int read_images(const cli_args *args, launch *l) {
             fits = read_image_word(word, &image);
             rest += length + (rest[length] == ',');
         }
-        if (!fits) return cli_usage(l->command, "--image is INDEX=TYPExCHANNELS,nearest|linear,repeat|clamp such as "
-                                                "0=u8x4,linear, not \"%s\"", text);
+        if (!fits)
+            return cli_usage(l->command, "--image is INDEX=TYPExCHANNELS,nearest|linear,repeat|clamp,less|... such as "
+                                         "0=u8x4,linear, not \"%s\"", text);
         l->images[l->image_count++] = image;
     }
     return CLI_OK;
@@ -378,7 +382,7 @@ static const cli_option options[] = {
     { "--bind", "INDEX=FILE.npy", "what a buffer holds, by its binding, or by SET.BINDING" },
     { "--out", "INDEX=TYPE[LENGTH,...]", "a buffer that is written; with --bind too it begins as the file" },
     { "--save", "INDEX=FILE.npy", "save an output; its first values are printed anyhow" },
-    { "--image", "INDEX=TYPExCHANNELS,...", "what the module leaves open of images and samplers: f32x4,linear,clamp" },
+    { "--image", "INDEX=TYPExCHANNELS,...", "what the module leaves open of images and samplers: f32x4,linear,less" },
     { "--check", NULL, "interpret the kernel on the CPU too, and compare" },
     { "--entry", "NAME", "the entry point; \"main\" or the only one where it is not given" },
     { "--push", "u32:4,f32:0.5,...", "push constants in order: u32, i32 or f32" },

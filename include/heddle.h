@@ -840,16 +840,22 @@ HD_API hd_value hd_random(hd_program *p, hd_value key, uint32_t stream, hd_shape
 typedef enum hd_filter { HD_FILTER_NEAREST = 0, HD_FILTER_LINEAR } hd_filter;
 /** What a sampler takes outside of its image: the image again, or its edge. */
 typedef enum hd_wrap { HD_WRAP_REPEAT = 0, HD_WRAP_CLAMP } hd_wrap;
+/** When a sample that compares gives 1, and not 0: where the number that the kernel gives is so to the texel's first one. */
+typedef enum hd_compare {
+    HD_COMPARE_LESS_EQUAL = 0, HD_COMPARE_LESS, HD_COMPARE_GREATER_EQUAL, HD_COMPARE_GREATER, HD_COMPARE_EQUAL,
+    HD_COMPARE_NOT_EQUAL
+} hd_compare;
 /** What a module does not say of an image or a sampler; zeros are fine. */
 typedef struct hd_image_desc {
     uint32_t  set, binding; /* of the image, or of the sampler where the module has them apart */
     hd_dtype  dtype;        /* of an image without a format: f32, f16 or u8 (0 to 1 in 255 steps), or i32 or u8 where the kernel
-                               sees integers; HD_DTYPE_NONE: f32 or i32, and 4 channels */
+                               sees integers; HD_DTYPE_NONE: f32 or i32, and 4 channels, or 1 of an image of depths */
     uint32_t  channels;     /* 1 to 4 */
     hd_filter filter;       /* for every axis; linear only where the kernel sees floats */
     hd_wrap   wrap;
     uint32_t  count;        /* of an array to which the module gives no length, of images or of buffers: how many there are, at
                                most 16; 0: 4 */
+    hd_compare compare;     /* of a sampler that compares */
 } hd_image_desc;
 
 /** Wishes for a kernel of your own: SPIR-V for Vulkan (GLSL, HLSL or Slang compile to it), a compute entry point. */

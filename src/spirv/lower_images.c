@@ -18,6 +18,9 @@ const char *hdi_spirv_lowered_operands(uint32_t opcode) {
     case SpvOpImageRead:
     case SpvOpImageSampleImplicitLod:
     case SpvOpImageSampleExplicitLod: return "trii?n*i";
+    case SpvOpImageSampleDrefImplicitLod:
+    case SpvOpImageSampleDrefExplicitLod:
+    case SpvOpImageDrefGather:
     case SpvOpImageGather: return "triii?n*i";
     case SpvOpImageWrite: return "iii?n*i";
     case SpvOpImage:
@@ -231,6 +234,8 @@ static uint32_t make_samples(hdi_lowering *l, const hdi_lower_image *image, uint
 
 /* ---- instructions ---- */
 
+/* What an access is given: which image of an array, where, a value or steps, a sample's number, what is compared. */
+enum { MOST_GIVEN = 5 };
 typedef struct use {
     const hdi_lower_image *image;
     uint32_t sampler_set, sampler_binding;
@@ -238,6 +243,7 @@ typedef struct use {
     uint32_t moved;  /* or a value; 0: none */
     uint32_t sample; /* the number of one, where the image has several; 0: it has not */
     uint32_t gathered; /* which component is gathered */
+    uint32_t reference; /* the value that texels are compared with; 0: they are not */
     uint32_t index, count; /* the value that chooses among so many images, of which this is the first; 0: none does */
 } use;
 
@@ -332,19 +338,44 @@ static bool is_size(uint32_t opcode) {
     return opcode == SpvOpImageQuerySize || opcode == SpvOpImageQuerySizeLod || opcode == SpvOpImageQuerySamples;
 }
 
+static bool is_gather(uint32_t opcode) { return opcode == SpvOpImageGather || opcode == SpvOpImageDrefGather; }
+
+static bool is_comparison(uint32_t opcode) {
+    return opcode == SpvOpImageSampleDrefImplicitLod || opcode == SpvOpImageSampleDrefExplicitLod ||
+           opcode == SpvOpImageDrefGather;
+}
+
+/* Levels say nothing, so a sample with one is the same as without. */
+static uint32_t without_level(uint32_t opcode) {
+    switch (opcode) {
+    case SpvOpImageSampleImplicitLod: return SpvOpImageSampleExplicitLod;
+    case SpvOpImageSampleDrefImplicitLod: return SpvOpImageSampleDrefExplicitLod;
+    case SpvOpImageFetch: return SpvOpImageRead;
+    default: return opcode;
+    }
+}
+
+static bool is_sample(uint32_t opcode) {
+    return without_level(opcode) == SpvOpImageSampleExplicitLod ||
+           without_level(opcode) == SpvOpImageSampleDrefExplicitLod;
+}
+
 /* Do the types of coordinates, value and steps go with the image? */
-static bool types_fit(const hdi_lowering *l, const hdi_lower_made *key, const use *of, uint32_t parts) {
+static bool types_fit(hdi_lowering *l, const hdi_lower_made *key, const use *of, uint32_t parts) {
     uint32_t count, has = 0, steps = 0;
     const hdi_lower_image *image = of->image;
     const uint32_t value = component_of(l, key->value, &count),
                    axis = key->coordinates ? component_of(l, key->coordinates, &has) : 0;
     const bool sizes = is_size(key->opcode);
-    const bool samples = key->opcode == SpvOpImageSampleExplicitLod || key->opcode == SpvOpImageGather;
+    const bool samples = is_sample(key->opcode) || is_gather(key->opcode);
     const uint32_t *whole = hdi_lower_def(l, axis, SpvOpTypeInt, 4),
                    *real_axis = hdi_lower_def(l, axis, SpvOpTypeFloat, 3);
     const bool axis_fits = samples ? real_axis && real_axis[2] == 32 : whole && whole[2] == 32;
     if (!sizes && (!axis_fits || has < image->axes - image->samples + (samples && image->cubes))) return false;
     if (samples && image->samples) return false;
+    if (of->reference && (image->component != hdi_lower_float(l) ||
+                          hdi_image_type_of(l, of->reference) != hdi_lower_float(l)))
+        return false;
     const uint32_t given = of->offset ? of->offset : of->moved;
     const uint32_t step_part = given ? component_of(l, hdi_image_type_of(l, given), &steps) : 0;
     const uint32_t *step = hdi_lower_def(l, step_part, SpvOpTypeInt, 4);
@@ -365,8 +396,10 @@ static uint32_t make_function(hdi_lowering *l, const hdi_lower_made *key, const 
     case SpvOpImageQuerySamples: return make_samples(l, image, key->value);
     case SpvOpImageQuerySize: case SpvOpImageQuerySizeLod: return make_size(l, image, key->value, part, count);
     case SpvOpImageTexelPointer: return make_index(l, image, key);
-    case SpvOpImageGather: return hdi_gather_make(l, image, sampler, key);
-    case SpvOpImageSampleExplicitLod: return hdi_sample_make(l, image, sampler, key);
+    case SpvOpImageGather:
+    case SpvOpImageDrefGather: return hdi_gather_make(l, image, sampler, key);
+    case SpvOpImageSampleExplicitLod:
+    case SpvOpImageSampleDrefExplicitLod: return hdi_sample_make(l, image, sampler, key);
     case SpvOpImageWrite: return make_write(l, image, key, count);
     default: return make_read(l, image, key, count);
     }
@@ -376,13 +409,11 @@ static uint32_t make_function(hdi_lowering *l, const hdi_lower_made *key, const 
 static uint32_t function_for(hdi_lowering *l, const uint32_t *words, const use *of, uint32_t coordinates,
                              uint32_t value) {
     const uint32_t opcode = hdi_lower_opcode(words);
-    const bool gathers = opcode == SpvOpImageGather,
-               samples = opcode == SpvOpImageSampleImplicitLod || opcode == SpvOpImageSampleExplicitLod;
+    const bool gathers = is_gather(opcode), samples = is_sample(opcode);
     const hd_image_desc *wish = hdi_lower_wish(l, of->sampler_set, of->sampler_binding), plain = { 0 };
     const hd_image_desc *sampler = wish ? wish : &plain;
-    const hdi_lower_made key = { .opcode = samples                     ? SpvOpImageSampleExplicitLod
-                                           : opcode == SpvOpImageFetch ? SpvOpImageRead
-                                                                       : opcode,
+    const uint32_t compare = of->reference ? 4u * sampler->compare : 0;
+    const hdi_lower_made key = { .opcode = without_level(opcode),
                                  .image = of->image->variable,
                                  .coordinates = coordinates,
                                  .value = value,
@@ -390,7 +421,7 @@ static uint32_t function_for(hdi_lowering *l, const uint32_t *words, const use *
                                  .moved = of->moved ? hdi_image_type_of(l, of->moved) : 0,
                                  .component = of->gathered,
                                  .sample = of->sample ? hdi_image_type_of(l, of->sample) : 0,
-                                 .sampler = samples || gathers ? sampler->filter * 2u + sampler->wrap : 0 };
+                                 .sampler = samples || gathers ? compare + sampler->filter * 2u + sampler->wrap : 0 };
     const uint32_t before = hdi_lower_made_before(l, &key);
     if (before) return before;
     const hdi_lower_image *image = of->image;
@@ -399,6 +430,7 @@ static uint32_t function_for(hdi_lowering *l, const uint32_t *words, const use *
     const uint32_t parts = opcode == SpvOpImageQuerySamples ? 1
                            : sizes                          ? own
                            : opcode == SpvOpImageWrite      ? image->components
+                           : samples && of->reference       ? 1
                                                             : MOST_CHANNELS;
     const bool real_value = image->component == hdi_lower_float(l);
     if (!types_fit(l, &key, of, parts) || (samples && sampler->filter == HD_FILTER_LINEAR && !real_value))
@@ -415,10 +447,11 @@ static uint32_t function_for(hdi_lowering *l, const uint32_t *words, const use *
 
 /* A function that is given an index and what else an access of an image takes, and has a case for each image of the
  * array: the last one also for an index that is too large. 0: it was refused. */
-static uint32_t choose(hdi_lowering *l, const uint32_t *words, const use *of, const uint32_t given[4],
+static uint32_t choose(hdi_lowering *l, const uint32_t *words, const use *of, const uint32_t given[MOST_GIVEN],
                        uint32_t value) {
     const bool writes = hdi_lower_opcode(words) == SpvOpImageWrite;
-    uint32_t functions[HDI_SPIRV_MAX_BINDINGS], labels[HDI_SPIRV_MAX_BINDINGS], types[4], ids[4], given_count = 0;
+    uint32_t functions[HDI_SPIRV_MAX_BINDINGS], labels[HDI_SPIRV_MAX_BINDINGS];
+    uint32_t types[MOST_GIVEN], ids[MOST_GIVEN], given_count = 0;
     const uint32_t *number_type = hdi_lower_def(l, hdi_image_type_of(l, of->index), SpvOpTypeInt, 4);
     if (!number_type || number_type[2] != 32)
         return hdi_lower_refuse(l, words, "an image of an array is chosen by what is no number of 32 bits"), 0;
@@ -431,7 +464,7 @@ static uint32_t choose(hdi_lowering *l, const uint32_t *words, const use *of, co
     if (l->made_count == HDI_LOWER_MAX_FUNCTIONS)
         return hdi_lower_refuse(l, words, "more than %d ways to look at images", HDI_LOWER_MAX_FUNCTIONS), 0;
     l->functions_made[l->made_count++] = (hdi_lower_made){ 0 };
-    for (uint32_t i = 0; i < 4; i++)
+    for (uint32_t i = 0; i < MOST_GIVEN; i++)
         if (given[i]) types[given_count++] = hdi_image_type_of(l, given[i]);
     const bool points = hdi_lower_opcode(words) == SpvOpImageTexelPointer;
     const uint32_t result = writes ? hdi_lower_once(l, SpvOpTypeVoid, 0, NULL, 0)
@@ -446,7 +479,7 @@ static uint32_t choose(hdi_lowering *l, const uint32_t *words, const use *of, co
     hdi_lower_add(l, &l->made, SpvOpSwitch, cases, count);
     for (uint32_t k = 0; k < of->count; k++) {
         HDI_LOWER_ADD(l, &l->made, SpvOpLabel, labels[k]);
-        uint32_t all[6] = { result, l->next++, functions[k] }, words_count = 3;
+        uint32_t all[3 + MOST_GIVEN] = { result, l->next++, functions[k] }, words_count = 3;
         for (uint32_t i = 1; i < given_count; i++) all[words_count++] = ids[i];
         hdi_lower_add(l, &l->made, SpvOpFunctionCall, all, words_count);
         if (writes) hdi_lower_add(l, &l->made, SpvOpReturn, NULL, 0);
@@ -470,8 +503,8 @@ static bool point(hdi_lowering *l, const uint32_t *words, const use *of) {
         return hdi_lower_refuse(l, words, "its sample is no number of 32 bits");
     const uint32_t index = l->next++;
     if (of->count) {
-        const uint32_t given[] = { of->index, words[4], 0, at.sample };
-        uint32_t all[6] = { hdi_lower_uint(l), index, choose(l, words, &at, given, 0) }, count = 3;
+        const uint32_t given[MOST_GIVEN] = { of->index, words[4], 0, at.sample };
+        uint32_t all[3 + MOST_GIVEN] = { hdi_lower_uint(l), index, choose(l, words, &at, given, 0) }, count = 3;
         for (size_t i = 0; i < HDI_COUNT(given); i++)
             if (given[i]) all[count++] = given[i];
         hdi_lower_add(l, &l->code, SpvOpFunctionCall, all, count);
@@ -504,9 +537,9 @@ bool hdi_lower_image_use(hdi_lowering *l, const uint32_t *words) {
         return true;
     }
     if (!about || !some) return false;
-    const bool writes = opcode == SpvOpImageWrite, gathers = opcode == SpvOpImageGather;
+    const bool writes = opcode == SpvOpImageWrite, gathers = is_gather(opcode), compares = is_comparison(opcode);
     if (length < (writes || opcode == SpvOpImageQuerySize || opcode == SpvOpImageQueryLevels ||
-                          opcode == SpvOpImageQuerySamples ? 4u : gathers ? 6u : 5u))
+                          opcode == SpvOpImageQuerySamples ? 4u : gathers || compares ? 6u : 5u))
         return false;
     use of;
     if (!find_use(l, words[writes ? 1 : 3], &of)) return hdi_lower_refuse(l, words, "its image is no variable");
@@ -516,18 +549,20 @@ bool hdi_lower_image_use(hdi_lowering *l, const uint32_t *words) {
         return true;
     }
     const bool sizes = is_size(opcode);
-    const uint32_t said = writes ? 4 : gathers ? 6 : 5; /* where the operands begin */
+    const uint32_t said = writes ? 4 : gathers || compares ? 6 : 5; /* where the operands begin */
     if (!sizes && !operands_fit(words, said, gathers))
         return hdi_lower_refuse(l, words, "image operands 0x%x", words[said]);
     if (!sizes && !writes) find_offset(l, words, said, &of);
     if (!sizes && !find_sample(l, words, said, &of))
         return hdi_lower_refuse(l, words, "it says which sample, or the image has several: one of both");
-    const uint32_t *component = gathers ? hdi_lower_def(l, words[5], SpvOpConstant, 4) : NULL;
-    if (gathers && (!component || component[3] >= MOST_CHANNELS))
+    const bool picks = gathers && !compares;
+    const uint32_t *component = picks ? hdi_lower_def(l, words[5], SpvOpConstant, 4) : NULL;
+    if (picks && (!component || component[3] >= MOST_CHANNELS))
         return hdi_lower_refuse(l, words, "its component is no constant from 0 to 3");
     of.gathered = component ? component[3] : 0;
+    of.reference = compares ? words[5] : 0;
     const uint32_t at = sizes ? 0 : words[writes ? 2 : 4], value = writes ? hdi_image_type_of(l, words[3]) : words[1];
-    const uint32_t given[] = { of.index, at, writes ? words[3] : of.moved, of.sample };
+    const uint32_t given[MOST_GIVEN] = { of.index, at, writes ? words[3] : of.moved, of.sample, of.reference };
     const uint32_t function = of.count ? choose(l, words, &of, given, value)
                                        : function_for(l, words, &of, at ? hdi_image_type_of(l, at) : 0, value);
     uint32_t call[3 + HDI_COUNT(given)] = { writes ? hdi_lower_once(l, SpvOpTypeVoid, 0, NULL, 0) : words[1],

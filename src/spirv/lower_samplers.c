@@ -215,36 +215,61 @@ static void take_at(hdi_lowering *l, const hdi_lower_image *image, const hd_imag
         take_cube(l, image, sampler->filter == HD_FILTER_LINEAR, parts, out);
 }
 
+/* What texels are compared with: of images of steps from 0 to 1, within these. */
+static uint32_t reference_for(hdi_lowering *l, const hdi_lower_image *image, uint32_t given) {
+    const bool steps = image->dtype == HD_U8;
+    return !steps ? given
+                  : HDI_LOWER_MAKE(l, SpvOpExtInst, hdi_lower_float(l), l->glsl, GLSL_NCLAMP, given, real(l, 0),
+                                   real(l, ONE));
+}
+
+/* 1 where the reference is so to the texel, else 0. */
+static uint32_t compared(hdi_lowering *l, const hd_image_desc *sampler, uint32_t reference, uint32_t texel) {
+    static const uint32_t how[] = { SpvOpFOrdLessThanEqual, SpvOpFOrdLessThan, SpvOpFOrdGreaterThanEqual,
+                                    SpvOpFOrdGreaterThan, SpvOpFOrdEqual, SpvOpFUnordNotEqual };
+    const uint32_t opcode = how[(uint32_t)sampler->compare < HDI_COUNT(how) ? sampler->compare : 0];
+    return chosen(l, hdi_lower_float(l), HDI_LOWER_MAKE(l, opcode, bool_type(l), reference, texel), real(l, ONE),
+                  real(l, 0));
+}
+
 uint32_t hdi_sample_make(hdi_lowering *l, const hdi_lower_image *image, const hd_image_desc *sampler,
                          const hdi_lower_made *key) {
-    uint32_t coordinates, parts[1 << MOST_AXES][MOST_CHANNELS];
+    const bool compares = key->opcode == SpvOpImageSampleDrefExplicitLod;
+    const uint32_t channels = compares ? 1 : MOST_CHANNELS, types[] = { key->coordinates, hdi_lower_float(l) };
+    uint32_t given[2] = { 0 }, parts[1 << MOST_AXES][MOST_CHANNELS];
     taken from = { .corners = 0 };
-    const uint32_t function = hdi_lower_begin(l, key->value, &key->coordinates, 1, &coordinates);
-    take_at(l, image, sampler, key, coordinates, 0, &from);
-    for (uint32_t corner = 0; corner < from.corners; corner++)
+    const uint32_t function = hdi_lower_begin(l, key->value, types, compares ? 2 : 1, given);
+    const uint32_t reference = compares ? reference_for(l, image, given[1]) : 0;
+    take_at(l, image, sampler, key, given[0], 0, &from);
+    for (uint32_t corner = 0; corner < from.corners; corner++) {
         hdi_texel_decode(l, image, from.index[corner], parts[corner]);
+        if (compares) parts[corner][0] = compared(l, sampler, reference, parts[corner][0]);
+    }
     for (uint32_t axis = 0, corners = from.corners; corners > 1; axis++, corners /= 2)
         for (uint32_t pair = 0; pair < corners / 2; pair++)
-            for (uint32_t c = 0; c < MOST_CHANNELS; c++)
+            for (uint32_t c = 0; c < channels; c++)
                 parts[pair][c] = mix(l, parts[2 * pair][c], parts[2 * pair + 1][c], from.weights[axis]);
-    hdi_image_give(l, key->value, MOST_CHANNELS, parts[0]);
+    hdi_image_give(l, key->value, channels, parts[0]);
     return function;
 }
 
-/* One component of each of the four texels that a linear sample is made of, whatever the filter. */
+/* One component of each of the four texels that a linear sample is made of, or how it compares, whatever the filter. */
 uint32_t hdi_gather_make(hdi_lowering *l, const hdi_lower_image *image, const hd_image_desc *sampler,
                          const hdi_lower_made *key) {
     static const uint32_t order[MOST_CHANNELS] = { 2, 3, 1, 0 }; /* below left, below right, right, the first */
     const hd_image_desc linear = { .filter = HD_FILTER_LINEAR, .wrap = sampler->wrap };
-    const uint32_t types[] = { key->coordinates, key->moved };
-    uint32_t given[2] = { 0 }, parts[MOST_CHANNELS];
+    const bool compares = key->opcode == SpvOpImageDrefGather;
+    uint32_t types[3] = { key->coordinates }, given[3] = { 0 }, parts[MOST_CHANNELS], count = 1;
     taken from = { .corners = 0 };
-    const uint32_t function = hdi_lower_begin(l, key->value, types, key->moved ? 2 : 1, given);
-    take_at(l, image, &linear, key, given[0], given[1], &from);
+    if (key->moved) types[count++] = key->moved;
+    if (compares) types[count++] = hdi_lower_float(l);
+    const uint32_t function = hdi_lower_begin(l, key->value, types, count, given);
+    const uint32_t reference = compares ? reference_for(l, image, given[count - 1]) : 0;
+    take_at(l, image, &linear, key, given[0], key->moved ? given[1] : 0, &from);
     for (uint32_t i = 0; i < MOST_CHANNELS; i++) {
         uint32_t texel[MOST_CHANNELS];
         hdi_texel_decode(l, image, from.index[order[i]], texel);
-        parts[i] = texel[key->component];
+        parts[i] = compares ? compared(l, sampler, reference, texel[0]) : texel[key->component];
     }
     hdi_image_give(l, key->value, MOST_CHANNELS, parts);
     return function;

@@ -10,6 +10,7 @@
 enum { FLOATS, INTEGERS, SIGNED, STEPS /* 0 to 1 */, SIGNED_STEPS /* -1 to 1 */, PACKED_INTEGERS, PACKED_STEPS,
        PACKED_FLOATS };
 enum { R64UI = 40, R64I = 41 }; /* formats */
+enum { DEPTHS = 1 }; /* what an image is said to hold */
 
 /* How the module's format codes a texel; false: it is not taken. */
 static bool format_of(uint32_t format, hdi_lower_image *image) {
@@ -75,7 +76,7 @@ bool hdi_texel_choose(hdi_lowering *l, const uint32_t *type, const hd_image_desc
     image->component = type[2];
     image->coding = floats ? FLOATS : INTEGERS;
     image->bits = 32;
-    image->components = MOST_CHANNELS;
+    image->components = type[4] == DEPTHS ? 1 : MOST_CHANNELS;
     bool known = true;
     if (type[8] != SpvImageFormatUnknown) known = format_of(type[8], image);
     else if (wish && wish->dtype != HD_DTYPE_NONE) {

@@ -130,7 +130,8 @@ static void make_user_kernel(const uint8_t *data, size_t size) {
     static uint32_t changed[16384 / 4 + HDI_SPIRV_SUBNORMAL_WORDS];
     hd_error error = { 0 };
     hdi_spirv_info info, raw;
-    const hd_image_desc images[] = { { 0, 0, HD_U8, 4, HD_FILTER_LINEAR, HD_WRAP_CLAMP, 0 }, { 0, 1, HD_F16, 2, HD_FILTER_LINEAR, HD_WRAP_REPEAT, 2 } };
+    const hd_image_desc images[] = { { 0, 0, HD_U8, 4, HD_FILTER_LINEAR, HD_WRAP_CLAMP, 0, HD_COMPARE_LESS },
+                                     { 0, 1, HD_F16, 2, HD_FILTER_LINEAR, HD_WRAP_REPEAT, 2, HD_COMPARE_EQUAL } };
     const hdi_spirv_input input = { .module = data, .bytes = size, .images = images, .image_count = size && (data[size - 1] & 2) ? 2 : 0 };
     hdi_user_kernel *kernel = hdi_user_kernel_new(&hdi_default_allocator, &input, &error);
     must((kernel == NULL) == (error.text[0] != 0));

@@ -113,6 +113,27 @@ void main() {
     taken[i * 4u + 2u] = textureGatherOffset(layers, vec3(where, float(i % 4u)), ivec2(1, -2), 0);
     taken[i * 4u + 3u] = vec4(textureGather(whole, where, 3));
 }'''),
+    # comparisons with depths: of a linear sample, of layers, of a cube, of the four texels of a gather
+    ('depths', '''#extension GL_EXT_texture_shadow_lod : require
+layout(local_size_x = 32) in;
+layout(binding = 0) uniform sampler2DShadow one;
+layout(binding = 1) uniform sampler2DArrayShadow layers;
+layout(binding = 2) uniform samplerCubeShadow cube;
+layout(set = 1, binding = 0) uniform texture2D halves[2];
+layout(set = 1, binding = 1) uniform samplerShadow taker;
+layout(set = 2, binding = 0) writeonly buffer O { float taken[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    precise vec2 where = vec2(float(i) * 0.0625 - 0.5, float(i % 7u) * 0.25 - 0.25);
+    float by = float(i % 9u) * 0.25 - 0.5;
+    taken[i * 16u] = textureLod(one, vec3(where, by), 0.0);
+    taken[i * 16u + 1u] = textureOffset(one, vec3(where, by), ivec2(-1, 2));
+    taken[i * 16u + 2u] = texture(layers, vec4(where, float(i % 4u), by));
+    taken[i * 16u + 3u] = texture(cube, vec4(where.x, 1.0, where.y, by));
+    vec4 four = textureGather(one, where, by), moved = textureGatherOffset(layers, vec3(where, 1.0), by, ivec2(int(i % 3u), 1));
+    for (uint k = 0u; k < 4u; k++) taken[i * 16u + 4u + k] = four[k], taken[i * 16u + 8u + k] = moved[k];
+    taken[i * 16u + 12u] = textureLod(sampler2DShadow(halves[nonuniformEXT(i & 1u)], taker), vec3(where, by), 0.0);
+}'''),
     # functions that are given images and samplers, alone and together, and give them on
     ('given', '''#extension GL_EXT_shader_image_load_formatted : require
 layout(local_size_x = 32) in;

@@ -339,6 +339,56 @@ static void cubes(void) {
     }
 }
 
+/* Depths as the kernel compares them: 1 or 0 for each texel. */
+static void compare(const image *m, float by, hd_compare how, held *out) {
+    int64_t count = 1;
+    *out = (held){ .dtype = HD_F32 };
+    for (uint32_t i = 0; i < m->held->shape.rank; i++) count *= m->held->shape.dims[i];
+    if (m->held->dtype == HD_U8) by = clamped(by);
+    for (int i = 0; i < count; i++) {
+        const float depth = m->held->dtype == HD_U8 ? (float)m->held->before.b[i] * 0x1.010102p-8f : m->held->before.f[i];
+        const bool holds[] = { by <= depth, by < depth, by >= depth, by > depth, by == depth, by != depth };
+        out->before.f[i] = holds[how];
+    }
+}
+
+static void depths(void) { /* linear and clamp; nearest, repeat and >; nearest and <; linear and != */
+    const image one = { put(HD_U8, HD_SHAPE(6, 9), false), 2, 1, { 9, 6, 1 } },
+                layers = { put(HD_F32, HD_SHAPE(3, 5, 4), false), 3, 1, { 4, 5, 3 } },
+                cube = { put(HD_F32, HD_SHAPE(6, 4, 4), false), 3, 1, { 4, 4, 6 } },
+                first = { put(HD_F32, HD_SHAPE(5, 8), false), 2, 1, { 8, 5, 1 } },
+                second = { put(HD_F32, HD_SHAPE(4, 4), false), 2, 1, { 4, 4, 1 } };
+    float *out = put(HD_F32, HD_SHAPE(64, 16), true)->wanted.f, sampled_texel[4];
+    static held ones, of_layers, of_cube, of_halves;
+    for (int i = 0; i < 64; i++, out += 16) {
+        const float where[] = { (float)i * 0.0625f - 0.5f, (float)(i % 7) * 0.25f - 0.25f };
+        const float by = (float)(i % 9) * 0.25f - 0.5f;
+        int at[2];
+        float weight[2];
+        const image *half = i & 1 ? &second : &first;
+        compare(&one, by, HD_COMPARE_LESS_EQUAL, &ones);
+        compare(&layers, by, HD_COMPARE_GREATER, &of_layers);
+        compare(&cube, by, HD_COMPARE_LESS, &of_cube);
+        compare(half, by, HD_COMPARE_NOT_EQUAL, &of_halves);
+        const image by_one = { &ones, 2, 1, { 9, 6, 1 } }, by_layers = { &of_layers, 3, 1, { 4, 5, 3 } };
+        const image by_cube = { &of_cube, 3, 1, { 4, 4, 6 } };
+        const image by_half = { &of_halves, 2, 1, { half->length[0], half->length[1], 1 } };
+        sample(&by_one, where, 0, HD_FILTER_LINEAR, HD_WRAP_CLAMP, sampled_texel);
+        out[0] = sampled_texel[0];
+        sample_from(&by_one, where, (const int[]){ -1, 2, 0 }, 0, HD_FILTER_LINEAR, HD_WRAP_CLAMP, sampled_texel);
+        out[1] = sampled_texel[0];
+        sample(&by_layers, (const float[]){ where[0], where[1], (float)(i % 4) }, 1, HD_FILTER_NEAREST, HD_WRAP_REPEAT,
+               sampled_texel);
+        out[2] = sampled_texel[0];
+        const int face = place_on((const float[]){ where[0], 1, where[1] }, 4, false, at, weight);
+        out[3] = cube_texel(&by_cube, 0, face, at[0], at[1], 0);
+        gather(&by_one, where, 0, 0, 0, HD_WRAP_CLAMP, 0, out + 4);
+        gather(&by_layers, where, i % 3, 1, 1, HD_WRAP_REPEAT, 0, out + 8);
+        sample(&by_half, where, 0, HD_FILTER_LINEAR, HD_WRAP_REPEAT, sampled_texel);
+        out[12] = sampled_texel[0];
+    }
+}
+
 static void arrays(void) { /* from 0 to 2, by 3 and 4, to 5 and 6; push turn 2 */
     const held *from[3], *by[2];
     held *to[2];
@@ -460,21 +510,27 @@ static const struct {
     const char *name;
     void (*fill)(void);
     uint32_t push[8], push_bytes, groups[2];
-    hd_image_desc images[2];
+    hd_image_desc images[5];
     const char *not_on;
 } rules[] = {
     { "storage", storage, { 0x3F800000, 0x40000000, 0x40400000, 5 }, 16, { 2, 3 }, { { 0 } }, NULL },
-    { "sampled", sampled, { 0 }, 0, { 4, 4 }, { { 0, 0, HD_F32, 4, HD_FILTER_LINEAR, HD_WRAP_CLAMP, 0 } }, NULL },
+    { "sampled", sampled, { 0 }, 0, { 4, 4 }, { { 0, 0, HD_F32, 4, HD_FILTER_LINEAR, HD_WRAP_CLAMP, 0, 0 } }, NULL },
     { "apart", apart, { 0 }, 0, { 4, 1 },
-      { { 1, 0, HD_U8, 4, 0, 0, 0 }, { 1, 4, HD_DTYPE_NONE, 0, HD_FILTER_NEAREST, HD_WRAP_REPEAT, 0 } }, NULL },
+      { { 1, 0, HD_U8, 4, 0, 0, 0, 0 }, { 1, 4, HD_DTYPE_NONE, 0, HD_FILTER_NEAREST, HD_WRAP_REPEAT, 0, 0 } }, NULL },
     { "axes", axes, { 0 }, 0, { 1, 1 },
-      { { 0, 0, HD_F32, 2, HD_FILTER_LINEAR, HD_WRAP_REPEAT, 0 }, { 0, 1, HD_DTYPE_NONE, 0, HD_FILTER_LINEAR, HD_WRAP_CLAMP, 0 } }, NULL },
+      { { 0, 0, HD_F32, 2, HD_FILTER_LINEAR, HD_WRAP_REPEAT, 0, 0 }, { 0, 1, HD_DTYPE_NONE, 0, HD_FILTER_LINEAR, HD_WRAP_CLAMP, 0, 0 } }, NULL },
     { "image_arrays", arrays_of_images, { 0 }, 0, { 2, 1 }, { { 0 }, { .set = 2, .count = 2 } }, NULL },
     { "samples", samples, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "formats", formats, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
-    { "gathers", gathers, { 0 }, 0, { 2, 1 }, { { 0, 0, HD_U8, 3, HD_FILTER_NEAREST, HD_WRAP_CLAMP, 0 } }, NULL },
+    { "gathers", gathers, { 0 }, 0, { 2, 1 }, { { 0, 0, HD_U8, 3, HD_FILTER_NEAREST, HD_WRAP_CLAMP, 0, 0 } }, NULL },
+    { "depths", depths, { 0 }, 0, { 2, 1 },
+      { { 0, 0, HD_U8, 1, HD_FILTER_LINEAR, HD_WRAP_CLAMP, 0, HD_COMPARE_LESS_EQUAL },
+        { 0, 1, HD_DTYPE_NONE, 0, HD_FILTER_NEAREST, HD_WRAP_REPEAT, 0, HD_COMPARE_GREATER },
+        { 0, 2, HD_DTYPE_NONE, 0, HD_FILTER_NEAREST, HD_WRAP_REPEAT, 0, HD_COMPARE_LESS },
+        { 1, 0, HD_F32, 1, HD_FILTER_NEAREST, HD_WRAP_REPEAT, 0, 0 },
+        { 1, 1, HD_DTYPE_NONE, 0, HD_FILTER_LINEAR, HD_WRAP_REPEAT, 0, HD_COMPARE_NOT_EQUAL } }, NULL },
     { "given", given, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
-    { "cubes", cubes, { 0 }, 0, { 2, 1 }, { { 0, 0, HD_F32, 4, HD_FILTER_LINEAR, HD_WRAP_REPEAT, 0 } }, NULL },
+    { "cubes", cubes, { 0 }, 0, { 2, 1 }, { { 0, 0, HD_F32, 4, HD_FILTER_LINEAR, HD_WRAP_REPEAT, 0, 0 } }, NULL },
     { "atomics", atomics, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "arrays", arrays, { 2, 64 }, 8, { 2, 1 }, { { 0 } }, NULL },
     { "addresses", addresses, { 40, 0, 7, 7, 7, 7, 0x3F000000 }, 28, { 2, 1 }, { { 0 } }, NULL },
@@ -501,7 +557,7 @@ static void run(hd_context *context, hd_device *device, const char *id, int k, i
     binding_count = 0;
     rules[rule].fill();
     const hd_kernel_desc desc = { .spirv = image_kernels[k].words, .spirv_bytes = image_kernels[k].bytes,
-                                  .images = rules[rule].images, .image_count = 2 };
+                                  .images = rules[rule].images, .image_count = 5 };
     hd_program *program = hd_program_create(context);
     hd_status status = hd_kernel_create(context, &desc, &kernel);
     for (uint32_t i = 0; i < binding_count; i++) {
@@ -573,7 +629,7 @@ static void check_told(hd_context *context) {
         hd_program_destroy(program);
     }
     hd_kernel_destroy(kernel);
-    const hd_image_desc odd = { 1, 0, HD_U8, 5, 0, 0, 0 };
+    const hd_image_desc odd = { 1, 0, HD_U8, 5, 0, 0, 0, 0 };
     for (int k = 0; k < KERNELS; k++) { /* texels of five bytes */
         if (strcmp(image_kernels[k].name, "apart") != 0) continue;
         desc = (hd_kernel_desc){ .spirv = image_kernels[k].words, .spirv_bytes = image_kernels[k].bytes, .images = &odd, .image_count = 1 };
