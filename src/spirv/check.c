@@ -179,7 +179,10 @@ static const char *stage_name(uint32_t model) {
     static const char *const names[] = {
         "vertex", "tessellation control", "tessellation evaluation", "geometry", "fragment", "compute", "OpenCL"
     };
-    return model < HDI_COUNT(names) ? names[model] : "unknown";
+    enum { TASK_NV = 5267, MESH_NV = 5268, FIRST_RAY = 5313, LAST_RAY = 5318, TASK = 5364, MESH = 5365 };
+    if (model < HDI_COUNT(names)) return names[model];
+    if (model >= FIRST_RAY && model <= LAST_RAY) return "ray tracing";
+    return model == TASK || model == TASK_NV ? "task" : model == MESH || model == MESH_NV ? "mesh" : "unknown";
 }
 
 static bool check_entry(hdi_spirv_module *m, uint32_t inst) {

@@ -162,8 +162,22 @@ bool hdi_spirv_header(hdi_spirv_module *m) {
     return true;
 }
 
+/* Why an opcode is refused for good; NULL: it is not. */
+static const char *never(uint32_t opcode) {
+    static const struct { const char *part, *why; } rows[] = {
+#define NEVER(part, what, why) { part, what ", which is never taken: " why },
+#include "spirv/never.inc"
+#undef NEVER
+    };
+    for (size_t i = 0; i < HDI_COUNT(rows); i++)
+        if (strstr(hdi_spirv_op_name(opcode), rows[i].part)) return rows[i].why;
+    return NULL;
+}
+
 /* What to do about an opcode that is refused. */
 static const char *advice(uint32_t opcode) {
+    const char *why = never(opcode);
+    if (why) return why;
     switch (opcode) {
     case SpvOpTypeImage: case SpvOpTypeSampler: case SpvOpTypeSampledImage:
         return "images and samplers are not taken in this place; use storage buffers";
@@ -171,7 +185,7 @@ static const char *advice(uint32_t opcode) {
         return "buffer addresses are taken from push constants only; pass the buffer as a binding";
     case SpvOpPtrAccessChain: case SpvOpInBoundsPtrAccessChain: case SpvOpPtrEqual: case SpvOpPtrDiff:
         return "variable pointers are not taken; index the buffer instead";
-    case SpvOpKill: case SpvOpDPdx: case SpvOpDPdy: return "only compute shaders are taken";
+    case SpvOpDPdx: case SpvOpDPdy: return "only compute shaders are taken";
     default: return "it is outside of the supported subset";
     }
 }
@@ -263,6 +277,8 @@ static bool check_id(hdi_spirv_module *m, uint32_t inst, char letter, uint32_t i
 static bool refuse_form(hdi_spirv_module *m, uint32_t inst) {
     uint32_t opcode = hdi_spirv_opcode(m, inst), length = hdi_spirv_length(m, inst);
     const uint32_t *words = hdi_spirv_words(m, inst);
+    if (opcode == SpvOpTypeFloat && length == 4)
+        return hdi_spirv_bad(m, inst, "floats of an encoding other than IEEE's (bf16, f8); f16, f32 and f64 are taken");
     uint32_t decoration_at = opcode == SpvOpDecorate ? 2 : opcode == SpvOpMemberDecorate ? 3 : length;
     if (decoration_at < length && !decoration_operands(words[decoration_at]))
         return hdi_spirv_bad(m, inst, "decoration %u is outside of the supported subset", words[decoration_at]);

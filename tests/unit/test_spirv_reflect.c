@@ -169,6 +169,20 @@ static void others_are_refused_by_name(void **state) {
     refused(HD_STATUS_MODULE, module, sizeof module, "Kernel: this is OpenCL's flavour");
 }
 
+/* By what they are for, and why they stay out; newer ones by their name. */
+static void what_stays_out_is_named(void **state) {
+    (void)state;
+    enum { TENSOR = 4163, ACCELERATION_STRUCTURE = 5341, HEADER = 5 };
+    uint32_t module[HEADER + 4] = { SpvMagicNumber, 0x10300, 0, 2, 0, 2u << 16 | ACCELERATION_STRUCTURE, 1 };
+    refused(HD_STATUS_MODULE, module, (HEADER + 2) * 4, "OpTypeAccelerationStructureKHR: opcode 5341: ray tracing, which is never taken");
+    module[HEADER] = 2u << 16 | TENSOR;
+    refused(HD_STATUS_MODULE, module, (HEADER + 2) * 4, "OpTypeTensorARM: opcode 4163");
+    module[HEADER] = 1u << 16 | SpvOpKill;
+    refused(HD_STATUS_MODULE, module, (HEADER + 1) * 4, "leaving a pixel out, which is never taken");
+    memcpy(module + HEADER, (const uint32_t[]){ 4u << 16 | SpvOpTypeFloat, 1, 16, 0 }, 16);
+    refused(HD_STATUS_MODULE, module, sizeof module, "an encoding other than IEEE's");
+}
+
 static void names_are_known(void **state) {
     (void)state;
     assert_string_equal(hdi_spirv_op_name(SpvOpFAdd), "OpFAdd");
@@ -267,7 +281,7 @@ int main(void) {
         cmocka_unit_test(push_constants_by_offset),
         cmocka_unit_test(entries_are_apart),
         cmocka_unit_test(others_are_refused_by_name),
-        cmocka_unit_test(names_are_known),
+        cmocka_unit_test(what_stays_out_is_named), cmocka_unit_test(names_are_known),
         cmocka_unit_test(subnormals_are_kept), cmocka_unit_test(user_kernels_are_counted),
         cmocka_unit_test(module_is_indexed),
     };
