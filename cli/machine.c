@@ -80,7 +80,10 @@ machine_sensor machine_sensor_of(const machine *m, const hd_device_info *device)
 }
 
 double machine_free_device_bytes(const machine *m, const hd_device_info *device) {
-    if (device->kind == HD_DEVICE_CPU || device->kind == HD_DEVICE_SOFTWARE) return machine_free_bytes();
+    if (device->kind == HD_DEVICE_CPU || device->kind == HD_DEVICE_SOFTWARE) {
+        const double left = machine_free_bytes(), has = (double)device->memory_bytes;
+        return left > has ? has : left; /* a software driver may give out less than the machine has */
+    }
     unsigned long long total_free_used[3];
     void *gpu = NULL;
     if (!device->pci[0]) return NAN;

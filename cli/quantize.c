@@ -39,7 +39,8 @@ static void summary(const report *r) {
     cli_cell from, to;
     cli_print("%llu tensors quantised, %llu kept: %s to %s of weights", (unsigned long long)r->changed,
               (unsigned long long)r->kept, cli_bytes(r->from_bytes, from), cli_bytes(r->to_bytes, to));
-    if (r->changed > 0) cli_print("; the largest error is %.6f, of %s", r->worst, r->worst_name);
+    if (r->worst > 0) cli_print("; the largest error is %.6f, of %s", r->worst, r->worst_name);
+    else if (r->changed > 0) cli_print("; no element is off");
     if (r->importance)
         cli_print("; %llu of the quantised are not in %s and were written without weights",
                   (unsigned long long)(r->changed - r->weighted), r->importance);

@@ -49,6 +49,7 @@ typedef struct figures {
     hd_device_stats all;
     hd_plan_stats   plan;
     hd_plan_memory  memory;
+    uint64_t        last_ns;
     uint64_t        median_ns, least_ns, most_ns; /* of the later runs */
 } figures;
 
@@ -64,6 +65,7 @@ static int measure(cli_job *job, figures *out) {
         hd_plan_get_memory(job->plan, &out->memory))
         return cli_session_fail(session, NULL);
     size_t later = (size_t)job->repeat - 1;
+    out->last_ns = job->run_ns[later];
     if (later == 0) return CLI_OK;
     uint64_t *sorted = job->run_ns + 1; /* their order has no further use */
     qsort(sorted, later, sizeof *sorted, by_size);
@@ -173,23 +175,28 @@ static int print_outputs(const cli_job *job) {
     return CLI_OK;
 }
 
-static int print_timings(const cli_job *job, const hd_timing *timings, size_t count) {
-    cli_cell *cells = calloc((count + 1) * 5, sizeof *cells);
-    static const char *const heads[] = { "DISPATCH", "KERNEL", "TIME", "GB/s", "GFLOP/s" };
+static int print_timings(const cli_job *job, const figures *f, const hd_timing *timings, size_t count) {
+    static const char *const heads[] = { "DISPATCH", "KERNEL", "TIME", "GB/s", "GFLOP/s", "FLOP/B" };
+    enum { COLUMNS = CLI_COUNT(heads) };
+    cli_cell *cells = calloc((count + 1) * COLUMNS, sizeof *cells), whole, over, waited;
     if (!cells) return cli_fail(job->session->command, "no memory is left");
-    cli_heads(cells, heads, CLI_COUNT(heads));
+    cli_heads(cells, heads, COLUMNS);
     for (size_t i = 0; i < count; i++) {
-        cli_cell *row = &cells[5 * (i + 1)];
+        cli_cell *row = &cells[COLUMNS * (i + 1)];
         double ns = timings[i].ns ? (double)timings[i].ns : 1;
         snprintf(row[0], CLI_CELL, "%s", timings[i].label);
         snprintf(row[1], CLI_CELL, "%s", timings[i].kernel);
         cli_time(timings[i].ns, row[2]);
         snprintf(row[3], CLI_CELL, "%.1f", (double)timings[i].bytes / ns);
         snprintf(row[4], CLI_CELL, "%.1f", (double)timings[i].flops / ns);
+        if (timings[i].bytes) snprintf(row[5], CLI_CELL, "%.2f", (double)timings[i].flops / (double)timings[i].bytes);
     }
     cli_print("\n");
-    cli_table(cells, count + 1, 5, 1u << 2 | 1u << 3 | 1u << 4);
+    cli_table(cells, count + 1, COLUMNS, 1u << 2 | 1u << 3 | 1u << 4 | 1u << 5);
     free(cells);
+    const uint64_t handed = f->plan.last_submit_ns < f->last_ns ? f->plan.last_submit_ns : f->last_ns;
+    cli_print("last run %s: handed over in %s, waited for %s\n", cli_time(f->last_ns, whole), cli_time(handed, over),
+              cli_time(f->last_ns - handed, waited));
     return CLI_OK;
 }
 
@@ -291,7 +298,7 @@ int cli_job_report(cli_job *job) {
     if (!code && job->json) code = report_json(job, &f, timings, timing_count);
     else if (!code) {
         print_figures(job, &f);
-        if (job->timings) code = print_timings(job, timings, timing_count);
+        if (job->timings) code = print_timings(job, &f, timings, timing_count);
         if (!code && job->held) code = cli_held_print(job->session);
         if (!code) code = print_outputs(job);
     }

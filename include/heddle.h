@@ -583,9 +583,8 @@ typedef struct hd_buffer_desc {
     hd_buffer_use use;
     const char   *label; /* seen in error texts and in the driver's tools; NULL for none */
     void         *memory; /* your own host memory in place of new memory, without a copy: on the CPU device only. It begins at
-                            a multiple of 8, outlives the buffer and the runs that use it,
-                                and is read-only where nothing on the device writes it:
-                            a file's mapping will do. NULL: new memory */
+                             a multiple of 8, outlives the buffer and the runs that use it, and is read-only where nothing on
+                             the device writes it: a file's mapping will do. NULL: new memory */
 } hd_buffer_desc;
 
 /** Makes a buffer of zeros (or of what desc->memory holds). Where the device has too little memory its caches are dropped,

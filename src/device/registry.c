@@ -12,8 +12,16 @@ static const hdi_registered all[] = {
 #else
     { NULL, "vulkan", NULL },
 #endif
+#if defined(HEDDLE_CUDA)
     { &hdi_backend_cuda, "cuda", NULL },
+#else
+    { NULL, "cuda", NULL },
+#endif
+#if defined(HEDDLE_HIP)
     { &hdi_backend_hip, "hip", NULL },
+#else
+    { NULL, "hip", NULL },
+#endif
 #if defined(HEDDLE_OPENCL)
     { &hdi_backend_opencl, "opencl", NULL },
 #else
@@ -24,7 +32,11 @@ static const hdi_registered all[] = {
 #else
     { NULL, "levelzero", NULL },
 #endif
+#if defined(HEDDLE_WEBGPU)
     { &hdi_backend_webgpu, "webgpu", NULL },
+#else
+    { NULL, "webgpu", NULL },
+#endif
     { &hdi_backend_cpu, "cpu", NULL },
     { &hdi_backend_null, "null", NULL },
 };
@@ -144,7 +156,8 @@ hd_backend_info hdi_registry_tell(const hdi_registered *row) {
     snprintf(info.name, sizeof info.name, "%s", row->name);
     if (!row->backend) {
         snprintf(info.reason, sizeof info.reason, "not part of this build");
-        snprintf(info.mend, sizeof info.mend, "build heddle where the %s headers are installed", row->name);
+        snprintf(info.mend, sizeof info.mend, "build heddle where its headers are installed, without HEDDLE_WITHOUT=%s",
+                 row->name);
     } else if (!row->probe)
         snprintf(info.reason, sizeof info.reason, "not looked at: another back end was asked for");
     else {
@@ -210,7 +223,7 @@ static bool tell_why_none(const hdi_registry *registry, const char *request, hd_
         const bool meant =
             request ? strncmp(request, row->name, length) == 0 &&
                           (!request[length] || request[length] == ':')
-                    : row->probe != NULL;
+                    : row->probe != NULL || (registry->wanted && place_in(registry->wanted, row->name) >= 0);
         if (!meant || (row->probe && row->probe->found_count > 0)) continue;
         if (row->probe)
           *out_status =

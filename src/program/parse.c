@@ -335,7 +335,11 @@ static hd_status read_part(parser *p, statement *s) {
         status = find_value(p, word, &value);
         return status ? status : add_operand(p, s, where, value);
     }
-    if (!attr) return fail(p, HD_STATUS_PARSE, where, "%s has no attribute %.*s", hdi_op_get(s->op).name, SHOW(word));
+    if (!attr) {
+        const hdi_op_facts op = hdi_op_get(s->op);
+        return fail(p, HD_STATUS_PARSE, where, "%s has no attribute %.*s; it has %s", op.name, SHOW(word),
+                    op.attributes[0] ? op.attributes : "none");
+    }
     if (has_value == (attr->kind == HDI_ATTR_FLAG))
         return fail(p, HD_STATUS_PARSE, where, "%s is written %s", attr->name,
                     has_value ? "without =" : "with = and a value");

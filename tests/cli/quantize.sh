@@ -6,6 +6,7 @@ demo=$sources/models/demo.gguf
 expect 0 '^blk.15.ffn_down.weight +f16 -> q6_k +error 0.0[0-9]*$' "" "$heddle" quantize "$mixes/mix_f16.gguf" out.gguf q4_k_m
 matches out '^blk.0.attn_norm.weight +f32$' quantize
 matches out '^82 tensors quantised, 33 kept: 1[0-9.]* KiB to [0-9.]* KiB of weights; the largest error is 0.0' quantize
+expect 0 '^[0-9]* tensors quantised, .* of weights; no element is off$' "" "$heddle" quantize "$mixes/mix_f16.gguf" out.gguf f32
 [ "$(ls)" = "$(printf 'err\nout\nout.gguf')" ] || fail "quantize left something beside the file"
 expect 0 '"tensor": "blk.0.attn_k.weight", "from": "f16", "to": "f16", "elements": 512, "bytes": 1024, "error": 0, "weighted": false}' "" \
     "$heddle" quantize "$mixes/mix_f16.gguf" kept.gguf q4_0 --keep attn_k --keep attn_v --json

@@ -30,7 +30,8 @@ expect 0 '^y +f32\[4,8\] .* -> y.npy$' '^heddle: device: requested=best .*select
 python "$check"
 rm y.npy
 expect 0 '^later runs +median .* of 4; 0 commands recorded, 0 kernels compiled' - $run --in=w=w_fortran.npy --out=y=y.npy --repeat=5 --math=exact --timings
-matches out '^DISPATCH +KERNEL +TIME' "--timings"
+matches out '^DISPATCH +KERNEL +TIME +GB/s +GFLOP/s +FLOP/B$' "--timings"
+matches out '^last run [0-9.]+ [mun]?s: handed over in [0-9.]+ [mun]?s, waited for [0-9.]+ [mun]?s$' "--timings"
 python "$check"
 expect 0 '^y +f32' - $run --in w=w.npy --repeat 3 --trace t.json
 python '

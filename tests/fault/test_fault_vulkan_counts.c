@@ -1,5 +1,6 @@
 /* A Vulkan driver that counts what is not there: memory types and heaps, queue families, extensions, devices, heaps of types. What
- * it says is bounded by what it can have said. The functions stand in for a driver's, in the table that the back end calls through. */
+ * it says is bounded by what it can have said. And one with two equal cards, which are told apart by their UUIDs alone. The functions
+ * stand in for a driver's, in the table that the back end calls through. */
 #include "device/vulkan/vk.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +16,13 @@ static void get_properties(VkPhysicalDevice physical, VkPhysicalDeviceProperties
     memset(out->deviceName, 'n', sizeof out->deviceName); /* and no ending zero */
     out->limits.timestampPeriod = -1;
 }
-static void get_properties2(VkPhysicalDevice physical, VkPhysicalDeviceProperties2 *out) { get_properties(physical, &out->properties); }
+static const char cards[2]; /* a physical device is the address of its card, or NULL */
+static void get_properties2(VkPhysicalDevice physical, VkPhysicalDeviceProperties2 *out) {
+    get_properties(physical, &out->properties);
+    for (VkBaseOutStructure *more = out->pNext; more && physical; more = more->pNext)
+        if (more->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES)
+            ((VkPhysicalDeviceIDProperties *)(void *)more)->deviceUUID[VK_UUID_SIZE - 1] = 1 + (physical == (const void *)&cards[1]);
+}
 static void get_features(VkPhysicalDevice physical, VkPhysicalDeviceFeatures2 *out) { (void)physical, (void)out; }
 static void get_memory(VkPhysicalDevice physical, VkPhysicalDeviceMemoryProperties2 *out) {
     (void)physical;
@@ -50,13 +57,25 @@ static hdvk_vk driver(void) {
                       .EnumerateDeviceExtensionProperties = list_extensions, .EnumeratePhysicalDevices = list_devices };
 }
 
-static hdvk_facts read_facts(void) {
+static hdvk_facts read_facts_of(const char *card) {
+    union { const char *card; VkPhysicalDevice device; } physical = { .card = card };
     hdvk_vk vk = driver();
     hdvk_facts facts;
     hd_error error = { 0 };
     const hdi_host host = { .allocator = &hdi_default_allocator };
-    if (hdvk_facts_read(&host, &vk, NULL, &facts, &error)) fail_msg("%s", error.text);
+    if (hdvk_facts_read(&host, &vk, physical.device, &facts, &error)) fail_msg("%s", error.text);
     return facts;
+}
+static hdvk_facts read_facts(void) { return read_facts_of(NULL); }
+
+/* A card has its id wherever it stands among the others. */
+static void equal_cards_are_told_apart(void **state) {
+    (void)state;
+    types = heaps = 2, heap_of_types = 1, families = 1, extensions = 3;
+    const hdvk_facts first = read_facts_of(&cards[0]), second = read_facts_of(&cards[1]), again = read_facts_of(&cards[0]);
+    assert_string_equal(first.found.info.name, second.found.info.name);
+    assert_string_not_equal(first.found.info.id, second.found.info.id);
+    assert_string_equal(first.found.info.id, again.found.info.id);
 }
 
 static void counts_are_bounded(void **state) {
@@ -86,6 +105,6 @@ static void devices_are_bounded(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(counts_are_bounded), cmocka_unit_test(devices_are_bounded) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(counts_are_bounded), cmocka_unit_test(devices_are_bounded), cmocka_unit_test(equal_cards_are_told_apart) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

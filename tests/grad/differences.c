@@ -118,7 +118,7 @@ static void compare(hd_value loss, const hd_value *gradients) {
     const hd_value last = c.program->node_count;
     if (last >= MOST_NODES) stop("too many operations");
     compute(last, 0, at);
-    for (int round = 0; round < 2; round++) {
+    for (int round = 0; round < 3; round++) {
         turn();
         compute(loss, STEP, above);
         compute(loss, -STEP, below);

@@ -1,5 +1,5 @@
-/* test_fixed_order.c: sums have an order of their own, which no race decides: no kernel adds floats atomically, and a hundred
- * runs in fast mode give the same bits on each device. */
+/* test_fixed_order.c: sums have an order of their own, which no race decides: no kernel adds floats atomically, norms are never
+ * contracted, and a hundred runs in fast mode give the same bits on each device. */
 #include "kernels/kernel.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,6 +19,30 @@ static void no_kernel_has_float_atomics(void **state) {
         modules += blob != NULL;
     }
     assert_true(modules > 20);
+}
+
+/* Every sum of floats in the kernels of norms is decorated: no driver makes an fma of it and a product. */
+static void norms_are_not_contracted(void **state) {
+    (void)state;
+    enum { DECORATE = 71, NO_CONTRACTION = 42, FADD = 129, FSUB = 131, MOST = 20000 };
+    static bool decorated[MOST];
+    uint32_t modules = 0, sums = 0;
+    for (uint32_t id = 0; id < HDI_MODULE_COUNT; id++) {
+        const hdi_module *module = hdi_module_get(id);
+        if (!module || !module->spirv || strncmp(module->name, "norm", 4) != 0) continue;
+        const hdi_blob *blob = module->spirv;
+        memset(decorated, 0, sizeof decorated);
+        assert_true(blob->words[3] <= MOST);
+        for (size_t at = 5; at < blob->word_count; at += blob->words[at] >> 16) { /* decorations stand in front of functions */
+            const uint32_t *word = blob->words + at, op = word[0] & 0xFFFF;
+            if (op == DECORATE && word[2] == NO_CONTRACTION) decorated[word[1]] = true;
+            if (op != FADD && op != FSUB) continue;
+            if (!decorated[word[2]]) fail_msg("%s: %%%u may be contracted", module->name, word[2]);
+            sums++;
+        }
+        modules++;
+    }
+    assert_true(modules == 3 && sums > 30);
 }
 
 static const char program_text[] =
@@ -70,6 +94,6 @@ static void a_hundred_runs_are_one(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(no_kernel_has_float_atomics), cmocka_unit_test(a_hundred_runs_are_one) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(no_kernel_has_float_atomics), cmocka_unit_test(norms_are_not_contracted), cmocka_unit_test(a_hundred_runs_are_one) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

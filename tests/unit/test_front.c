@@ -334,6 +334,7 @@ static void tickets_finish(void **state) {
     free(x);
 }
 
+/* 10,000 runs each, of 25 plans one after the other. */
 static void *one_thread(void *argument) {
     float base = (float)(intptr_t)argument, x[64], b[64], y[64];
     for (int round = 0; round < 25; round++) {
@@ -341,7 +342,7 @@ static void *one_thread(void *argument) {
         hd_plan *plan;
         if (hd_plan_create(device, p, NULL, &plan)) return "create";
         for (int i = 0; i < 64; i++) x[i] = base, b[i] = (float)i;
-        for (int run = 0; run < 20; run++) {
+        for (int run = 0; run < 400; run++) {
             if (hd_plan_write(plan, "x", x, sizeof x) || hd_plan_write(plan, "b", b, sizeof b) || hd_plan_run(plan, NULL) || hd_plan_read(plan, "y", y, sizeof y)) return "run";
             for (int i = 0; i < 64; i++)
                 if (y[i] != 2 * base + (float)i) return "value";

@@ -4,6 +4,7 @@
 #include "../../cli/machine.c"
 #include "../../cli/machine_posix.c"
 #include "../../cli/system_posix.c"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -73,6 +74,10 @@ static void this_machine(void **state) {
     machine_close(&here);
     machine_open(&here, "a name");
     assert_string_equal(here.name, "a name");
+    if (!isnan(machine_free_bytes())) { /* of a small device no more is free than it has */
+        const hd_device_info small = { .kind = HD_DEVICE_SOFTWARE, .memory_bytes = 1 };
+        assert_true(machine_free_device_bytes(&here, &small) == 1);
+    }
     machine_close(&here);
     assert_string_equal(cpuinfo_value("model name\t: A : B\n", "model name"), "A : B\n");
     assert_null(cpuinfo_value("model name2\t: A\n", "model name"));

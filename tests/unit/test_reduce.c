@@ -75,6 +75,7 @@ static void long_rows(void **state) {
     reduce_one(HDI_OP_SUM, HD_I32, 2, 200001, 1, HD_MATH_EXACT);
     reduce_one(HDI_OP_ARGMAX, HD_I32, 2, 200001, 1, HD_MATH_EXACT);
     reduce_one(HDI_OP_SUM, HD_F32, 1, 70000, 2, HD_MATH_EXACT);
+    for (uint32_t o = 0; o < HDI_COUNT(ops); o++) reduce_one(ops[o], HD_F32, 1, 10000000, 1, HD_MATH_EXACT);
 }
 
 /* In fast mode in two launches; in exact mode, and where there is nothing to divide by, in one. */
