@@ -813,6 +813,7 @@ typedef struct hd_attention_desc {
     float    cap;     /* a score s becomes cap * tanh(s / cap) (Gemma 2); at least 0.001; 0: s itself */
     uint32_t window;  /* query t sees no key before past + t + 1 - window: the last `window` ones; 0: all before it */
     hd_value sinks;   /* f32 [Hq]: a score for each head that takes part in the softmax, and has no value; 0: none */
+    int bf16;         /* 1: what is multiplied, weights and gradients among it, may be rounded to bf16 or f16 in fast mode */
 } hd_attention_desc;
 /** softmax(scale * Q K^T) V with grouped heads: q [T,Hq,D], k and v [S,Hkv,D] (Hq a multiple of Hkv). Result as q.
  *  past i32 [1], read at run time: query t stands at position past + t and sees keys 0..past+t. No value for past: no cache, and

@@ -201,11 +201,12 @@ typedef enum hd_optimizer {
 } hd_optimizer;
 
 /** What matrix products read. Their sums are f32, and so is all else: weights, gradients of these, what the optimizer keeps, residual sums,
- *  norms, softmax, attention and losses. */
+ *  norms, softmax and losses. */
 typedef enum hd_precision {
     HD_PRECISION_F32 = 0,
     HD_PRECISION_BF16       /* mixed precision: activations, weights and gradients that meet in a product are rounded to bf16 first, a
-                               weight once a step; on devices with matrix units for bf16 several times as fast */
+                               weight once a step; on devices with matrix units for bf16 several times as fast. In fast
+                               mode, and there, attention may round what it multiplies (hd_attention_desc.bf16) */
 } hd_precision;
 
 /** Everything that a run of training is made from: equal ones give equal weights, to the bit in exact mode on every device. */

@@ -35,7 +35,7 @@
     X(matrix_workgroup,                                                                                                \
       "1: the same of a whole workgroup of 256 invocations, in steps of 64 at most, through tensor layouts")           \
     X(matrix_reduces, "1: matrix units reduce rows of sums, and make factors of f16 of them")                          \
-    X(matrix_bf16, "1: tiles of bf16 x bf16 + f32 for CPU kernels (AMX)")                                              \
+    X(matrix_bf16, "1: matrix units multiply bf16 to f32 (of a processor: AMX)")                                       \
     X(product_library, "1: the device's API has a library of matrix products (cmds/library.h)")                        \
     X(memory_model, "1: the Vulkan memory model")                                                                      \
     X(unified_memory, "1: host and device share all memory")                                                           \

@@ -496,6 +496,11 @@
 /* attention_tiled, in fast mode: attention over f32 without past, pages, window, cap or sinks, of heads of up to
  * HDI_ATTENTION_TILED_MOST_D, with the constants and push words of the gradient's passes. Bindings: q, k, v, y. */
 #define HDI_ATTENTION_TILED_MOST_D 128u
+/* The passes on matrix units, attention_gradient_units_q and _kv, of fast mode where products may be rounded: attention_gradient's
+ * bindings with q, k, v and dy in bf16, and its push words. Facts hold maxima that are scaled to powers of 2. Heads are whole
+ * vectors of 16 bytes, of up to HDI_ATTENTION_UNITS_MOST_D elements; SLICE is D rounded up to 16. */
+#define HDI_ATTENTION_UNITS_ROWS   64u /* of a workgroup, and of a tile that it meets */
+#define HDI_ATTENTION_UNITS_MOST_D 64u
 #define HDI_ATTENTION_TILES_TYPE    16
 #define HDI_ATTENTION_TILES_KV_TYPE 17
 #define HDI_ATTENTION_TILES_CAUSAL  18

@@ -16,7 +16,8 @@ hd_status hdi_rows_chain(const hdi_request *request, const hdi_chain *chain, con
 hd_status hdi_rows_copy(const hdi_request *request, const hdi_tensor *from, const hdi_tensor *to,
                         hdi_lowering *lowering, hd_error *error) {
     hdi_chain chain = { .step_count = 1, .input_count = 1 };
-    chain.steps[0] = (hdi_step){ HDI_STEP_COPY, 0, HDI_SOURCE_NONE, HDI_SOURCE_NONE, from->dtype, 0 };
+    const uint8_t code = from->dtype == to->dtype ? HDI_STEP_COPY : HDI_STEP_CAST;
+    chain.steps[0] = (hdi_step){ code, 0, HDI_SOURCE_NONE, HDI_SOURCE_NONE, to->dtype, 0 };
     chain.inputs[0] = *from;
     return hdi_rows_chain(request, &chain, to, lowering, error);
 }

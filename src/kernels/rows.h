@@ -9,7 +9,7 @@ bool hdi_rows_has(const hdi_request *request, uint32_t operand);
 /* Appends an element-wise chain for the request: a launch of its own, or several. */
 hd_status hdi_rows_chain(const hdi_request *request, const hdi_chain *chain, const hdi_tensor *to,
                          hdi_lowering *lowering, hd_error *error);
-/* Appends a copy of `from` to `to`, of equal shape and type; both may have any strides. */
+/* Appends a copy of `from` to `to`, of equal shape and any float type; both may have any strides. */
 hd_status hdi_rows_copy(const hdi_request *request, const hdi_tensor *from, const hdi_tensor *to,
                         hdi_lowering *lowering, hd_error *error);
 /* A dense tensor in a temporary storage of its own. */

@@ -272,7 +272,8 @@ static bool is_plain(hdi_grad *g) {
 static void give_plain(hdi_grad *g) {
     const hd_value operands[] = { hdi_grad_x(g, 0), hdi_grad_x(g, 1), hdi_grad_x(g, 2), hdi_grad_y(g),
                                   hdi_grad_wide(g, g->dy) };
-    const hdi_attrs attrs = { .ints = { g->node.attrs.ints[0] }, .floats = { g->node.attrs.floats[0] } };
+    const int64_t *const ints = g->node.attrs.ints;
+    const hdi_attrs attrs = { .ints = { ints[0], 0, ints[2] }, .floats = { g->node.attrs.floats[0] } };
     const hd_value all = hdi_program_put(g->program, &(hdi_node){ .op = HDI_OP_ATTENTION_GRADIENT,
                                                                   .operands = operands, .operand_count = 5,
                                                                   .attrs = attrs });

@@ -622,6 +622,8 @@ static hd_status attention_attrs(const inference *in, int64_t D) {
         return fail(in, HD_STATUS_INVALID_ARGUMENT, "not_causal is %lld, it must be 0 or 1", (long long)a->ints[0]);
     if (a->ints[1] < 0 || a->ints[1] > UINT32_MAX)
         return fail(in, HD_STATUS_INVALID_ARGUMENT, "a window of %lld keys; 0 is none", (long long)a->ints[1]);
+    if (a->ints[2] != 0 && a->ints[2] != 1)
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "bf16 is %lld, it must be 0 or 1", (long long)a->ints[2]);
     return HD_OK;
 }
 

@@ -42,6 +42,7 @@ static const hdi_attr attrs[] = {
     { "transpose_b",     HDI_ATTR_FLAG,    1, true,  0, false },
     { "result_f32",      HDI_ATTR_FLAG,    2, true,  0, true },
     { "not_causal",      HDI_ATTR_FLAG,    0, true,  0, false },
+    { "bf16",            HDI_ATTR_FLAG,    128, true, 0, true },
     { "exclusive",       HDI_ATTR_FLAG,    64, true,  0, false },
     { "reverse",         HDI_ATTR_FLAG,    65, true,  0, false },
     { "centred",         HDI_ATTR_FLAG,    0, true,  0, false },

@@ -47,6 +47,8 @@ static const struct {
     { SpvCapabilityDotProductKHR, NOTHING, 6, "SPV_KHR_integer_dot_product" },
     { SpvCapabilityAtomicFloat32AddEXT, NOTHING, 9, "SPV_EXT_shader_atomic_float_add" },
     { HDI_SPIRV_COOPERATIVE_MATRIX, NOTHING, 9, "SPV_KHR_cooperative_matrix" },
+    { HDI_SPIRV_BFLOAT16, NOTHING, 9, "SPV_KHR_bfloat16" },
+    { HDI_SPIRV_BFLOAT16_MATRIX, HDI_SPIRV_BFLOAT16, 9, "SPV_KHR_bfloat16" },
     { HDI_SPIRV_MATRIX_REDUCTIONS, NOTHING, 9, "SPV_NV_cooperative_matrix2" },
     { HDI_SPIRV_MATRIX_CONVERSIONS, NOTHING, 9, "SPV_NV_cooperative_matrix2" },
 };
@@ -102,7 +104,7 @@ static bool check_capability(hdi_spirv_module *m, uint32_t inst) {
 static const char *const extensions[] = {
     "SPV_KHR_storage_buffer_storage_class", "SPV_KHR_16bit_storage", "SPV_KHR_8bit_storage", "SPV_KHR_float_controls",
     "SPV_KHR_vulkan_memory_model", "SPV_KHR_integer_dot_product", "SPV_KHR_cooperative_matrix",
-    "SPV_NV_cooperative_matrix2",
+    "SPV_NV_cooperative_matrix2", "SPV_KHR_bfloat16",
     "SPV_KHR_no_integer_wrap_decoration", "SPV_KHR_non_semantic_info", "SPV_KHR_relaxed_extended_instruction",
     "SPV_EXT_shader_atomic_float_add", "SPV_GOOGLE_decorate_string", "SPV_GOOGLE_hlsl_functionality1",
     "SPV_GOOGLE_user_type"

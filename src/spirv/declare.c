@@ -135,6 +135,7 @@ static bool decorate_member(hdi_spirv_module *m, uint32_t inst) {
 static uint64_t pad(uint64_t value, uint64_t unit) { return unit ? hdi_divide_up(value, unit) * unit : value; }
 
 static bool scalar_type(hdi_spirv_module *m, uint32_t inst, hdi_spirv_type *type) {
+    enum { BFLOAT16 = 0 };
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t opcode = hdi_spirv_opcode(m, inst);
     type->count = 1;
@@ -162,6 +163,10 @@ static bool scalar_type(hdi_spirv_module *m, uint32_t inst, hdi_spirv_type *type
         if (width == 16) fits = hdi_spirv_has(m, SpvCapabilityInt16) || storage16;
         if (width == 64) fits = hdi_spirv_has(m, SpvCapabilityInt64);
         type->narrow = width == 8 ? HDI_SPIRV_INT8 : width == 16 ? HDI_SPIRV_INT16 : 0;
+    } else if (hdi_spirv_length(m, inst) > 3) {
+        if (width != 16 || words[3] != BFLOAT16) return hdi_spirv_bad(m, inst, "floats of encoding %u", words[3]);
+        type->kind = 'h';
+        fits = hdi_spirv_has(m, HDI_SPIRV_BFLOAT16);
     } else {
         if (width == 16) fits = hdi_spirv_has(m, SpvCapabilityFloat16) || storage16;
         if (width == 64) fits = hdi_spirv_has(m, SpvCapabilityFloat64);
@@ -335,7 +340,7 @@ static bool pointer_or_function_type(hdi_spirv_module *m, uint32_t inst, hdi_spi
 static bool cooperative_type(hdi_spirv_module *m, uint32_t inst, hdi_spirv_type *type) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     const hdi_spirv_type *part = hdi_spirv_type_at(m, type->element);
-    if ((part->kind != 'f' && part->kind != 'i') || part->count != 1)
+    if (!one_of(part->kind, "fih") || part->count != 1)
         return hdi_spirv_bad(m, inst, "its components are no numbers");
     uint64_t elements = 1;
     for (uint32_t i = 3; i < 7; i++) {

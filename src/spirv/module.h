@@ -15,6 +15,8 @@
 
 /* Numbers that older headers lack. */
 #define HDI_SPIRV_COOPERATIVE_MATRIX 6022u      /* capabilities */
+#define HDI_SPIRV_BFLOAT16 5116u
+#define HDI_SPIRV_BFLOAT16_MATRIX 5118u
 #define HDI_SPIRV_MATRIX_REDUCTIONS 5430u
 #define HDI_SPIRV_MATRIX_CONVERSIONS 5431u
 #define HDI_SPIRV_TYPE_COOPERATIVE_MATRIX 4456u /* opcodes from here on */
@@ -82,7 +84,7 @@ typedef struct hdi_spirv_decor {
 
 enum hdi_spirv_narrow { HDI_SPIRV_INT8 = 1, HDI_SPIRV_INT16 = 2, HDI_SPIRV_FLOAT16 = 4 };
 /* `kind`: 'f' float, 'i' int, 'b' bool, each scalar or vector; 'm' matrix, 'a' array, 'r' run-time array, 's' struct,
- * 'p' pointer, 'v' void, 'n' function, 'c' cooperative matrix. */
+ * 'p' pointer, 'v' void, 'n' function, 'c' cooperative matrix; 'h' bf16, which only elements of such matrices are. */
 typedef struct hdi_spirv_type {
     char     kind;
     bool     is_signed, has_run_time_array, has_bool, has_cooperative, laid_out;

@@ -440,7 +440,8 @@ static bool put_loop(hdi_spirv_printer *p, uint32_t block, scope *in) {
     if (p->needs_flag[block]) put_flag(p, "left", block);
     if (s.continue_first) put_flag(p, "again", block);
     /* CUDA's compiler sees by itself, but clang does not, that arrays such loops count through can be registers. */
-    if (hdi_spirv_is_ptx(p->target) && hdi_spirv_words(p->m, header->merge_inst)[3] & SpvLoopControlUnrollMask)
+    if ((p->target->dialect == HDI_SPIRV_CUDA || hdi_spirv_is_ptx(p->target)) &&
+        hdi_spirv_words(p->m, header->merge_inst)[3] & SpvLoopControlUnrollMask)
         statement(p, "#pragma unroll");
     statement(p, "for (;;) {");
     p->indent++;

@@ -172,10 +172,10 @@ static const hdi_spirv_type *element_of(const hdi_spirv_module *m, const hdi_spi
     return hdi_spirv_type_at(m, matrix->element);
 }
 
-/* Does the module multiply whole numbers? */
-static bool has_whole(const hdi_spirv_module *m) {
+/* Does the module multiply numbers of this kind: whole ones, or bf16? */
+static bool multiplies(const hdi_spirv_module *m, char kind) {
     for (uint32_t i = 1; i < m->type_count; i++)
-        if (m->types[i].kind == 'c' && element_of(m, &m->types[i])->kind == 'i') return true;
+        if (m->types[i].kind == 'c' && element_of(m, &m->types[i])->kind == kind) return true;
     return false;
 }
 
@@ -192,7 +192,9 @@ static void put_matrix_name(hdi_spirv_printer *p, uint32_t type_def) {
     uint64_t size[3];
     sizes(p, type_def, size);
     hdi_spirv_put(p, "%c_", "abc"[size[2]]);
-    hdi_spirv_put_scalar_name(p, element_of(p->m, hdi_spirv_type_at(p->m, type_def)), false);
+    const hdi_spirv_type *const element = element_of(p->m, hdi_spirv_type_at(p->m, type_def));
+    if (element->kind == 'h') hdi_spirv_put(p, "bf16");
+    else hdi_spirv_put_scalar_name(p, element, false);
 }
 
 void hdi_spirv_put_matrix_type(hdi_spirv_printer *p, uint32_t type_def) {
@@ -201,16 +203,16 @@ void hdi_spirv_put_matrix_type(hdi_spirv_printer *p, uint32_t type_def) {
     hdi_spirv_put(p, " t%u;\n", type_def);
 }
 
-/* A x B + C of the sizes and types that matrix units have wherever there are some: 16 x 16 x 16, halves, sums of
- * f32; or 16 x 16 x 32, whole numbers of 8 bits, sums of 32. */
+/* A x B + C of the sizes and types that matrix units have wherever there are some: 16 x 16 x 16, halves or bf16, sums
+ * of f32; or 16 x 16 x 32, whole numbers of 8 bits, sums of 32. */
 static bool is_taken(hdi_spirv_printer *p, uint32_t inst, uint32_t type_def) {
     uint64_t size[3];
     sizes(p, type_def, size);
-    const bool whole = has_whole(p->m), sum = size[2] == 2;
+    const bool whole = multiplies(p->m, 'i'), sum = size[2] == 2;
     const hdi_spirv_type *type = element_of(p->m, hdi_spirv_type_at(p->m, type_def));
     const uint64_t depth = whole ? 32 : 16, rows = size[2] == 1 ? depth : 16, columns = size[2] == 0 ? depth : 16;
     bool fits = size[0] == rows && size[1] == columns && type->width == (sum ? 32 : whole ? 8 : 16) &&
-                (type->kind == 'f' || whole) && (sum || (type->kind == 'i') == whole);
+                (type->kind == 'f' || whole || (type->kind == 'h' && !sum)) && (sum || (type->kind == 'i') == whole);
     return fits || hdi_spirv_unsupported(p->m, inst, "a cooperative matrix other than 16 x 16 halves beside sums of "
                                          "f32, or 16 x 32 and 32 x 16 numbers of 8 bits beside sums of 32");
 }
@@ -232,7 +234,7 @@ static bool put_matrix_access(hdi_spirv_printer *p, uint32_t inst, const uint32_
     hdi_spirv_put(p, store ? "matrix_store" : "matrix_load_");
     if (!store) put_matrix_name(p, matrix_type);
     hdi_spirv_put(p, "(");
-    const char *const name = element_of(m, type)->kind == 'f' ? type->width == 16 ? "f16" : "f32"
+    const char *const name = element_of(m, type)->kind != 'i' ? type->width == 16 ? "f16" : "f32"
                              : type->width == 8               ? "u8"
                                                               : "u32";
     if (!hdi_spirv_put_pointer(p, pointer, "", name)) return false;
@@ -276,7 +278,7 @@ static bool put_matrix_reduction(hdi_spirv_printer *p, uint32_t inst, const uint
 
 static bool put_matrix_converted(hdi_spirv_printer *p, uint32_t inst, const uint32_t *words, const char *to) {
     const uint32_t from = def_at(p, words, 3);
-    hdi_spirv_put(p, "matrix_%s(%v)", to, from);
+    hdi_spirv_put(p, "matrix_to_%s(%v)", to, from);
     return is_taken(p, inst, hdi_spirv_find(p->m, words[1])) && is_taken(p, inst, p->m->defs[from].type);
 }
 
@@ -287,13 +289,16 @@ static bool knows_places(hdi_spirv_printer *p, uint32_t inst) {
 }
 
 /* Sums of f32 as factors: their elements lie alike in A only. */
-static bool put_matrix_halves(hdi_spirv_printer *p, uint32_t inst, const uint32_t *words) {
+static bool put_matrix_factors(hdi_spirv_printer *p, uint32_t inst, const uint32_t *words) {
     uint64_t to[3], from[3];
-    sizes(p, hdi_spirv_find(p->m, words[1]), to);
+    const uint32_t type_def = hdi_spirv_find(p->m, words[1]);
+    const hdi_spirv_type *const element = element_of(p->m, hdi_spirv_type_at(p->m, type_def));
+    sizes(p, type_def, to);
     sizes(p, p->m->defs[def_at(p, words, 3)].type, from);
     if (to[2] != 0 || from[2] != 2)
         return hdi_spirv_unsupported(p->m, inst, "a conversion of matrices other than of sums to factors A");
-    return knows_places(p, inst) && put_matrix_converted(p, inst, words, "halves");
+    return knows_places(p, inst) &&
+           put_matrix_converted(p, inst, words, element->kind == 'h' ? "bf16" : "f16");
 }
 
 /* What a lane holds of it. */
@@ -309,11 +314,11 @@ bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) 
     const hdi_spirv_module *m = p->m;
     const uint32_t *words = hdi_spirv_words(m, inst);
     enum { SIGNED = 15 }; /* of all four matrices */
-    const bool whole = has_whole(m);
+    const bool whole = multiplies(m, 'i');
     /* who multiplies whole numbers also has halves by fragments, whose elements' places are known */
     const hdi_spirv_part part = p->target->offers & HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS ? HDI_SPIRV_PART_FRAGMENTS
                                                                                         : HDI_SPIRV_PART_MATRIX;
-    if (refuse_matrices(p, inst, part, whole)) return false;
+    if (refuse_matrices(p, inst, part, whole || multiplies(m, 'h'))) return false;
     hdi_spirv_use_part(p, HDI_SPIRV_PART_SPACES);
     hdi_spirv_use_part(p, part);
     hdi_spirv_use_part(p, HDI_SPIRV_PART_HALF);
@@ -323,6 +328,9 @@ bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) 
     case HDI_SPIRV_COOPERATIVE_MATRIX_MUL_ADD:
         if (whole && ((words[0] >> 16) < 7 || words[6] != SIGNED))
             return hdi_spirv_unsupported(p->m, inst, "matrices of unsigned numbers, or a product that saturates");
+        if (element_of(m, hdi_spirv_type_of(m, def_at(p, words, 3))) !=
+            element_of(m, hdi_spirv_type_of(m, def_at(p, words, 4))))
+            return hdi_spirv_unsupported(p->m, inst, "a product of matrices of two kinds");
         hdi_spirv_put(p, "matrix_multiply(%v, %v, %v)", def_at(p, words, 3), def_at(p, words, 4), def_at(p, words, 5));
         return true;
     case HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH:
@@ -332,8 +340,8 @@ bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) 
         put_matrix_name(p, hdi_spirv_find(m, words[1]));
         hdi_spirv_put(p, "(%v)", def_at(p, words, 3));
         return is_taken(p, inst, hdi_spirv_find(m, words[1]));
-    case SpvOpConvertSToF: return put_matrix_converted(p, inst, words, "floats");
-    case SpvOpFConvert: return put_matrix_halves(p, inst, words);
+    case SpvOpConvertSToF: return put_matrix_converted(p, inst, words, "f32");
+    case SpvOpFConvert: return put_matrix_factors(p, inst, words);
     case HDI_SPIRV_COOPERATIVE_MATRIX_REDUCE: return knows_places(p, inst) && put_matrix_reduction(p, inst, words);
     case SpvOpFAdd: return put_matrix_of_two(p, inst, words, "add");
     case SpvOpFSub: return put_matrix_of_two(p, inst, words, "sub");

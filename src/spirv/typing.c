@@ -36,6 +36,7 @@ static bool result_fits(form r, char letter) {
     bool scalar = r.count == 1;
     switch (letter) {
     case 'F': return r.kind == 'f';
+    case 'H': return r.kind == 'f' || r.kind == 'h';
     case 'I': return r.kind == 'i';
     case 'U': return r.kind == 'i' && !r.is_signed;
     case 'B': return r.kind == 'b';

@@ -234,8 +234,8 @@ static hd_value layer(hdt_graph *graph, hd_value x, const hd_value *w) {
     hd_program *p = graph->program;
     const int64_t C = graph->layout->model.width, rows = (int64_t)graph->batch * graph->length;
     const hd_value qkv = linear(graph, hd_layer_norm(p, x, w[LN1_W], w[LN1_B], HDT_EPS), w[ATTN_W], w[ATTN_B]);
-    const hd_value seen =
-        hd_attention(p, head_part(graph, qkv, 0), head_part(graph, qkv, 1), head_part(graph, qkv, 2), 0, NULL);
+    const hd_value q = head_part(graph, qkv, 0), k = head_part(graph, qkv, 1), v = head_part(graph, qkv, 2);
+    const hd_value seen = hd_attention(p, q, k, v, 0, &(hd_attention_desc){ .bf16 = graph->casts != NULL });
     const hd_value added = linear(graph, hd_reshape(p, seen, HD_SHAPE(rows, C)), w[PROJ_W], w[PROJ_B]);
     x = hd_add(p, x, hdt_graph_dropped(graph, added));
     const hd_value wide =

@@ -313,7 +313,9 @@ void oracle_attention(const hdi_node *node, const oracle_tensor *const *operands
     const uint64_t S = pages ? R * (uint64_t)pages->shape.dims[pages->shape.rank - 1] : R; /* without pages a sequence has one of its own */
     const double scale = (double)node->attrs.floats[0], cap = (double)node->attrs.floats[1], deep = (double)D;
     const double window = (double)node->attrs.ints[1];
-    const bool halves = operands[1]->dtype == HD_F16, q_rounds = halves && operands[0]->dtype != HD_F16; /* weights; queries too */
+    const bool narrow = node->attrs.ints[2] && operands[1]->dtype == HD_F32; /* all that is multiplied may be rounded */
+    const bool halves = operands[1]->dtype == HD_F16 || narrow, q_rounds = halves && operands[0]->dtype != HD_F16; /* weights; queries too */
+    const double round = narrow ? 0x1p-8 : 0x1p-11;
     oracle_tensor room = oracle_new(HD_F32, HD_SHAPE((int64_t)S + 1));
     double *scores = room.value; /* and the sink */
     for (uint64_t row = 0; row < rows; row++) {
@@ -326,7 +328,8 @@ void oracle_attention(const hdi_node *node, const oracle_tensor *const *operands
             const double *key = operands[1]->value + (row_of_key(pages, k, batch, S, from + s) * Hkv + head) * D, *query = operands[0]->value + row * D;
             double size = 0, shift = 0;
             for (uint64_t d = 0; d < D && q_rounds; d++)
-                shift += fabs(key[d] * scale) * (fmax(fabs(query[d]) * 0x1p-11, 0x1p-25) + fmax(fabs(query[d]) - 65504, 0));
+                shift += fabs(key[d] * scale) * (fmax(fabs(query[d]) * round, 0x1p-25) + fmax(fabs(query[d]) - 65504, 0));
+            for (uint64_t d = 0; d < D && narrow; d++) shift += 1.01 * fabs(query[d] * scale) * fmax(fabs(key[d]) * round, 0x1p-25);
             slack = fmax(slack, shift);
             scores[s] = 0;
             for (uint64_t d = 0; d < D; d++) scores[s] += query[d] * key[d] * scale, size += fabs(query[d] * key[d] * scale);
@@ -343,7 +346,7 @@ void oracle_attention(const hdi_node *node, const oracle_tensor *const *operands
                 const double value = operands[2]->value[(row_of_key(pages, k, batch, S, from + s) * Hkv + head) * D + d], term = exp(scores[s] - largest - total) * value;
                 w += term;
                 spread += fabs(term);
-                if (halves) lost += fabs(term) * 0x1p-11 + fabs(value) * 0x1p-25 * exp(-total);
+                if (halves) lost += fabs(term) * (narrow ? 2.01 : 1) * round + fabs(value) * 0x1p-25 * exp(-total);
             }
             const double many = (double)visible, rounds = (double)HDI_MIN(D, 32) + ceil(deep / 32) + 2, tiles = ceil(many / 32);
             const double fast = 4 * deep * ORACLE_U * sizes + 0x1p-20 * (2 + farthest + 2 * cap) + 4 * many * ORACLE_U;
@@ -360,6 +363,7 @@ typedef struct row_gradient {
     double *dq, *dk, *dv, *off_dq, *off_dk, *off_dv;
     uint64_t seen, step, D; /* step: from a key to the next */
     double scale, share;    /* of the rounding of one operation that a sum is off by */
+    double round;           /* what is multiplied is off by, too, relative to itself */
 } row_gradient;
 static void of_row(const row_gradient *g, double *weights) {
     double sizes = 0, along = 0, along_size = 0, farthest = 0, largest;
@@ -376,7 +380,9 @@ static void of_row(const row_gradient *g, double *weights) {
     const double total = log_sum(weights, g->seen, 1, &largest);
     for (uint64_t s = 0; s < g->seen; s++) farthest = fmax(farthest, fabs(weights[s] - largest));
     const double deep = (double)g->D, many = (double)g->seen;
-    const double of_weight = 4 * deep * ORACLE_U * sizes + 0x1p-20 * (2 + farthest) + 4 * many * ORACLE_U;
+    const double two = 2.01 * g->round, share = g->share + two;
+    const double of_weight =
+        4 * deep * ORACLE_U * sizes + 0x1p-20 * (2 + farthest) + 4 * many * ORACLE_U + expm1(2 * two * sizes);
     for (uint64_t s = 0; s < g->seen; s++) {
         const double weight = exp(weights[s] - largest - total);
         double product = 0, product_size = 0;
@@ -385,26 +391,26 @@ static void of_row(const row_gradient *g, double *weights) {
             product_size += fabs(g->dy[d] * g->v[s * g->step + d]);
         }
         const double gradient = weight * (product - along) * g->scale;
-        const double off = weight * fabs(g->scale) * ((product_size + along_size) * (4 * deep * ORACLE_U + of_weight));
+        const double off = weight * fabs(g->scale) * ((product_size + along_size) * (4 * deep * ORACLE_U + of_weight + two));
         for (uint64_t d = 0; d < g->D; d++) {
             g->dq[d] += gradient * g->k[s * g->step + d];
             g->dk[s * g->step + d] += gradient * g->q[d];
             g->dv[s * g->step + d] += weight * g->dy[d];
-            g->off_dq[d] += (off + g->share * fabs(gradient)) * fabs(g->k[s * g->step + d]);
-            g->off_dk[s * g->step + d] += (off + g->share * fabs(gradient)) * fabs(g->q[d]);
-            g->off_dv[s * g->step + d] += (of_weight + g->share) * weight * fabs(g->dy[d]);
+            g->off_dq[d] += (off + share * fabs(gradient)) * fabs(g->k[s * g->step + d]);
+            g->off_dk[s * g->step + d] += (off + share * fabs(gradient)) * fabs(g->q[d]);
+            g->off_dv[s * g->step + d] += (of_weight + share) * weight * fabs(g->dy[d]);
         }
     }
 }
 
-void oracle_attention_gradient(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
+/* The gradient, and what each element may be off by where what is multiplied is rounded so far. */
+static void all_rows(const hdi_node *node, const oracle_tensor *const *operands, double round, oracle_tensor *out, double *off) {
     const hd_shape q = operands[0]->shape, k = operands[1]->shape;
     const uint32_t first = q.rank - 3;
     const uint64_t T = (uint64_t)q.dims[first], Hq = (uint64_t)q.dims[first + 1], D = (uint64_t)q.dims[first + 2];
     const uint64_t S = (uint64_t)k.dims[first], Hkv = (uint64_t)k.dims[first + 1], rows = hd_shape_elements(q) / D;
     const uint64_t of_q = hd_shape_elements(q), of_k = hd_shape_elements(k);
-    oracle_tensor room = oracle_new(HD_F32, HD_SHAPE((int64_t)(of_q + 2 * of_k))),
-                  weights = oracle_new(HD_F32, HD_SHAPE((int64_t)S));
+    oracle_tensor weights = oracle_new(HD_F32, HD_SHAPE((int64_t)S));
     for (uint64_t i = 0; i < of_q + 2 * of_k; i++) out->value[i] = 0;
     for (uint64_t row = 0; row < rows; row++) {
         const uint64_t batch = row / Hq / T, token = row / Hq % T, head = row % Hq / (Hq / Hkv);
@@ -412,15 +418,23 @@ void oracle_attention_gradient(const hdi_node *node, const oracle_tensor *const 
         const row_gradient g = {
             operands[0]->value + at, operands[1]->value + key, operands[2]->value + key, operands[3]->value + at,
             operands[4]->value + at, out->value + at, out->value + of_q + key, out->value + of_q + of_k + key,
-            room.value + at, room.value + of_q + key, room.value + of_q + of_k + key,
+            off + at, off + of_q + key, off + of_q + of_k + key,
             node->attrs.ints[0] ? T : token + 1, Hkv * D, D, (double)node->attrs.floats[0],
-            4 * (double)(S + T * (Hq / Hkv)) * ORACLE_U };
+            4 * (double)(S + T * (Hq / Hkv)) * ORACLE_U, round };
         of_row(&g, weights.value);
     }
-    for (uint64_t i = 0; i < of_q + 2 * of_k; i++) {
-        const double off = room.value[i] + oracle_ulp(out->value[i]) + 0x1p-140;
-        oracle_set(out, i, out->value[i], off, off);
-    }
-    oracle_free(&room);
     oracle_free(&weights);
+}
+
+void oracle_attention_gradient(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
+    const uint64_t count = hd_shape_elements(out->shape);
+    oracle_tensor fast = oracle_new(HD_F32, out->shape), exact = oracle_new(HD_F32, out->shape);
+    all_rows(node, operands, node->attrs.ints[2] ? 0x1p-8 : 0, out, fast.value);
+    all_rows(node, operands, 0, out, exact.value);
+    for (uint64_t i = 0; i < count; i++) {
+        const double least = oracle_ulp(out->value[i]) + 0x1p-140;
+        oracle_set(out, i, out->value[i], fast.value[i] + least, exact.value[i] + least);
+    }
+    oracle_free(&fast);
+    oracle_free(&exact);
 }

@@ -227,7 +227,7 @@ static void attentions(void) {
         const hd_shape q = HD_SHAPE(B, T, longer[k].Hq, D), kv = HD_SHAPE(B, S, longer[k].Hkv, D);
         const hd_value past = S == T ? 0 : ops_indices(HD_SHAPE(B), k == 1 ? -1 : 0, (int32_t)(S - T));
         ops_case(hd_attention(ops_program(), ops_input(longer[k].q, q, OPS_UNIT), ops_input(longer[k].kv, kv, OPS_UNIT), ops_input(longer[k].kv, kv, OPS_UNIT),
-                              past, k % 5 == 4 ? &(hd_attention_desc){ .not_causal = 1 } : NULL));
+                              past, &(hd_attention_desc){ .not_causal = k % 5 == 4, .bf16 = longer[k].kv == HD_F32 && T > 64 }));
         ops_end();
     }
     for (uint32_t kv = 0; kv < HDI_COUNT(floats); kv++) { /* in pages that lie anywhere, of which two sequences may share one */
@@ -299,7 +299,7 @@ static void attention_gradients(void) {
         const hd_shape q = batched ? HD_SHAPE(B, T, Hq, D) : HD_SHAPE(T, Hq, D), kv = batched ? HD_SHAPE(B, S, Hkv, D) : HD_SHAPE(S, Hkv, D);
         const ops_fill fill = spread ? OPS_MIDDLE : OPS_UNIT;
         const hd_value operands[] = { ops_input(HD_F32, q, fill), ops_input(HD_F32, kv, fill), ops_input(HD_F32, kv, fill), ops_input(HD_F32, q, OPS_UNIT), ops_input(HD_F32, q, OPS_UNIT) };
-        const hdi_attrs attrs = { .ints = { D % 4 != 0 }, .floats = { k % 4 == 3 ? 0.3f : 0 } };
+        const hdi_attrs attrs = { .ints = { D % 4 != 0, 0, k % 2 }, .floats = { k % 4 == 3 ? 0.3f : 0 } };
         ops_case(hdi_program_put(ops_program(), &(hdi_node){ .op = HDI_OP_ATTENTION_GRADIENT, .operands = operands, .operand_count = 5, .attrs = attrs }));
         ops_end();
     }

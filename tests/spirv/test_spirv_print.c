@@ -166,6 +166,29 @@ static void test_matrices(void **state) {
     has_not("ldmatrix");
 }
 
+/* bf16: factors of matrices, from sm_80 on, and no numbers of any other use. */
+static void test_bfloat16(void **state) {
+    (void)state;
+    const hdi_blob *blob = hdi_module_get(HDI_MODULE_ATTENTION_GRADIENT_UNITS_KV)->spirv;
+    const size_t bytes = blob->word_count * 4;
+    hdi_spirv_print_target target = cuda;
+    target.offers = HDI_SPIRV_OFFERS_MATRIX_UNITS;
+    assert_int_equal(print(blob->words, bytes, target, 99, 0), HD_STATUS_UNSUPPORTED);
+    target.offers |= HDI_SPIRV_OFFERS_WHOLE_MATRIX_UNITS;
+    assert_int_equal(print(blob->words, bytes, target, 99, 0), HD_OK);
+    has("matrix_load_b_bf16(");
+    has("matrix_to_bf16(");
+    has_not("matrix_load_b_f16((");
+    uint32_t *words = malloc(bytes);
+    assert_non_null(words);
+    memcpy(words, blob->words, bytes);
+    for (uint32_t *at = words + 5; at < words + blob->word_count; at += at[0] >> 16)
+        if (at[0] == (4u << 16 | SpvOpTypeFloat)) at[3] = 7;
+    assert_int_not_equal(print(words, bytes, target, 99, 0), HD_OK);
+    assert_non_null(strstr(error.text, "encoding 7"));
+    free(words);
+}
+
 /* Rows are reduced, and sums become factors A, where the places of elements are known; all else is refused by name. */
 static void test_reductions(void **state) {
     (void)state;
@@ -179,7 +202,7 @@ static void test_reductions(void **state) {
     assert_int_equal(print(blob->words, bytes, target, 99, 0), HD_OK);
     has("matrix_row_max(");
     has("matrix_row_sum(");
-    has("matrix_halves(");
+    has("matrix_to_f16(");
     /* the other way round: sums become factors B, and what was loaded as B is A */
     enum { FACTOR_A = 3, FACTOR_B = 4 };
     uint32_t *words = malloc(bytes), *convert = NULL, *multiply = NULL, *load = NULL;
@@ -329,7 +352,7 @@ static void test_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arguments), cmocka_unit_test(test_pure), cmocka_unit_test(test_contraction), cmocka_unit_test(test_declarations), cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_subgroups), cmocka_unit_test(test_matrices), cmocka_unit_test(test_reductions), cmocka_unit_test(test_wgsl), cmocka_unit_test(test_refusals), cmocka_unit_test(test_memory), cmocka_unit_test(test_checked),
+        cmocka_unit_test(test_subgroups), cmocka_unit_test(test_matrices), cmocka_unit_test(test_bfloat16), cmocka_unit_test(test_reductions), cmocka_unit_test(test_wgsl), cmocka_unit_test(test_refusals), cmocka_unit_test(test_memory), cmocka_unit_test(test_checked),
     };
     const int failures = cmocka_run_group_tests(tests, NULL, NULL);
     hdi_text_free(&text);

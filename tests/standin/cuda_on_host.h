@@ -294,19 +294,28 @@ static void standin_ptx(const char *instruction, unsigned &r0, unsigned &r1, uns
         }
     standin_uses_warp(0); // nobody's rows change before all have read them
 }
-STANDIN_INLINE void standin_ptx(const char *, unsigned &r, float high, float low) {
-    r = (unsigned)standin_to_half(high) << 16 | standin_to_half(low);
+STANDIN_INLINE float standin_of_bf16(unsigned bits) { return __builtin_bit_cast(float, bits << 16); }
+STANDIN_INLINE unsigned standin_to_bf16(float x) {
+    const unsigned bits = __builtin_bit_cast(unsigned, x);
+    return (bits & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FFFu : (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
+}
+STANDIN_INLINE void standin_ptx(const char *instruction, unsigned &r, float high, float low) {
+    const bool bf16 = __builtin_strstr(instruction, ".bf16x2");
+    r = bf16 ? standin_to_bf16(high) << 16 | standin_to_bf16(low) : (unsigned)standin_to_half(high) << 16 | standin_to_half(low);
 }
 STANDIN_INLINE void standin_ptx(const char *, unsigned &r, unsigned x, unsigned by) { r = __shfl_xor_sync(0xFFFFFFFFu, x, (int)by); }
 // Fragments, of which PTX says what each lane holds: 16 lines times 8, along a depth of 32 bytes or 16 halves, four bytes of the
 // depth in a register. Lane l has of a rows l / 4 and 8 on, bytes l % 4 * 4 and 16 on; of b the column l / 4; of the sums rows as of a,
 // columns l % 4 * 2 and 1 on.
 struct standin_fragment { unsigned a[4], b[2]; };
-STANDIN_INLINE void standin_add_product(int &sum, unsigned a, unsigned b) { sum = __dp4a((int)a, (int)b, sum); }
-STANDIN_INLINE void standin_add_product(float &sum, unsigned a, unsigned b) {
-    for (unsigned at = 0; at < 32; at += 16) sum += standin_of_half((unsigned short)(a >> at)) * standin_of_half((unsigned short)(b >> at));
+STANDIN_INLINE void standin_add_product(int &sum, unsigned a, unsigned b, bool) { sum = __dp4a((int)a, (int)b, sum); }
+STANDIN_INLINE void standin_add_product(float &sum, unsigned a, unsigned b, bool bf16) {
+    for (unsigned at = 0; at < 32; at += 16)
+        sum += bf16 ? standin_of_bf16(a >> at & 0xFFFFu) * standin_of_bf16(b >> at & 0xFFFFu)
+                    : standin_of_half((unsigned short)(a >> at)) * standin_of_half((unsigned short)(b >> at));
 }
-template <class T> static void standin_multiply_fragments(const standin_fragment &own, T *sums) {
+template <class T> static void standin_multiply_fragments(const char *instruction, const standin_fragment &own, T *sums) {
+    const bool bf16 = __builtin_strstr(instruction, ".bf16.");
     const standin_meeting *met = standin_uses_warp((unsigned long long)&own);
     standin_check(0xFFFFFFFFu, met->active);
     unsigned lane = standin_now->lane;
@@ -314,19 +323,19 @@ template <class T> static void standin_multiply_fragments(const standin_fragment
         for (unsigned i = 0; i < 4; i++) {
             unsigned high = k / 4u, column = lane % 4u * 2u + i % 2u;
             unsigned a = ((const standin_fragment *)met->values[lane / 4u * 4u + k % 4u])->a[i / 2u + 2u * high];
-            standin_add_product(sums[i], a, ((const standin_fragment *)met->values[column * 4u + k % 4u])->b[high]);
+            standin_add_product(sums[i], a, ((const standin_fragment *)met->values[column * 4u + k % 4u])->b[high], bf16);
         }
     standin_uses_warp(0); // nobody's factors go before all have read them
 }
-STANDIN_INLINE void standin_ptx(const char *, unsigned &c0, unsigned &c1, unsigned &c2, unsigned &c3, unsigned a0, unsigned a1, unsigned a2, unsigned a3,
+STANDIN_INLINE void standin_ptx(const char *instruction, unsigned &c0, unsigned &c1, unsigned &c2, unsigned &c3, unsigned a0, unsigned a1, unsigned a2, unsigned a3,
                                 unsigned b0, unsigned b1) {
     int sums[] = { (int)c0, (int)c1, (int)c2, (int)c3 };
-    standin_multiply_fragments({ { a0, a1, a2, a3 }, { b0, b1 } }, sums);
+    standin_multiply_fragments(instruction, { { a0, a1, a2, a3 }, { b0, b1 } }, sums);
     c0 = (unsigned)sums[0], c1 = (unsigned)sums[1], c2 = (unsigned)sums[2], c3 = (unsigned)sums[3];
 }
-STANDIN_INLINE void standin_ptx(const char *, float &c0, float &c1, float &c2, float &c3, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+STANDIN_INLINE void standin_ptx(const char *instruction, float &c0, float &c1, float &c2, float &c3, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
     float sums[] = { c0, c1, c2, c3 };
-    standin_multiply_fragments({ { a0, a1, a2, a3 }, { b0, b1 } }, sums);
+    standin_multiply_fragments(instruction, { { a0, a1, a2, a3 }, { b0, b1 } }, sums);
     c0 = sums[0], c1 = sums[1], c2 = sums[2], c3 = sums[3];
 }
 

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention.comp, digest 6cfba86e7a405a25. Do not edit. */
+/* Made by tools/blobs from glsl/attention.comp, digest fdb08505facd7393. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention;
 static const uint32_t words[] = {
@@ -1865,4 +1865,4 @@ static const uint32_t words[] = {
 0x0000011a,0x000200f9,0x000009b7,0x000200f8,0x000009bc,0x000200f9,0x000001cf,0x000200f8,
 0x000001cf,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0x6cfba86e7a405a25), NULL };
+const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0xfdb08505facd7393), NULL };

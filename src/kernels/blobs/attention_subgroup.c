@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_subgroup.comp, digest d209da8574c15848. Do not edit. */
+/* Made by tools/blobs from glsl/attention_subgroup.comp, digest bc48ac48ee4e389e. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_subgroup;
 static const uint32_t words[] = {
@@ -1551,4 +1551,4 @@ static const uint32_t words[] = {
 0x00000046,0x000007fe,0x000007fd,0x00000066,0x000200f9,0x000007fc,0x000200f8,0x00000801,
 0x000200f9,0x00000166,0x000200f8,0x00000166,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_subgroup = { words, sizeof words / 4, UINT64_C(0xd209da8574c15848), NULL };
+const hdi_blob hdi_blob_attention_subgroup = { words, sizeof words / 4, UINT64_C(0xbc48ac48ee4e389e), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/write_rows.comp, digest 26659b09d81240ea. Do not edit. */
+/* Made by tools/blobs from glsl/write_rows.comp, digest c0224699dced17d1. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_write_rows;
 static const uint32_t words[] = {
@@ -234,4 +234,4 @@ static const uint32_t words[] = {
 0x0000013e,0x000200f8,0x0000013e,0x000200f9,0x0000013a,0x000200f8,0x0000013a,0x000200f9,
 0x0000004f,0x000200f8,0x0000004f,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_write_rows = { words, sizeof words / 4, UINT64_C(0x26659b09d81240ea), NULL };
+const hdi_blob hdi_blob_write_rows = { words, sizeof words / 4, UINT64_C(0xc0224699dced17d1), NULL };

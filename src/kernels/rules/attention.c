@@ -315,13 +315,25 @@ static const hdi_kernel_option *own_option(const attention *a) {
     return option;
 }
 
+/* Keys and values over which matrix units work, if f32 may be rounded for that. */
+static bool rounds_keys(const hdi_request *request) {
+    const hdi_caps *caps = request->caps;
+    return request->math != HD_MATH_EXACT && request->attrs->ints[2] != 0 && request->inputs[1].dtype == HD_F32 &&
+           !hdi_rows_has(request, 4) && caps->matrix_f16 && caps->f16_arithmetic && !caps->native_kernels;
+}
+
 hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
     const bool has_past = hdi_rows_has(request, 3), paged = hdi_rows_has(request, 4);
     hdi_tensor operands[6];
     for (uint32_t i = 0; i < 6; i++) {
         operands[i] = operands[0];
         if (i >= 3 && !hdi_rows_has(request, i)) continue;
-        const hd_status status = hdi_rows_dense(request, &request->inputs[i], lowering, &operands[i], error);
+        const hdi_tensor *given = &request->inputs[i];
+        const bool rounds = (i == 1 || i == 2) && rounds_keys(request);
+        hd_status status =
+            rounds ? hdi_rows_temporary(lowering, HD_F16, given->shape, &operands[i], error)
+                   : hdi_rows_dense(request, given, lowering, &operands[i], error);
+        if (rounds && !status) status = hdi_rows_copy(request, given, &operands[i], lowering, error);
         if (status != HD_OK) return status;
     }
     const hdi_tensor *q = &operands[0], *k = &operands[1], *pages = &operands[4];

@@ -70,6 +70,59 @@ static hd_status add_pass(const gradient *g, bool of_keys, hdi_lowering *lowerin
     return hdi_rows_add(g->request, &launch, lowering, error);
 }
 
+/* ---- on matrix units, where what is multiplied may be rounded to bf16 ---- */
+
+/* Shared memory of either pass. */
+static uint64_t units_shared_bytes(uint32_t width) {
+    const uint32_t rows = HDI_ATTENTION_UNITS_ROWS;
+    return rows * (2 * (2 * (uint64_t)width + 16) + 80) + 12 * rows;
+}
+
+static bool takes_units(const gradient *g) {
+    const hdi_caps *caps = g->request->caps;
+    const uint64_t of_f32 = UINT64_C(1) << HD_F32;
+    if (g->request->math == HD_MATH_EXACT || g->request->attrs->ints[2] == 0 || caps->native_kernels) return false;
+    if (!caps->matrix_bf16 || !caps->matrix_reduces || !caps->memory_model || hdi_rows_workgroup(caps) < 128)
+        return false;
+    if (!caps->subgroup_shuffle || !caps->subgroup_arithmetic || (caps->subgroup != 32 && !caps->subgroup_control))
+        return false;
+    if (g->D % 8 != 0 || g->D > HDI_ATTENTION_UNITS_MOST_D || !(g->request->attrs->floats[0] > 0)) return false;
+    if (hdi_variant_is_wrong(caps, (hdi_variant){ HDI_MODULE_ATTENTION_GRADIENT_UNITS_Q, false, of_f32 }) ||
+        hdi_variant_is_wrong(caps, (hdi_variant){ HDI_MODULE_ATTENTION_GRADIENT_UNITS_KV, false, of_f32 }))
+        return false;
+    return g->row_count >= HDI_ATTENTION_UNITS_ROWS && units_shared_bytes(64) <= hdi_attention_room(caps);
+}
+
+static hd_status add_units_pass(const gradient *g, bool of_keys, hdi_lowering *lowering, hd_error *error) {
+    const uint64_t rows = of_keys ? g->S : g->row_count, elements = g->row_count * g->pairs * g->D;
+    hdi_rows_launch launch = {
+        .module = of_keys ? HDI_MODULE_ATTENTION_GRADIENT_UNITS_KV : HDI_MODULE_ATTENTION_GRADIENT_UNITS_Q,
+        .workgroup = 2 * HDI_ATTENTION_UNITS_ROWS, .subgroup = 32,
+        .inputs = { &g->q, &g->k, &g->v, &g->dy, of_keys ? &g->facts : &g->y, &g->facts },
+        .input_count = of_keys ? 5 : 6, .written_from = of_keys ? 0 : 5, .out = &g->request->out,
+        .spec = { HD_F32, HD_F32, g->request->attrs->ints[0] == 0, g->heads, 0, 0, (g->D + 15) / 16 * 16 },
+        .spec_count = 7,
+        .push = { g->B, g->T, g->S, g->Hkv, g->D, hdi_rows_float_bits(g->request->attrs->floats[0]) }, .push_count = 6,
+        .groups = g->pairs * hdi_divide_up(rows, HDI_ATTENTION_UNITS_ROWS),
+        .flops = (of_keys ? 8 : 6) * elements * g->S,
+        .because = of_keys ? "keys in bf16 on matrix units, each tile by itself, over all rows that see it"
+                           : "query rows in bf16 on matrix units, over all keys that they see",
+    };
+    return hdi_rows_add(g->request, &launch, lowering, error);
+}
+
+static hd_status lower_units(gradient *g, hdi_lowering *lowering, hd_error *error) {
+    hdi_tensor *const multiplied[] = { &g->q, &g->k, &g->v, &g->dy };
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < HDI_COUNT(multiplied) && !status; i++) {
+        const hdi_tensor whole = *multiplied[i];
+        status = hdi_rows_temporary(lowering, HD_BF16, whole.shape, multiplied[i], error);
+        if (!status) status = hdi_rows_copy(g->request, &whole, multiplied[i], lowering, error);
+    }
+    if (!status) status = add_units_pass(g, false, lowering, error);
+    return status ? status : add_units_pass(g, true, lowering, error);
+}
+
 hd_status hdi_lower_attention_gradient(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
     gradient g = { .request = request };
     hdi_tensor *const operands[] = { &g.q, &g.k, &g.v, &g.y, &g.dy };
@@ -97,6 +150,7 @@ hd_status hdi_lower_attention_gradient(const hdi_request *request, hdi_lowering 
                         "the gradient of attention needs workgroups of %u, and more shared memory than %llu bytes",
                         HDI_ATTENTION_TILES_INVOCATIONS, (unsigned long long)hdi_attention_room(request->caps));
     status = hdi_rows_temporary(lowering, HD_F32, HD_SHAPE((int64_t)(4 * g.pairs * g.row_count)), &g.facts, error);
+    if (!status && takes_units(&g)) return lower_units(&g, lowering, error);
     if (!status) status = add_pass(&g, false, lowering, error);
     return status ? status : add_pass(&g, true, lowering, error);
 }

@@ -1,0 +1,83 @@
+#version 450
+// attention_gradient_units_kv: attention_gradient_kv on matrix units that turn sums into factors: own rows are keys, the others
+// queries, of which attention_gradient_units_q found out what weights are made of.
+// target: vulkan1.3
+#extension GL_GOOGLE_include_directive : require
+#include "rows.glsl"
+#include "attention_gradient_units.glsl"
+layout(std430, binding = 4) readonly buffer Facts { vec4 facts[]; };
+layout(std430, binding = 5) buffer Out { float out_words[]; };
+
+shared vec4 row_facts[3u * ROWS / 4u]; // of a tile's rows: maxima, then 1 / sums, then sums of dy * y
+
+// Of a unit that has the same 16 numbers in all of its rows.
+#define LOAD_FACTS(unit, which) \
+    coopMatLoad(unit, row_facts, ((which) * ROWS + j * UNIT) / 4u, 0u, gl_CooperativeMatrixLayoutRowMajor);
+
+void main() {
+    uint block;
+    if (!begin_rows(push.S, block)) return;
+    const uint own = block * ROWS, own_end = min(own + ROWS, push.S), key = own + gl_SubgroupID * UNIT + own_row;
+    const uint last_key = own + gl_SubgroupID * UNIT + UNIT - 1u;
+    const float scale = uintBitsToFloat(push.scale) * 1.44269504;
+    const uint queries = push.B * row_count * push.Hkv * push.D, keys = push.B * push.S * push.Hkv * push.D; // elements
+
+    uvec4 next_queries[READS], next_gradients[READS];
+    uint begin = CAUSAL == 1u ? own * HEADS / ROWS * ROWS : 0u;
+    READ_TILE(next_queries, k, key_first, own, own_end)
+    READ_TILE(next_gradients, v, key_first, own, own_end)
+    PLACE_TILE(next_queries, 0u)
+    PLACE_TILE(next_gradients, ROWS)
+    READ_TILE(next_queries, q, query_first, begin, row_count)
+    READ_TILE(next_gradients, dy, query_first, begin, row_count)
+    barrier();
+    FACTORS(A) own_keys[UNITS], own_values[UNITS];
+    LOAD_OWN(own_keys, 0u)
+    LOAD_OWN(own_values, ROWS)
+    SUMS of_keys[UNITS], of_values[UNITS];
+    [[unroll]] for (uint i = 0u; i < UNITS; i++) of_keys[i] = of_values[i] = SUMS(0.0);
+
+    for (; begin < row_count; begin += ROWS) {
+        barrier();
+        PLACE_TILE(next_queries, 0u)
+        PLACE_TILE(next_gradients, ROWS)
+        const uint at = gl_LocalInvocationIndex;
+        if (at < ROWS) {
+            const vec4 fact = begin + at < row_count ? facts[fact_at(begin + at)] : vec4(0.0);
+            [[unroll]] for (uint which = 0u; which < 3u; which++) row_facts[(which * ROWS + at) / 4u][at % 4u] = fact[which];
+        }
+        barrier();
+        READ_TILE(next_queries, q, query_first, begin + ROWS, row_count)
+        READ_TILE(next_gradients, dy, query_first, begin + ROWS, row_count)
+        SUMS scores[TILE], gradients[TILE];
+        MULTIPLY(scores, own_keys, 0u)
+        MULTIPLY(gradients, own_values, ROWS)
+        if (CAUSAL == 1u ? begin / HEADS < last_key : last_key >= push.T)
+            [[unroll]] for (uint j = 0u; j < TILE; j++) {
+                SUMS mask;
+                const uint row = begin + j * UNIT + 8u * side;
+                vec4 low, high;
+                [[unroll]] for (uint e = 0u; e < 4u; e++) {
+                    low[e] = hidden(CAUSAL == 1u ? key <= (row + e) / HEADS : key < push.T);
+                    high[e] = hidden(CAUSAL == 1u ? key <= (row + 4u + e) / HEADS : key < push.T);
+                }
+                LOAD_ROWS(mask, low, high)
+                EACH(mask) scores[j][e] += mask[e];
+            }
+        [[unroll]] for (uint j = 0u; j < TILE; j++) {
+            SUMS base, inverse, apart;
+            LOAD_FACTS(base, 0u)
+            LOAD_FACTS(inverse, 1u)
+            LOAD_FACTS(apart, 2u)
+            EACH(base) {
+                mediump float power = fma(scores[j][e], scale, -base[e]);
+                scores[j][e] = exp2(power) * inverse[e];
+                gradients[j][e] = scores[j][e] * (gradients[j][e] - apart[e]);
+            }
+        }
+        ADD_OTHERS(of_values, scores, ROWS)
+        ADD_OTHERS(of_keys, gradients, 0u)
+    }
+    STORE_ROWS(of_keys, uintBitsToFloat(push.scale), key_first, queries, key, own_end)
+    STORE_ROWS(of_values, 1.0, key_first, queries + keys, key, own_end)
+}
