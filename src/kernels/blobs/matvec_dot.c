@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_dot.comp, digest 2b07f13ddfdb67d4. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_dot.comp, digest efe63cabb590721e. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_dot;
 static const uint32_t words[] = {
@@ -16025,4 +16025,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00002e5b,0x000200f8,0x00002e60,0x000200f9,0x00000cb6,0x000200f8,0x00000cb6,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0x2b07f13ddfdb67d4), NULL };
+const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0xefe63cabb590721e), NULL };
