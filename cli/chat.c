@@ -421,8 +421,8 @@ static const cli_option options[] = {
 const cli_command cli_chat = {
     "chat", "a conversation with a chat model", "chat MODEL.gguf [--system TEXT] [options]", "[MODEL.gguf]", options,
     CLI_COUNT(options),
-    "Type a message and press Enter; /help lists what else can be typed. Ctrl-C stops an answer, Ctrl-D ends.\n"
-    "Where standard input is no terminal, each of its lines is a message.\n"
-    "With --tools a call is printed as a line of JSON; the next line, one for each call, is what came of it.\n",
+    "/help lists what can be typed beside messages; Ctrl-C stops an answer, Ctrl-D ends. Without a terminal each line "
+    "of\ninput is a message. With --tools a call is printed as a line of JSON; the next line, one for each, is what "
+    "came of it.\n",
     "  heddle chat model.gguf --system \"Answer in one sentence.\"\n", run,
 };

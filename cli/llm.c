@@ -50,15 +50,27 @@ static void draw_progress(void *user, uint64_t done, uint64_t total) {
                  cli_bytes(total, total_text), (int)(percent * 32 / 100), "################################");
 }
 
+static bool get_cache_type(const cli_args *args, hd_dtype *out_type) {
+    static const hd_dtype types[] = { HD_F32, HD_F16, HD_Q8_0, HD_Q4_0 };
+    const char *name = cli_get(args, "--cache-type");
+    *out_type = name ? hd_dtype_parse(name) : HD_DTYPE_NONE;
+    for (size_t i = 0; i < CLI_COUNT(types) && name; i++)
+        if (*out_type == types[i]) return true;
+    if (name) cli_usage(args->command, "--cache-type is f32, f16, q8_0 or q4_0, not \"%s\"", name);
+    return !name;
+}
+
 int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
     uint64_t context, layers, memory;
     hd_math math;
+    hd_dtype cache_type;
     const char *draft = cli_get(args, "--draft");
     if (draft && strcmp(draft, "lookup") != 0)
         return cli_usage(args->command, "--draft is lookup, not \"%s\"", draft);
     if (!cli_get_number(args, "--context", 1, 1u << 24, 0, &context) ||
         !cli_get_number(args, "--gpu-layers", 0, 1024, UINT32_MAX, &layers) ||
-        !cli_get_bytes(args, "--memory", &memory) || !cli_get_math(args, &math)) return CLI_USAGE;
+        !cli_get_bytes(args, "--memory", &memory) || !cli_get_math(args, &math) || !get_cache_type(args, &cache_type))
+        return CLI_USAGE;
     int code = cli_session_device(&llm->cli, cli_get(args, "--device"));
     if (code) return code;
     if (context == 0) context = llm->info.context < DEFAULT_CONTEXT ? llm->info.context : DEFAULT_CONTEXT;
@@ -68,7 +80,7 @@ int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
                  (unsigned)context, (unsigned)llm->info.context);
     llm->desc = (hd_session_desc){ .device = llm->cli.device, .context = (uint32_t)context, .math = math,
                                    .memory_bytes = memory, .stream = cli_get(args, "--stream") != NULL,
-                                   .draft = draft ? HD_DRAFT_LOOKUP : HD_DRAFT_NONE,
+                                   .draft = draft ? HD_DRAFT_LOOKUP : HD_DRAFT_NONE, .cache_type = cache_type,
                                    .progress_user = llm };
     if (layers != UINT32_MAX)
         llm->desc.device_layers = layers == 0 ? -1 : layers > llm->info.layers ? (int)llm->info.layers : (int)layers;

@@ -30,6 +30,7 @@ typedef struct cli_llm {
 #define CLI_SESSION_OPTIONS \
     CLI_OPTIONS_LORA, \
     { "--context", "N", "tokens to keep in mind; default: what the model was made for, at most 4096" }, \
+    { "--cache-type", "TYPE", "of keys and values kept: f32, f16, q8_0 or q4_0; default: f16" }, \
     CLI_OPTION_DEVICE, \
     { "--gpu-layers", "N", "put the last N layers on the device, the others on the CPU; default: as many as fit" }, \
     { "--memory", "BYTES", "most memory to take on the device, such as 6G" }, \

@@ -644,7 +644,7 @@ HD_API hd_status hd_value_describe(const hd_program *program, hd_value value, hd
 
 /** Declares an input. Its bytes come from hd_plan_write and stay until they are written again. */
 HD_API hd_value hd_input(hd_program *program, const char *name, hd_dtype dtype, hd_shape shape);
-/** Declares a state: zeros at first, kept on the device from run to run, changed by hd_write_rows and hd_assign. */
+/** Declares a state: zeros at first, kept from run to run, changed by hd_write_rows and hd_assign. Quantised: q8_0 or q4_0. */
 HD_API hd_value hd_state(hd_program *program, const char *name, hd_dtype dtype, hd_shape shape);
 /** Names `value` as an output, to be read with hd_plan_read. */
 HD_API void hd_output(hd_program *program, const char *name, hd_value value);
@@ -773,8 +773,8 @@ HD_API hd_value hd_scatter_min(hd_program *p, hd_value base, hd_value indices, h
  *  time; rows that would fall outside are left out). The batch form has state [B,S, ...], rows [B,T, ...] and position
  *  [B]: sequence b's rows go to its own state from row position[b] on. It is the batch form when position has more than
  *  one element, or when rows differ from state in an axis behind the first; else it is the plain one. Rows are of the
- *  state's type, or f32 for a state of f16 or bf16: they are rounded as hd_cast does. The result is the state's new
- *  value; the old id may not be used by later operations. */
+ *  state's type, or f32 for one of f16 or bf16 (rounded as hd_cast does); q8_0 and q4_0 take f32 only (as hd_quantize does).
+ *  The result is the state's new value; the old id may not be used by later operations. */
 HD_API hd_value hd_write_rows(hd_program *p, hd_value state, hd_value rows, hd_value position);
 
 /** The same into a pool of pages: state [N,R, ...], which all sequences share. Row s of the sequence goes to row s % R of
@@ -815,7 +815,7 @@ typedef struct hd_attention_desc {
     hd_value sinks;   /* f32 [Hq]: a score for each head that takes part in the softmax, and has no value; 0: none */
     int bf16;         /* 1: what is multiplied, weights and gradients among it, may be rounded to bf16 or f16 in fast mode */
 } hd_attention_desc;
-/** softmax(scale * Q K^T) V with grouped heads: q [T,Hq,D], k and v [S,Hkv,D] (Hq a multiple of Hkv). Result as q.
+/** softmax(scale * Q K^T) V with grouped heads: q [T,Hq,D], k and v [S,Hkv,D] (Hq a multiple of Hkv), also q8_0 or q4_0. Result as q.
  *  past i32 [1], read at run time: query t stands at position past + t and sees keys 0..past+t. No value for past: no cache, and
  *  past is 0. A leading batch axis on q, k and v (and past [B]) is allowed. With desc->pages k and v are pools [N,R,Hkv,D]
  *  (hd_write_pages): key s lies in page pages[s / R], row s % R, and S is P * R. Several sequences have pages [B,P] and share

@@ -287,6 +287,9 @@ typedef struct hd_session_desc {
     hd_progress_fn progress;     /* NULL: nobody is told */
     void          *progress_user;
     hd_draft       draft;        /* guesses for hd_generate; their plans' memory is a part of hd_fit */
+    hd_dtype       cache_type;   /* of the cache's keys and values: HD_F32, HD_F16, or, where the model's heads have a multiple of 32
+                                    elements, HD_Q8_0 or HD_Q4_0, which round each token's as hd_quantize does, and take 0.53 and 0.28
+                                    of f16's memory; HD_DTYPE_NONE: HD_F16 */
 } hd_session_desc;
 
 /** The memory of a session, in bytes, known before anything is loaded. */
@@ -300,13 +303,14 @@ typedef struct hd_fit {
     bool     fits;
 } hd_fit;
 /** Tells what hd_session_create would take, and takes nothing but the device. Statuses: NULL_POINTER, INVALID_ARGUMENT, UNSUPPORTED
- *  (a context above what the model's attention sees), those of hd_device_open and hd_plan_estimate. */
+ *  (a context above what the model's attention sees, a cache_type that its heads have no whole blocks of), those of hd_device_open
+ *  and hd_plan_estimate. */
 HD_API hd_status hd_model_fit(hd_model *model, const hd_session_desc *desc, hd_fit *out_fit);
 
 /** Puts the model onto its devices. On the CPU weights are used where the file is mapped. @param desc NULL for defaults. @param
- *  out_session yours; hd_session_destroy. Statuses: NULL_POINTER, INVALID_ARGUMENT, UNSUPPORTED (a context above what the
- *  model's attention sees; a model that answers with vectors), OVER_BUDGET (it does not fit; beside a GPU, not on the CPU
- *  either), OUT_OF_DEVICE_MEMORY, IO (the file shrank), those of hd_device_open and hd_plan_create. */
+ *  out_session yours; hd_session_destroy. Statuses: NULL_POINTER, INVALID_ARGUMENT, UNSUPPORTED (as hd_model_fit; a model that
+ *  answers with vectors), OVER_BUDGET (it does not fit; beside a GPU, not on the CPU either), OUT_OF_DEVICE_MEMORY, IO (the file
+ *  shrank), those of hd_device_open and hd_plan_create. */
 HD_API hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_session **out_session);
 /** Ends the session and frees its memory. NULL is fine. */
 HD_API void hd_session_destroy(hd_session *session);
@@ -352,8 +356,8 @@ HD_API hd_status hd_session_save(hd_session *session, uint32_t sequence, const c
 /** Has the sequence hold what such a file says, in place of what it held; what comes next is known then. In exact mode it goes on with
  *  the bits that it would have had. Where the file is refused, the sequence is as before; after another failure it may be empty.
  *  Statuses: NULL_POINTER, INVALID_ARGUMENT (no such sequence), IO, PARSE (no such file, or a damaged one), UNSUPPORTED (another
- *  model, other exactness, or another definition of its bits), UNSUPPORTED_VERSION, LIMIT (more than the sequence or the cache has
- *  room for), OUT_OF_HOST_MEMORY, and those of hd_session_feed. */
+ *  model, other exactness, another type of the cache, or another definition of its bits),
+ *  UNSUPPORTED_VERSION, LIMIT (more than the sequence or the cache has room for), OUT_OF_HOST_MEMORY, and those of hd_session_feed. */
 HD_API hd_status hd_session_load(hd_session *session, uint32_t sequence, const char *path);
 
 /** Counters of a session. */

@@ -127,6 +127,8 @@ static inline bool hdi_dtype_is_quantised(hd_dtype dtype) { return hdi_dtype(dty
 static inline bool hdi_dtype_has_whole_codes(hd_dtype dtype) {
     return hdi_dtype_is_quantised(dtype) && dtype != HD_IQ4_NL && dtype != HD_IQ4_XS && dtype != HD_MXFP4;
 }
+/* Quantised types to which devices round floats: those that a state, and so a cache of keys and values, may have. */
+static inline bool hdi_dtype_is_rounded_to(hd_dtype dtype) { return dtype == HD_Q8_0 || dtype == HD_Q4_0; }
 static inline bool hdi_dtype_is_float(hd_dtype dtype) { return dtype == HD_F32 || dtype == HD_F16 || dtype == HD_BF16; }
 bool hdi_shape_equal(hd_shape a, hd_shape b);
 /* "[2,3]" into `out` (at least HDI_SHAPE_TEXT bytes); returns `out`. */

@@ -409,11 +409,12 @@
  * rows are pages, tells them; there is none where a kernel's PAGE is 0. ---- */
 
 /* ---- write_rows. Bindings: rows, position, pages (rows again where absent), state. Push words: [0] B, [1] T, [2] S,
- * [3] elements a row, [4] pages of the pool. Rows of f32 for a narrower state are rounded to nearest even; rows onto pages
- * outside of the pool are left out. ---- */
+ * [3] elements a row, [4] pages of the pool. Rows of f32 for a narrower state are rounded to nearest even, for q8_0 and
+ * q4_0 to the blocks that hd_quantize gives; rows onto pages outside of the pool are left out. ---- */
 #define HDI_WRITE_TYPE      16 /* of the state */
 #define HDI_WRITE_ROWS_TYPE 17 /* the same, or f32 */
 #define HDI_WRITE_PAGE      18
+#define HDI_WRITE_BLOCK     32u /* elements of a block of q8_0 or q4_0, which a row has a whole number of */
 
 /* ---- rope, with an rms_norm of each head before it and a cast or write_rows behind it where the planner joins them.
  * Bindings: x, positions, frequencies, the norm's weight, the rows' position and pages (x again where absent), y. Frequencies:

@@ -35,15 +35,17 @@ hdl_size hdl_layout_step(const hdl_layout *layout, uint32_t rows) {
     while (size < rows) size = size >= sequences ? 4 * size : 2 * size < sequences ? 2 * size : sequences;
     if (size > most) size = most;
     return (hdl_size){ size, 1, layout->rows, layout->pages, size < sequences ? size : sequences, 0, layout->context,
-                       reads_halves(layout, size) };
+                       reads_halves(layout, size), layout->cache_type };
 }
 
 hdl_size hdl_layout_one(const hdl_layout *layout, uint32_t tokens, uint32_t bucket, uint32_t candidates) {
-    return (hdl_size){ 1, tokens, bucket, layout->pages, 1, candidates, layout->context, reads_halves(layout, tokens) };
+    return (hdl_size){ 1, tokens, bucket, layout->pages, 1, candidates, layout->context, reads_halves(layout, tokens),
+                       layout->cache_type };
 }
 
 hdl_size hdl_layout_draft(const hdl_layout *layout, uint32_t rows, uint32_t bucket, uint32_t candidates) {
-    return (hdl_size){ 1, rows, bucket, layout->pages, rows, candidates, layout->context, reads_halves(layout, rows) };
+    return (hdl_size){ 1, rows, bucket, layout->pages, rows, candidates, layout->context, reads_halves(layout, rows),
+                       layout->cache_type };
 }
 
 /* ---- bytes ---- */
@@ -124,17 +126,19 @@ static uint64_t table_bytes(const hdl_layout *layout) {
 static hd_status need_of(const where *w, need out[BOTH]) {
     const hdl_split split = w->split;
     const uint32_t layers = w->model->figures.layers, pages = w->layout->pages;
+    const hd_dtype type = w->layout->cache_type;
     uint64_t scratch[BOTH];
     const hd_status status = scratch_bytes(w, scratch);
     const hdl_part part = hdl_part_on_device(w->model, split);
     const uint64_t here = hdl_part_weight_bytes(w->model, part),
                    halves = w->layout->half_rows ? hdl_part_half_bytes(w->model, part) : 0,
                    slots = hdl_slot_bytes(w->model, split.streamed_layers);
-    out[DEVICE] = (need){ here + halves + slots, hdl_cache_bytes(w->model, layers - split.cpu_layers, pages),
+    out[DEVICE] = (need){ here + halves + slots, hdl_cache_bytes(w->model, type, layers - split.cpu_layers, pages),
                           scratch[DEVICE] + table_bytes(w->layout) };
     if (split.cpu_layers)
         out[CPU] = (need){ hdl_part_weight_bytes(w->model, hdl_part_on_cpu(split)),
-                           hdl_cache_bytes(w->model, split.cpu_layers, pages), scratch[CPU] + table_bytes(w->layout) };
+                           hdl_cache_bytes(w->model, type, split.cpu_layers, pages),
+                           scratch[CPU] + table_bytes(w->layout) };
     return status;
 }
 
@@ -222,11 +226,22 @@ void hdl_layout_leave_halves(hdl_layout *layout) {
 
 /* ---- wishes ---- */
 
+static hd_status check_cache_type(const hd_model *model, hd_dtype type) {
+    const bool blocks = type == HD_Q8_0 || type == HD_Q4_0;
+    if (!blocks && type != HD_F32 && type != HD_F16)
+        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a cache is of f32, f16, q8_0 or q4_0");
+    if (!blocks || model->figures.head_size % 32 == 0) return HD_OK;
+    return hdl_model_fail(model, HD_STATUS_UNSUPPORTED,
+                          "the model's heads have %u elements, and a cache of %s takes blocks of 32; take one of f16",
+                          model->figures.head_size, hd_dtype_name(type));
+}
+
 static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_device *device, hdl_layout *out) {
     const uint32_t made_for = model->figures.context, layers = model->figures.layers;
     *out = (hdl_layout){ .context = desc->context ? desc->context : made_for < DEFAULT_CONTEXT ? made_for
                          : DEFAULT_CONTEXT, .sequences = desc->sequences ? desc->sequences : 1, .chunk = DEFAULT_CHUNK,
-                         .math = desc->math, .draft = desc->draft };
+                         .math = desc->math, .draft = desc->draft,
+                         .cache_type = desc->cache_type == HD_DTYPE_NONE ? HD_F16 : desc->cache_type };
     if (out->context > 1u << 24 || out->sequences > HDL_MOST_SEQUENCES)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a session has at most 2^24 tokens and 256 sequences");
     if (out->context > made_for && hdl_weight_of(model, 0, "position_embd.weight")->present)
@@ -249,7 +264,7 @@ static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_
         out->chunk /= 2;
     const uint64_t has = hd_device_get_info(device)->memory_bytes;
     out->fit.device_memory_bytes = desc->memory_bytes && desc->memory_bytes < has ? desc->memory_bytes : has;
-    return HD_OK;
+    return check_cache_type(model, out->cache_type);
 }
 
 hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd_device *device, hd_device *cpu,

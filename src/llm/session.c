@@ -113,7 +113,8 @@ hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_ses
     if (!status) status = make_room(session);
     const hdl_layout *l = &session->layout;
     session->stage = (hdl_stage){ .model = model, .device = l->device, .cpu = l->cpu, .split = l->split,
-                                  .math = l->math, .halves = l->half_rows != 0, .pages = &session->pages };
+                                  .math = l->math, .cache_type = l->cache_type,
+                                  .halves = l->half_rows != 0, .pages = &session->pages };
     if (!status) status = hdl_stage_load(&session->stage, desc->progress, desc->progress_user);
     if (!status && !session->stage.here.halves) hdl_layout_leave_halves(&session->layout);
     if (!status) status = prepare(session);

@@ -15,6 +15,7 @@ typedef struct hdl_layout {
     uint32_t    half_rows;           /* runs of so many rows or more read copies of weights in f16; 0: there are none */
     hd_math     math;
     hd_draft    draft;
+    hd_dtype    cache_type;
     hd_device  *device, *cpu;        /* the CPU is NULL where nothing of the model is there beside the device */
     hdl_split   split;
     hd_fit      fit;

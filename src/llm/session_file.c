@@ -10,7 +10,8 @@ static const char magic[8] = { 'h', 'e', 'd', 'd', 'l', 'e', 'S', 'Q' };
 
 typedef struct head {
     char     magic[8];
-    uint32_t version, bits, math, layers, kv_heads, head_size, tokens, zero;
+    uint32_t version, bits, math, layers, kv_heads, head_size, tokens;
+    uint32_t cache_type;       /* an hd_dtype; 0: f16 */
     uint64_t model;            /* a checksum of what the model is */
 } head;
 _Static_assert(sizeof(head) == 48, "the head has no gaps");
@@ -78,9 +79,8 @@ static hd_status sum_model(const hd_model *model, uint64_t *out) {
 
 /* ---- the cache, in pieces ---- */
 
-/* Bytes of a token's keys in a layer, or of its values. */
-static uint64_t row_bytes(const hd_model *model) {
-    return UINT64_C(2) * model->figures.kv_heads * model->figures.head_size;
+static uint64_t row_bytes(const hd_session *session) {
+    return hdl_cache_row_bytes(session->model, session->layout.cache_type);
 }
 
 /* Where a layer's keys or values of a token of the sequence lie, and how many tokens are there one after the other. */
@@ -91,7 +91,7 @@ static hdl_place place_of(const hd_session *session, uint32_t layer, bool values
     hdl_place place = store->caches[2 * (layer - store->first_layer) + values];
     const int32_t page = session->pages.table[(uint64_t)sequence * session->pages.width + token / HDL_PAGE_TOKENS];
     *out_run = HDL_PAGE_TOKENS - token % HDL_PAGE_TOKENS;
-    place.offset += ((uint64_t)page * HDL_PAGE_TOKENS + token % HDL_PAGE_TOKENS) * row_bytes(session->model);
+    place.offset += ((uint64_t)page * HDL_PAGE_TOKENS + token % HDL_PAGE_TOKENS) * row_bytes(session);
     return place;
 }
 
@@ -99,7 +99,7 @@ static hdl_place place_of(const hd_session *session, uint32_t layer, bool values
 typedef hd_status (*piece_fn)(void *user, hd_buffer *buffer, uint64_t offset, uint64_t bytes);
 
 static hd_status each_piece(const hd_session *session, uint32_t sequence, uint32_t tokens, piece_fn with, void *user) {
-    const uint64_t row = row_bytes(session->model);
+    const uint64_t row = row_bytes(session);
     const uint32_t most = row < PIECE_BYTES ? (uint32_t)(PIECE_BYTES / row) : 1;
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < 2 * session->model->figures.layers; i++)
@@ -112,8 +112,8 @@ static hd_status each_piece(const hd_session *session, uint32_t sequence, uint32
     return status;
 }
 
-static uint64_t piece_room(const hd_model *model) {
-    return row_bytes(model) > PIECE_BYTES ? row_bytes(model) : PIECE_BYTES;
+static uint64_t piece_room(const hd_session *session) {
+    return row_bytes(session) > PIECE_BYTES ? row_bytes(session) : PIECE_BYTES;
 }
 
 /* ---- writing ---- */
@@ -162,7 +162,8 @@ static hd_status make_head(const hd_session *session, uint32_t tokens, head *out
                    .layers = f->layers,
                    .kv_heads = f->kv_heads,
                    .head_size = f->head_size,
-                   .tokens = tokens };
+                   .tokens = tokens,
+                   .cache_type = session->layout.cache_type == HD_F16 ? 0 : (uint32_t)session->layout.cache_type };
     memcpy(out->magic, magic, sizeof magic);
     return sum_model(session->model, &out->model);
 }
@@ -179,10 +180,10 @@ hd_status hd_session_save(hd_session *session, uint32_t sequence, const char *pa
     const uint32_t tokens = session->sequences[sequence].position;
     if (!tokens) return hdl_model_fail(model, HD_STATUS_ZERO_SIZE, "sequence %u holds nothing to be saved", sequence);
     if ((status = make_head(session, tokens, &s.head))) return status;
-    s.piece = hdl_alloc(allocator, piece_room(model));
+    s.piece = hdl_alloc(allocator, piece_room(session));
     if (!s.piece) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to save a sequence");
     status = hdl_write_file(allocator, path, put_all, &s, &error);
-    hdl_free(allocator, s.piece, piece_room(model));
+    hdl_free(allocator, s.piece, piece_room(session));
     return status ? hd_context_put_error(model->context, &error) : HD_OK;
 }
 
@@ -239,7 +240,11 @@ static hd_status check_head(loading *l, const hd_session *session, const head *h
     if (h->bits != own.bits)
         return hdl_fail(l->error, HD_STATUS_UNSUPPORTED,
                         "%.160s: it was saved by a heddle whose bits are defined otherwise", l->path);
-    if (h->zero != 0 || h->tokens == 0)
+    if (h->cache_type != own.cache_type)
+        return hdl_fail(l->error, HD_STATUS_UNSUPPORTED,
+                        "%.160s: its cache is of another type than this session's, which is %s", l->path,
+                        hd_dtype_name(session->layout.cache_type));
+    if (h->tokens == 0)
         return hdl_fail(l->error, HD_STATUS_PARSE, "%.160s: it is damaged; save it anew", l->path);
     return HD_OK;
 }
@@ -279,7 +284,7 @@ static hd_status load(loading *l, hd_session *session, uint32_t sequence) {
     if (!hdl_files_read_all(l->files, l->file, 0, &h, sizeof h))
         return hdl_fail(l->error, HD_STATUS_PARSE, "%.160s: this is no saved sequence", l->path);
     hd_status status = check_head(l, session, &h);
-    if (!status) status = check_file(l, &h, row_bytes(model));
+    if (!status) status = check_file(l, &h, row_bytes(session));
     if (!status) status = check_room(l, session, sequence, h.tokens);
     if (status) return status;
     int32_t *tokens = hdl_alloc(&model->allocator, h.tokens * sizeof *tokens);
@@ -300,7 +305,7 @@ hd_status hd_session_load(hd_session *session, uint32_t sequence, const char *pa
     if (status) return status;
     const hd_model *model = session->model;
     hd_error error = { 0 };
-    loading l = { .files = &hdl_system_files, .path = path, .room = piece_room(model), .error = &error };
+    loading l = { .files = &hdl_system_files, .path = path, .room = piece_room(session), .error = &error };
     l.piece = hdl_alloc(&model->allocator, l.room);
     if (!l.piece) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to load a sequence");
     status = l.files->open(l.files->user, path, &l.file, &error);

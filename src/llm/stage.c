@@ -8,13 +8,14 @@ hd_status hdl_stage_load(hdl_stage *stage, hd_progress_fn progress, void *user) 
     const uint64_t bytes = hdl_part_weight_bytes(model, here) + hdl_part_weight_bytes(model, there);
     hdl_loading loading = { progress, user, 0, bytes };
     stage->here = (hdl_store){ .model = model, .device = stage->device, .part = here, .pages = stage->pages,
-                               .first_layer = split.cpu_layers, .layer_count = model->figures.layers - split.cpu_layers,
+                               .cache_type = stage->cache_type, .first_layer = split.cpu_layers,
+                               .layer_count = model->figures.layers - split.cpu_layers,
                                .streamed_layers = split.streamed_layers };
     hd_status status = hdl_store_load(&stage->here, &loading);
     if (status) return status;
     if (stage->cpu) {
         stage->there = (hdl_store){ .model = model, .device = stage->cpu, .part = there, .pages = stage->pages,
-                                    .layer_count = split.cpu_layers };
+                                    .cache_type = stage->cache_type, .layer_count = split.cpu_layers };
         status = hdl_store_load(&stage->there, &loading);
     }
     if (!status && stage->halves) status = hdl_store_make_halves(&stage->here);

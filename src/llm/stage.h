@@ -15,6 +15,7 @@ typedef struct hdl_stage {
     hd_device  *device, *cpu;  /* the CPU is NULL where nothing of the model is there beside the device */
     hdl_split   split;
     hd_math     math;
+    hd_dtype    cache_type;
     bool        halves;        /* weights may have copies in f16 */
     const hdl_pages *pages;    /* the session's */
     hdl_store   here, there;   /* what the device and the CPU hold */

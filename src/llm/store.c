@@ -35,9 +35,8 @@ uint64_t hdl_slot_bytes(const hd_model *model, uint32_t layers) {
     return 2 * most;
 }
 
-uint64_t hdl_cache_bytes(const hd_model *model, uint32_t layers, uint32_t pages) {
-    /* keys and values of 2 bytes */
-    const uint64_t row = UINT64_C(4) * model->figures.kv_heads * model->figures.head_size;
+uint64_t hdl_cache_bytes(const hd_model *model, hd_dtype type, uint32_t layers, uint32_t pages) {
+    const uint64_t row = 2 * hdl_cache_row_bytes(model, type); /* keys and values */
     uint64_t bytes;
     return hdl_mul(row * layers, (uint64_t)pages * HDL_PAGE_TOKENS, &bytes) && bytes < HDL_MOST_BYTES ? bytes
                                                                                                       : HDL_MOST_BYTES;
@@ -160,7 +159,7 @@ static hd_status load_weights(hdl_store *store, hdl_loading *loading) {
 
 /* Of keys or values of one layer. */
 static uint64_t tensor_bytes(const hdl_store *store) {
-    return hdl_cache_bytes(store->model, 1, store->pages->count) / 2;
+    return hdl_cache_bytes(store->model, store->cache_type, 1, store->pages->count) / 2;
 }
 
 /* Layers that are streamed have their weights in two slots in turn. */

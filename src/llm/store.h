@@ -19,11 +19,12 @@ typedef struct hdl_store {
     uint32_t    first_layer, layer_count; /* that run here: those with their cache here */
     uint32_t    streamed_layers;         /* the first ones of them, whose weights arrive in slots */
     const hdl_pages *pages;              /* the session's */
+    hd_dtype    cache_type;
     hdl_place  *places;                  /* of every weight of the model; of streamed layers: in their slot */
     hd_buffer **buffers;                 /* all that places point into */
     uint32_t    buffer_count;
     size_t      buffer_capacity;
-    hdl_place  *caches;                  /* [layer][keys, values]: [page][256][Hkv][D], f16 */
+    hdl_place  *caches;                  /* [layer][keys, values]: [page][256][Hkv][D] */
     hd_buffer  *table;                   /* the pages of each row of a run */
     hdl_place  *halves;                  /* of every weight: its copy in f16; NULL: there are none */
     uint64_t    table_version;           /* of pages->shown that it holds; 0: nothing of use */
@@ -69,7 +70,11 @@ uint64_t hdl_part_weight_bytes(const hd_model *model, hdl_part part);
 uint64_t hdl_slot_bytes(const hd_model *model, uint32_t layers);
 /* Of the cache for `layers` layers; HDL_MOST_BYTES where it is more than any device could have. */
 #define HDL_MOST_BYTES (UINT64_C(1) << 60)
-uint64_t hdl_cache_bytes(const hd_model *model, uint32_t layers, uint32_t pages);
+uint64_t hdl_cache_bytes(const hd_model *model, hd_dtype type, uint32_t layers, uint32_t pages);
+/* Of a token's keys in a layer, or of its values. */
+static inline uint64_t hdl_cache_row_bytes(const hd_model *model, hd_dtype type) {
+    return hd_dtype_bytes(type, (uint64_t)model->figures.kv_heads * model->figures.head_size);
+}
 /* Of the table of pages for so many rows of a run, of which each may have `width`. */
 uint64_t hdl_table_bytes(uint32_t rows, uint32_t width);
 

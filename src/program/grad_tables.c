@@ -101,6 +101,10 @@ static hd_value rows_written(hdi_grad *g, hdi_rows_place place) {
 
 void hdi_grad_write_rows(hdi_grad *g) {
     hd_program *p = g->program;
+    if (hdi_dtype_is_quantised(g->node.dtype)) {
+        hdi_grad_refuse(g, HD_STATUS_UNSUPPORTED, "rows that are rounded to codes have no derivative");
+        return;
+    }
     const bool paged = g->node.operand_count > 3;
     const hd_shape pages = paged ? operand_shape(g, 3) : (hd_shape){ 0 }, state = g->node.shape;
     const hdi_rows_place place =

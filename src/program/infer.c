@@ -128,10 +128,12 @@ static hd_status list_fits(const inference *in, const char *what) {
 static hd_status given(inference *in) {
     hdi_node *node = in->node;
     if (set_of(node->dtype) == 0) return fail(in, HD_STATUS_TYPE, "%d is no data type", (int)node->dtype);
-    if (node->op != HDI_OP_INPUT && hdi_dtype_is_quantised(node->dtype))
-        return fail(in, HD_STATUS_TYPE, "%s cannot be %s, only an input can",
-                    node->op == HDI_OP_STATE ? "a state" : "a result", hd_dtype_name(node->dtype));
-    return HD_OK;
+    if (node->op == HDI_OP_INPUT || !hdi_dtype_is_quantised(node->dtype)) return HD_OK;
+    if (node->op != HDI_OP_STATE)
+        return fail(in, HD_STATUS_TYPE, "a result cannot be %s, only an input can", hd_dtype_name(node->dtype));
+    if (hdi_dtype_is_rounded_to(node->dtype)) return HD_OK;
+    return fail(in, HD_STATUS_TYPE, "a state cannot be %s; of the quantised types it can be q8_0 or q4_0",
+                hd_dtype_name(node->dtype));
 }
 
 static hd_status binary(inference *in) {
@@ -513,8 +515,13 @@ static hd_status writes_state(const inference *in) {
 
 static hd_status write_rows(inference *in) {
     const hdi_node *state = in->x[0];
-    const bool rounds = in->x[1]->dtype == HD_F32 && (state->dtype == HD_F16 || state->dtype == HD_BF16);
+    const bool quantised = hdi_dtype_is_quantised(state->dtype);
+    const bool rounds =
+        in->x[1]->dtype == HD_F32 && (quantised || state->dtype == HD_F16 || state->dtype == HD_BF16);
     hd_status status = takes(in, 2, I32);
+    if (!status && quantised && !rounds)
+        status = fail(in, HD_STATUS_TYPE, "rows of %s for a state of %s: they must be f32",
+                      hd_dtype_name(in->x[1]->dtype), hd_dtype_name(state->dtype));
     if (!status && !rounds) status = same_type(in, 0, 1);
     if (!status) status = writes_state(in);
     if (status) return status;
@@ -628,7 +635,12 @@ static hd_status attention_attrs(const inference *in, int64_t D) {
 }
 
 static hd_status attention(inference *in) {
-    hd_status status = takes(in, 1, FLOATS);
+    const hd_dtype cached = in->x[1]->dtype;
+    hd_status status = HD_OK;
+    if (!hdi_dtype_is_quantised(cached)) status = takes(in, 1, FLOATS);
+    else if (!hdi_dtype_is_rounded_to(cached))
+        status = fail(in, HD_STATUS_TYPE, "operand 2 is %s; of the quantised types it can be q8_0 or q4_0",
+                      hd_dtype_name(cached));
     if (!status) status = same_type(in, 1, 2);
     if (!status && in->x[3]) status = takes(in, 3, I32);
     if (!status && in->x[5] && in->x[5]->dtype != HD_F32)

@@ -277,8 +277,6 @@ static bool check_id(hdi_spirv_module *m, uint32_t inst, char letter, uint32_t i
 static bool refuse_form(hdi_spirv_module *m, uint32_t inst) {
     uint32_t opcode = hdi_spirv_opcode(m, inst), length = hdi_spirv_length(m, inst);
     const uint32_t *words = hdi_spirv_words(m, inst);
-    if (opcode == SpvOpTypeFloat && length == 4)
-        return hdi_spirv_bad(m, inst, "floats of an encoding other than IEEE's (bf16, f8); f16, f32 and f64 are taken");
     uint32_t decoration_at = opcode == SpvOpDecorate ? 2 : opcode == SpvOpMemberDecorate ? 3 : length;
     if (decoration_at < length && !decoration_operands(words[decoration_at]))
         return hdi_spirv_bad(m, inst, "decoration %u is outside of the supported subset", words[decoration_at]);

@@ -623,6 +623,32 @@ static void round_element(oracle_tensor *out, uint64_t to, const oracle_tensor *
     else out->value[to] = oracle_round(out->dtype, from->value[at]);
 }
 
+/* 32 elements moved to a block of q8_0 or q4_0, by GGUF's definition in f32: the largest has the last code, of q4_0 code -8 with
+ * d's sign; others the nearest, which are 0 and -8 where there is none. Errors may move the block's d and a code by one. */
+static void round_block(oracle_tensor *out, uint64_t to, const oracle_tensor *from, uint64_t at) {
+    const bool eight = out->dtype == HD_Q8_0;
+    float largest = 0;
+    for (uint32_t i = 0; i < 32; i++)
+        if (fabs(from->value[at + i]) > fabs((double)largest)) largest = (float)from->value[at + i];
+    const float d = eight ? fabsf(largest) / 127 : largest / -8, inverse = d == 0 ? 0 : 1 / d;
+    for (uint32_t i = 0; i < 32; i++) {
+        const float scaled = (float)from->value[at + i] * inverse;
+        const double code = !isfinite(scaled) ? (eight ? 0 : -8) : eight ? round((double)scaled) : fmin(trunc((double)(scaled + 8.5f)), 15) - 8;
+        out->value[to + i] = oracle_round(HD_F16, (double)d) * code;
+        for (int mode = 0; mode < ORACLE_MODES; mode++) {
+            double off = 0;
+            for (uint32_t k = 0; k < 32; k++) off = fmax(off, from->error[mode][at + k]);
+            out->error[mode][to + i] = off > 0 ? 2 * off + fabs((double)d) + fabs(out->value[to + i]) * 0x1p-10 : 0;
+        }
+    }
+}
+/* How many elements are rounded together, and these. */
+static uint64_t rounded_at_once(hd_dtype dtype) { return hdi_dtype_is_quantised(dtype) ? 32 : 1; }
+static void round_elements(oracle_tensor *out, uint64_t to, const oracle_tensor *from, uint64_t at) {
+    if (hdi_dtype_is_quantised(out->dtype)) round_block(out, to, from, at);
+    else round_element(out, to, from, at);
+}
+
 /* Rows one by one into their pages. */
 static void write_pages(const oracle_tensor *const *operands, oracle_tensor *out) {
     const hd_shape state = out->shape, rows = operands[1]->shape, table = operands[3]->shape;
@@ -633,8 +659,8 @@ static void write_pages(const oracle_tensor *const *operands, oracle_tensor *out
     for (int64_t b = 0; b < B; b++)
         for (int64_t t = 0; t < T; t++) {
             const int64_t s = (int64_t)operands[2]->value[b] + t, page = s >= 0 && s < P * R ? (int64_t)operands[3]->value[b * P + s / R] : -1;
-            for (uint64_t d = 0; d < row && page >= 0 && page < N; d++)
-                round_element(out, (uint64_t)(page * R + s % R) * row + d, operands[1], (uint64_t)(b * T + t) * row + d);
+            for (uint64_t d = 0; d < row && page >= 0 && page < N; d += rounded_at_once(out->dtype))
+                round_elements(out, (uint64_t)(page * R + s % R) * row + d, operands[1], (uint64_t)(b * T + t) * row + d);
         }
 }
 
@@ -644,11 +670,12 @@ static void write_rows(const oracle_tensor *const *operands, oracle_tensor *out)
     for (uint32_t axis = 1; axis < state.rank; axis++) batched |= state.dims[axis] != rows.dims[axis];
     const uint64_t count = hd_shape_elements(state), sequences = batched ? (uint64_t)state.dims[0] : 1;
     const uint64_t T = (uint64_t)rows.dims[batched], S = (uint64_t)state.dims[batched], row = count / sequences / S;
-    for (uint64_t i = 0; i < count; i++) {
+    const uint64_t step = rounded_at_once(out->dtype);
+    for (uint64_t i = 0; i < count; i++) copy_element(out, i, operands[0], i);
+    for (uint64_t i = 0; i < count; i += step) {
         const uint64_t batch = i / row / S;
         const int64_t t = (int64_t)(i / row % S) - (int64_t)operands[2]->value[batch];
-        if (t < 0 || t >= (int64_t)T) copy_element(out, i, operands[0], i);
-        else round_element(out, i, operands[1], (batch * T + (uint64_t)t) * row + i % row);
+        if (t >= 0 && t < (int64_t)T) round_elements(out, i, operands[1], (batch * T + (uint64_t)t) * row + i % row);
     }
 }
 

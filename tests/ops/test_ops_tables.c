@@ -167,6 +167,31 @@ static void writes_to_pages(void) {
     }
 }
 
+/* The types with blocks that a state may have. Rows of an odd number of blocks share words with their neighbours; in the end a cast
+ * shows the state, since no output has such a type. */
+static const hd_dtype block_types[] = { HD_Q8_0, HD_Q4_0 };
+static void write_blocks(void) {
+    static const ops_fill fills[] = { OPS_UNIT, OPS_WIDE, OPS_WHOLE, OPS_SPECIAL, OPS_TINY };
+    for (uint32_t t = 0; t < HDI_COUNT(block_types); t++)
+        for (uint32_t f = 0; f < HDI_COUNT(fills); f++) {
+            const hd_dtype dtype = block_types[t];
+            ops_begin(hd_dtype_name(dtype), f < 3 ? 0 : OPS_EXACT_ONLY);
+            hd_program *p = ops_program();
+            for (uint32_t k = 0; k < 6; k++) {
+                const int64_t n = 32 * (1 + ops_random(5)), B = 2 + ops_random(2), T = 1 + ops_random(4), P = 2, N = 5;
+                const bool batched = k % 2, paged = k >= 3;
+                const hd_shape one = paged ? HD_SHAPE(N, 64, n) : k == 2 ? HD_SHAPE(9, 3, n) : HD_SHAPE(9, n);
+                const hd_value state = ops_state(dtype, batched && !paged ? HD_SHAPE(B, 9, 2, n) : one, OPS_UNIT);
+                const hd_shape rows = batched ? (paged ? HD_SHAPE(B, T, n) : HD_SHAPE(B, T, 2, n)) : k == 2 ? HD_SHAPE(T, 3, n) : HD_SHAPE(T, n);
+                const hd_value x = ops_input(HD_F32, rows, fills[f]), at = ops_indices(HD_SHAPE(batched ? B : 1), -2, paged ? 70 : 8);
+                const hd_value table = paged ? page_table(batched ? B : 1, P, N + 1, batched, false) : 0;
+                const hd_value written = paged ? hd_write_pages(p, state, x, at, table) : hd_write_rows(p, state, x, at);
+                ops_case_of(HDI_OP_WRITE_ROWS, hd_cast(p, written, HD_F32));
+            }
+            ops_end();
+        }
+}
+
 static void ropes(void) {
     static const int32_t sets[][4] = { { 0, 1, 2, 3 }, { 5, 4, 3, 2 }, { -1, -7, -1000, 0 }, { 4095, 32767, 131071, 1000000 }, { INT32_MAX, INT32_MIN, 1 << 30, 16777217 } };
     static const int64_t heads[] = { 2, 4, 6, 64, 66, 128, 258 };
@@ -257,6 +282,37 @@ static void attentions(void) {
     }
 }
 
+/* Keys and values in blocks: one query and many, in pages or not, with windows, caps and sinks; read as given, and as written before. */
+static void attentions_over_blocks(void) {
+    static const int64_t sizes[] = { 32, 64, 96, 128, 256 };
+    for (uint32_t t = 0; t < 2 * HDI_COUNT(block_types); t++) {
+        const hd_dtype kv_type = block_types[t / 2];
+        const bool paged = t % 2 == 1;
+        char name[48];
+        snprintf(name, sizeof name, "over %s%s", hd_dtype_name(kv_type), paged ? " in pages" : "");
+        ops_begin(name, 0);
+        for (uint32_t k = 0; k < 15; k++) {
+            ops_split(5);
+            const int64_t D = sizes[k % 5], Hkv = 1 + ops_random(2), Hq = Hkv * (1 + ops_random(3)), B = 1 + k % 2;
+            const int64_t T = k % 3 == 0 ? 1 : k % 3 == 1 ? 1 + ops_random(6) : 60 + ops_random(20), P = 1 + T / 64 + ops_random(4);
+            const int64_t S = paged ? 64 * P : T + ops_random(150), N = 2 * P + 1;
+            const hd_shape kv = paged ? HD_SHAPE(N, 64, Hkv, D) : HD_SHAPE(B, S, Hkv, D);
+            const hd_value q = ops_input(k % 7 == 4 ? HD_F16 : HD_F32, HD_SHAPE(B, T, Hq, D), OPS_UNIT);
+            const hd_value past = S == T ? 0 : ops_indices(HD_SHAPE(B), 0, (int32_t)(S - T)), table = paged ? page_table(B, P, N, true, false) : 0;
+            const hd_attention_desc desc = { .window = k % 4 == 3 ? 33 : 0, .cap = k % 5 == 2 ? 30 : 0, .not_causal = k == 7,
+                .sinks = k % 6 < 4 ? 0 : ops_input(HD_F32, HD_SHAPE(Hq), OPS_UNIT), .pages = table };
+            hd_value caches[2];
+            for (uint32_t i = 0; i < 2; i++) {
+                const hd_value rows = k % 2 == 0 || !past ? 0 : ops_input(HD_F32, HD_SHAPE(B, T, Hkv, D), OPS_UNIT);
+                caches[i] = rows ? ops_state(kv_type, kv, OPS_UNIT) : ops_input(kv_type, kv, OPS_UNIT);
+                if (rows) caches[i] = paged ? hd_write_pages(ops_program(), caches[i], rows, past, table) : hd_write_rows(ops_program(), caches[i], rows, past);
+            }
+            ops_case(hd_attention(ops_program(), q, caches[0], caches[1], past, &desc));
+        }
+        ops_end();
+    }
+}
+
 /* Windows, caps and sinks, alone and together: many queries and few, in pages or not, and one key or none to see. */
 static void attention_forms(void) {
     static const uint32_t windows[] = { 0, 1, 5, 31, 32, 33, 100, 1000 };
@@ -306,6 +362,6 @@ static void attention_gradients(void) {
 }
 
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "gather", gathers }, { "scatter", scatters }, { "write_rows", writes }, { "assign", assigns }, { "random", draws }, { "write_rows to pages", writes_to_pages }, { "rope", ropes }, { "attention", attentions }, { "forms of attention", attention_forms }, { "gradient of attention", attention_gradients } };
+    static const ops_test tests[] = { { "gather", gathers }, { "scatter", scatters }, { "write_rows", writes }, { "assign", assigns }, { "random", draws }, { "write_rows to pages", writes_to_pages }, { "write_rows to blocks", write_blocks }, { "rope", ropes }, { "attention", attentions }, { "attention over blocks", attentions_over_blocks }, { "forms of attention", attention_forms }, { "gradient of attention", attention_gradients } };
     return ops_main("tables", tests, HDI_COUNT(tests), argc, argv);
 }

@@ -26,7 +26,10 @@ static const char prelude[] =
     "p64 = input i32[16777216] \"p64\"\n" "q65 = input f32[65,6,16] \"q65\"\n"
     "q6 = input f32[6] \"q6\"\n"       "fb2 = input f32[2,2,3] \"fb2\"\n"   "kf = input f32[9,2,16] \"kf\"\n"
     "parts = dispatch f f kernel=0123456789abcdef dtype=u8 shape=[280] push=0000000100000002 groups=[1,1,1] bindings=[1,0,0,0,0,24,0,256,24]\n"
-    "f2v = input f32[2] \"f2v\"\n";
+    "f2v = input f32[2] \"f2v\"\n"
+    "s8 = state q8_0[9,64] \"s8\"\n"    "f8 = input f32[3,64] \"f8\"\n"   "h8 = input f16[3,64] \"h8\"\n"
+    "k8 = input q8_0[3,64] \"k8\"\n"    "a8 = input f32[4,6,32] \"a8\"\n" "b8 = input q8_0[9,2,32] \"b8\"\n"
+    "bk8 = input q4_k[9,2,256] \"bk8\"\n";
 
 typedef struct infer_case {
     const char *line;
@@ -183,6 +186,9 @@ static const infer_case cases[] = {
     BAD(SHAPE, "scatter_add f i4 f", "updates is [2,3], it must be [4,3] to go with [2,3]"),
     GOOD("write_rows s f i1", "f32[8,3]"), GOOD("write_rows s o i1", "f32[8,3]"),
     BAD(TYPE, "write_rows s h i1", "operands 1 and 2 are f32 and f16: cast one of them"),
+    GOOD("write_rows s8 f8 i1", "q8_0[9,64]"), BAD(TYPE, "write_rows s8 h8 i1", "rows of f16 for a state of q8_0: they must be f32"),
+    BAD(TYPE, "write_rows s8 k8 i1", "rows of q8_0 for a state of q8_0: they must be f32"),
+    BAD(TYPE, "assign s8 s8", "operand 1 is q8_0, it must be f32, f16, bf16, i32 or u8"),
     BAD(TYPE, "write_rows s f f3", "operand 3 is f32, it must be i32"),
     BAD(INVALID_ARGUMENT, "write_rows f f i1", "operand 1 is the result of input, it must be a state"),
     GOOD("assign s o", "f32[8,3]"), GOOD("assign s0 f0", "f32[]"),
@@ -236,6 +242,8 @@ static const infer_case cases[] = {
     BAD(SHAPE, "attention q4 k4 k4 i2", "past is [2], it must be [1] to go with [4,6,16]"),
     BAD(TYPE, "attention q4 k4 k4 f3", "operand 4 is f32, it must be i32"),
     BAD(TYPE, "attention q4 i i", "operand 2 is i32, it must be f32, f16 or bf16"),
+    GOOD("attention a8 b8 b8", "f32[4,6,32]"), BAD(TYPE, "attention a8 bk8 bk8", "operand 2 is q4_k; of the quantised types it can be q8_0 or q4_0"),
+    BAD(TYPE, "attention a8 b8 a8", "operands 2 and 3 are q8_0 and f32: cast one of them"),
     BAD(TYPE, "attention q4 q4 k4", "operands 2 and 3 are f32 and f16: cast one of them"),
     BAD(SHAPE, "attention f f f", "operand 1 is [2,3], it needs 3 to 4 axes"),
     BAD(SHAPE, "attention x6 x6 x6", "operand 1 is [1,1,1,1,1,2], it needs 3 to 4 axes"),
@@ -299,7 +307,9 @@ static const infer_case cases[] = {
     BAD(ARGUMENT_COUNT, "dispatch f f kernel=0123456789abcdef dtype=u8 shape=[280] push=0000000100000002 groups=[1,1,1] bindings=[1,0,0]",
         "1 bindings given, the kernel has 3"),
     GOOD("input q4_k[2,512] \"n\"", "q4_k[2,512]"), GOOD("state f16[2] \"n\"", "f16[2]"),
-    BAD(TYPE, "state q4_0[32] \"n\"", "a state cannot be q4_0, only an input can"),
+    GOOD("state q4_0[32] \"n\"", "q4_0[32]"), GOOD("state q8_0[2,64] \"n\"", "q8_0[2,64]"),
+    BAD(TYPE, "state q4_k[256] \"n\"", "a state cannot be q4_k; of the quantised types it can be q8_0 or q4_0"),
+    BAD(SHAPE, "state q8_0[64,2] \"n\"", "the last axis of [64,2] is no multiple of 32, the block of q8_0"),
     BAD(SHAPE, "input q4_k[512,2] \"n\"", "the last axis of [512,2] is no multiple of 256, the block of q4_k"),
     BAD(SHAPE, "input q4_0[] \"n\"", "the last axis of [] is no multiple of 32, the block of q4_0"),
     BAD(ZERO_SIZE, "input f32[2,0] \"n\"", "the length of axis 1 is below 1: [2,0]"),

@@ -1,5 +1,7 @@
-/* write_rows.c: glsl/write_rows.comp for a CPU. A group writes the bytes of WORKGROUP words of the state. */
+/* write_rows.c: glsl/write_rows.comp for a CPU. A group writes the bytes of WORKGROUP words of the state, or WORKGROUP
+ * blocks of a quantised one. */
 #include "kernels/cpu/rows.h"
+#include "kernels/reference/quantise.h"
 
 /* f32 to a narrower type as a cast does it: a NaN keeps its sign. */
 static void round_elements(uint32_t type, const float *from, uint64_t count, uint16_t *to) {
@@ -10,9 +12,38 @@ static void round_elements(uint32_t type, const float *from, uint64_t count, uin
     }
 }
 
+static void write_blocks(const hdi_cpu_call *call, uint64_t group) {
+    const hdi_block_writer write =
+        call->spec[HDI_WRITE_TYPE] == HDI_TYPE_Q4_0 ? hdi_quantise_q4_0 : hdi_quantise_q8_0;
+    const uint32_t page = call->spec[HDI_WRITE_PAGE], workgroup = call->spec[HDI_SPEC_WORKGROUP];
+    const uint64_t S = call->push[2], row_blocks = call->push[3] / HDI_WRITE_BLOCK;
+    const uint64_t blocks = call->push[1] * row_blocks;
+    const uint64_t groups = hdi_divide_up(blocks, workgroup), batch = group / groups;
+    const uint64_t first = group % groups * workgroup;
+    if (batch >= call->push[0]) return;
+    const int64_t at = ((const int32_t *)call->bindings[1])[batch];
+    for (uint64_t block = first; block < HDI_MIN(first + workgroup, blocks); block++) {
+        const int64_t row = at + (int64_t)(block / row_blocks);
+        if (row < 0 || row >= (int64_t)S) continue;
+        uint64_t to = batch * S + (uint64_t)row;
+        if (page != 0) {
+            const int32_t number = ((const int32_t *)call->bindings[2])[to >> page];
+            if (number < 0 || (uint32_t)number >= call->push[4]) continue;
+            to = ((uint64_t)number << page) + ((uint64_t)row & ((UINT64_C(1) << page) - 1));
+        }
+        write((const float *)call->bindings[0] + (batch * blocks + block) * HDI_WRITE_BLOCK,
+              (uint8_t *)call->bindings[3] +
+              (to * row_blocks + block % row_blocks) * hdcpu_block_bytes(call->spec[HDI_WRITE_TYPE]));
+    }
+}
+
 HDCPU_KERNEL(write_rows) {
     (void)group_z;
     const uint32_t type = call->spec[HDI_WRITE_TYPE];
+    if (hdi_dtype_is_quantised((hd_dtype)type)) {
+        write_blocks(call, group_number(group_x, group_y));
+        return;
+    }
     const uint64_t bytes = type == HDI_TYPE_U8 ? 1 : type == HDI_TYPE_F16 || type == HDI_TYPE_BF16 ? 2 : 4;
     const uint64_t B = call->push[0], T = call->push[1], S = call->push[2], n = call->push[3];
     const uint64_t span = 4 * (uint64_t)call->spec[HDI_SPEC_WORKGROUP]; /* bytes of a group */

@@ -22,6 +22,7 @@ layout(std430, binding = 4) readonly buffer Pages { int pages[]; };
 layout(std430, binding = 5) readonly buffer Sinks { uint sinks[]; };
 layout(std430, binding = 6) buffer Y { uint y[]; };
 #include "pages.glsl"
+#include "blocks.glsl"
 #include "fast.glsl"
 
 #define TILE HDI_ATTENTION_TILE
@@ -48,7 +49,13 @@ float capped(float score) {
 // Eight elements of a key from `first` on, which is element d of it; zeros past its end.
 void read_keys(uint first, uint d, out vec4 low, out vec4 high) {
     low = high = vec4(0.0);
-    if ((FORM & HDI_ATTENTION_WIDE_K) != 0u) {
+    if (HAS_BLOCKS(KV_TYPE)) { // heads are whole blocks
+        if (d >= push.D) return;
+        uvec4 codes;
+        READ_CODES(k, KV_TYPE, first, codes)
+        low = code_values(KV_TYPE, codes.x, codes.z);
+        high = code_values(KV_TYPE, codes.y, codes.z);
+    } else if ((FORM & HDI_ATTENTION_WIDE_K) != 0u) {
         if (d >= push.D) return;
         uvec4 wide = wide_k[first / 8u];
         low = vec4(half_values(wide.x), half_values(wide.y));
@@ -60,6 +67,11 @@ void read_keys(uint first, uint d, out vec4 low, out vec4 high) {
         }
 }
 float value_at(uint i) {
+    float value;
+    if (HAS_BLOCKS(KV_TYPE)) {
+        READ_BLOCK_VALUE(v, KV_TYPE, i, value)
+        return value;
+    }
     if (KV_TYPE == HDI_TYPE_F16) return half_values(v[i / 2u])[i % 2u];
     return LOAD_FLOAT(v, KV_TYPE, i);
 }

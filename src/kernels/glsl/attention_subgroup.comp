@@ -34,13 +34,14 @@ layout(std430, binding = 6) coherent buffer Partial { vec4 partial[]; }; // ROWS
 layout(std430, binding = 7) coherent buffer Arrivals { uint arrivals[]; };
 layout(std430, binding = 8) buffer Y { uint y[]; };
 #include "pages.glsl"
+#include "blocks.glsl"
 
 const uint CHUNKS = WIDTH / 8u, OWN_CHUNKS = (CHUNKS + KEY_LANES - 1u) / KEY_LANES; // of a head, of a lane
 const uint OWN = 2u * OWN_CHUNKS;                                                  // vectors of 4 elements
 const uint SUBGROUPS = gl_WorkGroupSize.x / SUBGROUP, SLOTS = gl_WorkGroupSize.x / KEY_LANES;
 #define IS_NARROW(type) (WIDE == 1u && type != HDI_TYPE_F32)                        // 16 bytes are 8 elements
 #define WORDS_OF(type) (IS_NARROW(type) ? 1u : 2u)
-const uint CHUNK_WORDS = WORDS_OF(KV_TYPE), QUERY_WORDS = WORDS_OF(TYPE);
+const uint CHUNK_WORDS = HAS_BLOCKS(KV_TYPE) ? 1u : WORDS_OF(KV_TYPE), QUERY_WORDS = WORDS_OF(TYPE);
 const uint OWN_WORDS = OWN_CHUNKS * CHUNK_WORDS, ROW_VECTORS = WIDTH / 4u, VECTORS = ROWS * ROW_VECTORS;
 const uint PARTS_AT_ONCE = 4u * KEYS, SHARES = VECTORS > gl_WorkGroupSize.x ? 1u : // when parts are merged
                                         gl_WorkGroupSize.x / VECTORS < SUBGROUPS ? gl_WorkGroupSize.x / VECTORS : SUBGROUPS;
@@ -49,9 +50,11 @@ shared vec4 sums[SUBGROUPS * VECTORS]; // of each subgroup: values times weights
 shared vec2 bests[SUBGROUPS * ROWS];   // maximum, and sum of the weights
 shared uint arrived;
 
-// 8 elements from `first + 8 * chunk` on, as they lie in memory, or as floats' bits; zeros beyond the head.
+// 8 elements from `first + 8 * chunk` on, as they lie in memory, as codes and d, or as floats' bits; zeros beyond the head.
 #define READ_CHUNK(words, wide, type, first, chunk, out_words, at) { \
-    if (WIDE == 1u) { \
+    if (HAS_BLOCKS(type)) { \
+        READ_CODES(words, type, (first) + 8u * (chunk), out_words[at]) \
+    } else if (WIDE == 1u) { \
         [[unroll]] for (uint w = 0u; w < WORDS_OF(type); w++) out_words[at + w] = wide[((first) >> (IS_NARROW(type) ? 3 : 2)) + (chunk) * WORDS_OF(type) + w]; \
     } else { \
         for (uint e = 0u; e < 8u; e++) { \
@@ -63,7 +66,7 @@ vec4 unpacked(uvec2 halves, uint type) {
     if (type == HDI_TYPE_F16) return vec4(unpackHalf2x16(halves.x), unpackHalf2x16(halves.y));
     return uintBitsToFloat(uvec4(halves.x << 16, halves.x & 0xFFFF0000u, halves.y << 16, halves.y & 0xFFFF0000u));
 }
-#define FOUR(words, type, at, i) (IS_NARROW(type) ? unpacked((i) % 2u == 0u ? words[at + (i) / 2u].xy : words[at + (i) / 2u].zw, type) : uintBitsToFloat(words[at + (i)]))
+#define FOUR(words, type, at, i) (HAS_BLOCKS(type) ? code_values(type, words[at + (i) / 2u][(i) % 2u], words[at + (i) / 2u].z) : IS_NARROW(type) ? unpacked((i) % 2u == 0u ? words[at + (i) / 2u].xy : words[at + (i) / 2u].zw, type) : uintBitsToFloat(words[at + (i)]))
 
 // The lane's chunks of the slot's keys of the round from `base` on, where `page` is the one that they lie in. Beyond the last
 // row of the cache that row is read, and not used. Rounds of more keys than a page has ask for each key's page.

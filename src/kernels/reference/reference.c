@@ -298,6 +298,11 @@ void reference_write_rows(const reference *r) {
             if (page < 0 || page >= (int64_t)place.N) continue;
             row_to = (uint64_t)page * place.R + (uint64_t)at % place.R;
         }
+        if (hdi_dtype_is_quantised(r->out->dtype)) {
+            uint8_t *to = (uint8_t *)r->out->data + hd_dtype_bytes(r->out->dtype, row_to * place.n);
+            (void)hd_quantize(r->out->dtype, (const float *)r->operands[1].data + row * place.n, place.n, to);
+            continue;
+        }
         for (uint64_t i = 0; i < place.n; i++) {
             const uint64_t to = row_to * place.n + i;
             hdi_reference_tensor element = { r->out->dtype, r->out->shape, (uint8_t *)r->out->data + to * size };

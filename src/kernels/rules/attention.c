@@ -40,8 +40,9 @@ static hdi_rows_launch common_launch(const attention *a, uint32_t rows, uint32_t
         .groups = a->pairs * hdi_divide_up(a->row_count, rows), .flops = 4 * a->row_count * a->pairs * a->keys * a->D };
 }
 
-/* Are heads whole vectors of 16 bytes that begin at multiples of that? */
+/* Are heads whole vectors of 16 bytes that begin at multiples of that? Blocks are read word by word. */
 static bool is_wide(const hdi_tensor *tensor, uint32_t D) {
+    if (hdi_dtype_is_quantised(tensor->dtype)) return true;
     const uint64_t bytes = hd_dtype_bytes(tensor->dtype, 1);
     return D * bytes % 16 == 0 && tensor->first * bytes % 16 == 0;
 }

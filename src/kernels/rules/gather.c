@@ -97,23 +97,25 @@ static hd_status lower_write(const hdi_request *request, const hdi_tensor *opera
         hdi_write_rows_place(state->shape, rows->shape, operands[1].shape, paged ? &operands[2].shape : NULL);
     if (paged && place.S * place.n > UINT32_MAX)
         return hdi_fail(error, HD_STATUS_LIMIT, "a sequence of more than 2^32 - 1 elements in pages");
-    /* of a sequence: both edges may be shared */
-    const uint64_t words = hdi_divide_up(place.T * place.n * type_bytes(state->dtype), 4) + 1;
-    const uint32_t workgroup = request->caps->native_kernels ? 4096 : hdi_rows_workgroup(request->caps);
+    const bool blocks = hdi_dtype_is_quantised(state->dtype), native = request->caps->native_kernels != 0;
+    const uint64_t bytes = hd_dtype_bytes(state->dtype, place.T * place.n);
+    /* of a sequence: words, of which both edges may be shared */
+    const uint64_t pieces = blocks ? place.T * place.n / HDI_WRITE_BLOCK : hdi_divide_up(bytes, 4) + 1;
+    const uint32_t workgroup = !native ? hdi_rows_workgroup(request->caps) : blocks ? 64 : 4096;
     const uint32_t page = paged ? hdi_rows_page(state) : 0;
     const uint64_t table_bytes = paged ? hd_tensor_bytes(operands[2].dtype, operands[2].shape) : 0;
-    const uint64_t moved =
-        hd_tensor_bytes(rows->dtype, rows->shape) + place.B * place.T * place.n * type_bytes(state->dtype);
+    const uint64_t moved = hd_tensor_bytes(rows->dtype, rows->shape) + place.B * bytes;
     const hdi_rows_launch launch = { .module = HDI_MODULE_WRITE_ROWS, .workgroup = workgroup,
                                      .inputs = { rows, &operands[1], paged ? &operands[2] : rows }, .input_count = 3,
                                      .out = state, .out_access = HDI_READ | HDI_WRITE,
                                      .spec = { (uint32_t)state->dtype, (uint32_t)rows->dtype, page }, .spec_count = 3,
                                      .push = { (uint32_t)place.B, (uint32_t)place.T, (uint32_t)place.S,
                                                (uint32_t)place.n, (uint32_t)place.N }, .push_count = 5,
-                                     .groups = place.B * hdi_divide_up(words, workgroup),
+                                     .groups = place.B * hdi_divide_up(pieces, workgroup),
                                      .bytes = hd_tensor_bytes(operands[1].dtype,
                                                               operands[1].shape) + table_bytes + moved,
-                                     .because = "an invocation for each word written" };
+                                     .because = blocks ? "an invocation for each block written"
+                                                       : "an invocation for each word written" };
     return hdi_rows_add(request, &launch, lowering, error);
 }
 

@@ -170,8 +170,9 @@ static hd_value cached(const hdl_graph *g, hd_value x, bool values) {
     hdl_cache_name(g->layer, values, name);
     const hdl_figures *f = &g->model->figures;
     const hd_shape shape = HD_SHAPE(g->size.pages, HDL_PAGE_TOKENS, f->kv_heads, f->head_size);
-    const hd_value state = hd_state(g->program, name, HD_F16, shape);
-    x = by_sequence(g, hd_cast(g->program, x, HD_F16), f->kv_heads);
+    const hd_value state = hd_state(g->program, name, g->size.cache_type, shape);
+    if (g->size.cache_type == HD_F16) x = hd_cast(g->program, x, HD_F16); /* may be one kernel with what turns keys */
+    x = by_sequence(g, x, f->kv_heads);
     return hd_write_pages(g->program, state, x, g->past, g->pages);
 }
 

@@ -1,0 +1,36 @@
+// blocks.glsl: keys and values in the quantised types that a cache may have, q8_0 and q4_0: blocks of 32 elements, an f16 d
+// before their codes. A value is d * code, which f32 holds exactly.
+#ifndef BLOCKS_GLSL
+#define BLOCKS_GLSL
+#include "tensor.glsl"
+
+#define HAS_BLOCKS(type) ((type) == HDI_TYPE_Q8_0 || (type) == HDI_TYPE_Q4_0)
+uint block_byte(uint type, uint index) { return index / 32u * (type == HDI_TYPE_Q8_0 ? 34u : 18u); }
+// Where element e's code lies in its block; of q4_0 each byte has two, e's in the upper half from 16 on.
+uint code_byte(uint type, uint e) { return 2u + (type == HDI_TYPE_Q8_0 ? e : e & 15u); }
+uint upper_bits(uint type, uint e) { return type == HDI_TYPE_Q4_0 && e >= 16u ? 4u : 0u; }
+uint half_of_word(uint word, uint byte_at) { return (word >> (8u * (byte_at & 2u))) & 0xFFFFu; }
+
+// Four codes in a word, and d's bits, as values.
+vec4 code_values(uint type, uint codes, uint d) {
+    ivec4 numbers;
+    if (type == HDI_TYPE_Q8_0) numbers = ivec4(uvec4(codes << 24, codes << 16, codes << 8, codes)) >> 24;
+    else numbers = ivec4(uvec4(codes, codes >> 8, codes >> 16, codes >> 24) & 15u) - 8;
+    return uintBitsToFloat(d) * vec4(numbers);
+}
+// The codes of 8 elements from `index` on, a multiple of 8, in x and y, and d's bits in z. Blocks begin at even bytes.
+#define READ_CODES(words, type, index, out_codes) { \
+    uint codes_e = (index) & 31u, codes_block = block_byte(type, index), codes_at = codes_block + code_byte(type, codes_e); \
+    uint codes_word = codes_at >> 2; \
+    out_codes = uvec4(words[codes_word], words[codes_word + 1u], f16_to_f32_bits(half_of_word(words[codes_block >> 2], codes_block)), 0u); \
+    if ((codes_at & 2u) != 0u) \
+        out_codes.xy = uvec2((out_codes.x >> 16) | (out_codes.y << 16), (out_codes.y >> 16) | (words[codes_word + 2u] << 16)); \
+    out_codes.xy >>= upper_bits(type, codes_e); \
+    }
+// One element.
+#define READ_BLOCK_VALUE(words, type, index, out_value) { \
+    uint value_e = (index) & 31u, value_block = block_byte(type, index), value_at = value_block + code_byte(type, value_e); \
+    uint value_code = (words[value_at >> 2] >> (8u * (value_at & 3u))) >> upper_bits(type, value_e); \
+    out_value = code_values(type, value_code, f16_to_f32_bits(half_of_word(words[value_block >> 2], value_block))).x; \
+    }
+#endif
