@@ -164,7 +164,8 @@ static bool scalar_type(hdi_spirv_module *m, uint32_t inst, hdi_spirv_type *type
         if (width == 64) fits = hdi_spirv_has(m, SpvCapabilityInt64);
         type->narrow = width == 8 ? HDI_SPIRV_INT8 : width == 16 ? HDI_SPIRV_INT16 : 0;
     } else if (hdi_spirv_length(m, inst) > 3) {
-        if (width != 16 || words[3] != BFLOAT16) return hdi_spirv_bad(m, inst, "floats of encoding %u, of 8 bits or newer", words[3]);
+        if (width != 16 || words[3] != BFLOAT16)
+            return hdi_spirv_bad(m, inst, "floats of encoding %u, of 8 bits or newer", words[3]);
         type->kind = 'h';
         fits = hdi_spirv_has(m, HDI_SPIRV_BFLOAT16);
     } else {
