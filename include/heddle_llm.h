@@ -595,6 +595,7 @@ typedef struct hd_model_graph_desc {
     hd_value (*enter)(void *user, hd_program *p, const char *weight, hd_value x);
     void    *user;     /* of all of them */
     int      headless; /* 1: out_scores is what the head's matrix would be multiplied with, f32 [sequences * length, hidden] */
+    int      bf16;     /* 1: attention may round what it multiplies, as hd_attention_desc.bf16 says */
 } hd_model_graph_desc;
 /** Adds to a program what the model computes. Its weights become inputs under their names, once: later calls for the same program share
  *  them; hd_weights_bind gives them their memory. Gradients go through it (hd_gradients), through quantised weights too.

@@ -157,7 +157,8 @@ hd_value hdt_graph_decoder(hdt_graph *graph, hd_value tokens) {
     hd_value hidden = 0;
     const hd_model_graph_desc desc = { .sequences = graph->batch, .length = graph->length, .tokens = tokens,
                                        .positions = hdt_graph_positions(graph), .enter = enter, .adapt = adapt,
-                                       .weight = weight, .multiply = multiply, .user = graph, .headless = 1 };
+                                       .weight = weight, .multiply = multiply, .user = graph, .headless = 1,
+                                       .bf16 = graph->casts != NULL };
     graph->drawn = 0;
     /* what fails sticks to the program, or leaves no values */
     hd_model_build(graph->layout->sketch, graph->program, &desc, NULL, &hidden);

@@ -185,7 +185,7 @@ static hd_value attend(const hdl_graph *g, qkv s) {
     s.v = g->pages ? cached(g, s.v, true) : by_sequence(g, s.v, f->kv_heads);
     const hd_attention_desc desc = { .pages = g->pages, .scale = f->attention_scale, .cap = f->attention_cap,
                                      .window = has_window(g) ? f->window : 0, .not_causal = !f->causal,
-                                     .sinks = vector(g, "attn_sinks", "weight") };
+                                     .sinks = vector(g, "attn_sinks", "weight"), .bf16 = g->desc && g->desc->bf16 };
     return hd_reshape(g->program, hd_attention(g->program, s.q, s.k, s.v, g->past, &desc), HD_SHAPE(rows, width));
 }
 
