@@ -27,7 +27,9 @@ const char *hdze_load(hdze_ze *ze, const char **out_mend) {
         "install the Level Zero loader (Debian: libze1) and Intel's driver (libze-intel-gpu1, or intel-level-zero-gpu)";
     if (!library) return "there is no Level Zero loader";
     const bool whole = !hdi_functions_load(&api, 0, hdi_library_look_up, library, ze);
-    return whole ? NULL : "the Level Zero loader is older than version 1.0";
+    if (!whole) return "the Level Zero loader is older than version 1.0";
+    *out_mend = "install Intel's driver (Debian: libze-intel-gpu1, or intel-level-zero-gpu)";
+    return NULL;
 }
 
 /* ---- failures ---- */
