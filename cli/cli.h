@@ -216,6 +216,8 @@ int cli_job_check(const cli_job *job, const cli_port *port);
 /* Opens the device, plans, writes, runs, reads, saves and prints. */
 int cli_job_run(cli_job *job, const cli_args *args, hd_math math);
 void cli_job_end(cli_job *job);
+/* The times of the last run's dispatches, for an option; free() them. NULL, and a code, after a message. */
+hd_timing *cli_job_timings(const cli_job *job, const char *option, size_t *out_count, int *out_code);
 /* The report (report.c). */
 int cli_job_report(cli_job *job);
 

@@ -140,13 +140,38 @@ static int run_plan(cli_job *job) {
     return code ? code : read_ports(job);
 }
 
+hd_timing *cli_job_timings(const cli_job *job, const char *option, size_t *out_count, int *out_code) {
+    *out_count = 0;
+    *out_code = CLI_OK;
+    if (hd_plan_timings(job->plan, NULL, out_count)) {
+        *out_code = cli_session_fail(job->session, option);
+        return NULL;
+    }
+    hd_timing *timings = calloc(*out_count + 1, sizeof *timings);
+    if (timings && !hd_plan_timings(job->plan, timings, out_count)) return timings;
+    *out_code = timings ? cli_session_fail(job->session, option) : cli_fail(job->session->command, "no memory is left");
+    free(timings);
+    return NULL;
+}
+
+/* With --timings the trace has the last run's operations, too. */
+static int write_trace(const cli_job *job, trace *watched) {
+    size_t count;
+    int code = CLI_OK;
+    hd_timing *timings = job->timings ? cli_job_timings(job, "--timings", &count, &code) : NULL;
+    if (timings) trace_add_operations(watched, timings, count);
+    if (!code) code = trace_write(watched, job->session->command, job->trace_path);
+    free(timings);
+    return code;
+}
+
 static int run_watched(cli_job *job) {
     trace watched = { 0 };
     hd_status status = job->trace_path ? trace_watch(&watched, job->session->device) : HD_OK;
     for (size_t i = 0; i < CLI_MOST_BESIDE && !status && job->trace_path && job->session->beside[i]; i++)
         status = trace_watch(&watched, job->session->beside[i]);
     int code = status ? cli_session_fail(job->session, "--trace") : run_plan(job);
-    if (!code && job->trace_path) code = trace_write(&watched, job->session->command, job->trace_path);
+    if (!code && job->trace_path) code = write_trace(job, &watched);
     trace_free(&watched);
     return code;
 }
@@ -173,13 +198,12 @@ static bool tell_inputs(const cli_job *job, const cli_args *args, cli_receipt *r
 }
 
 static int tell_outputs(cli_job *job, cli_receipt *receipt) {
-    size_t count = 0;
+    size_t count;
+    int code;
     if (!receipt->root) return CLI_OK;
-    if (hd_plan_timings(job->plan, NULL, &count)) return cli_session_fail(job->session, "--receipt");
-    hd_timing *timings = calloc(count + 1, sizeof *timings);
-    if (!timings) return cli_fail(job->session->command, "no memory is left");
-    if (!hd_plan_timings(job->plan, timings, &count))
-        for (size_t i = 0; i < count; i++) cli_receipt_kernel(receipt, timings[i].kernel);
+    hd_timing *timings = cli_job_timings(job, "--receipt", &count, &code);
+    if (!timings) return code;
+    for (size_t i = 0; i < count; i++) cli_receipt_kernel(receipt, timings[i].kernel);
     free(timings);
     cli_receipt_device(receipt, job->session->device);
     for (size_t i = 0; i < CLI_MOST_BESIDE && job->session->beside[i]; i++)

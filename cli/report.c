@@ -75,23 +75,6 @@ static int measure(cli_job *job, figures *out) {
     return CLI_OK;
 }
 
-/* The times of the last run's dispatches; NULL where there are none, after a message if that is a failure. */
-static hd_timing *timings_of(cli_job *job, size_t *out_count, int *out_code) {
-    *out_count = 0;
-    *out_code = CLI_OK;
-    if (!job->timings) return NULL;
-    if (hd_plan_timings(job->plan, NULL, out_count)) {
-        *out_code = cli_session_fail(job->session, "--timings");
-        return NULL;
-    }
-    hd_timing *timings = calloc(*out_count + 1, sizeof *timings);
-    if (timings && !hd_plan_timings(job->plan, timings, out_count)) return timings;
-    *out_code =
-        timings ? cli_session_fail(job->session, "--timings") : cli_fail(job->session->command, "no memory is left");
-    free(timings);
-    return NULL;
-}
-
 /* ---- text ---- */
 
 static const char *s_of(uint64_t count) { return count == 1 ? "" : "s"; }
@@ -291,10 +274,10 @@ static int report_json(cli_job *job, const figures *f, const hd_timing *timings,
 
 int cli_job_report(cli_job *job) {
     figures f;
-    size_t timing_count;
+    size_t timing_count = 0;
     int code = measure(job, &f);
     if (code) return code;
-    hd_timing *timings = timings_of(job, &timing_count, &code);
+    hd_timing *timings = job->timings ? cli_job_timings(job, "--timings", &timing_count, &code) : NULL;
     if (!code && job->json) code = report_json(job, &f, timings, timing_count);
     else if (!code) {
         print_figures(job, &f);

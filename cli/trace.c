@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const rows[] = { "host", "upload", "compute", "download", "queue" };
+static const char *const rows[] = { "host", "upload", "compute", "download", "operations", "queue" };
 
 static void receive(void *user, const hd_trace_event *event) {
     trace *t = user;
@@ -28,6 +28,22 @@ hd_status trace_watch(trace *t, hd_device *device) {
 
 static void unwatch(trace *t) {
     while (t->device_count) t->failed |= hd_device_trace(t->devices[--t->device_count], NULL, NULL) != HD_OK;
+}
+
+void trace_add_operations(trace *t, const hd_timing *timings, size_t count) {
+    unwatch(t);
+    size_t run = t->count;
+    while (run > 0 && strcmp(t->events[run - 1].label, "run") != 0) run--;
+    if (run == 0) return;
+    hd_trace_event event = t->events[run - 1];
+    event.queue = "operations";
+    for (size_t i = 0; i < count; i++) {
+        event.label = timings[i].label;
+        event.bytes = timings[i].bytes;
+        event.end_ns = event.begin_ns + timings[i].ns;
+        receive(t, &event);
+        event.begin_ns = event.end_ns;
+    }
 }
 
 void trace_free(trace *t) {

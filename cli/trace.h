@@ -16,6 +16,9 @@ typedef struct trace {
 
 /* Begins to collect what the device does. `out_trace` stays where it is and begins as zeros. */
 hd_status trace_watch(trace *out_trace, hd_device *device);
+/* Ends collecting, and adds what the last run was made of, one after the other from its begin on: a device tells how
+ * long each took. The labels are used until the file is written. */
+void trace_add_operations(trace *collected, const hd_timing *timings, size_t count);
 /* Ends collecting and writes the file; CLI_OK, or CLI_FAILED after a message. */
 int trace_write(trace *collected, const cli_command *command, const char *path);
 /* Ends collecting, and frees. */

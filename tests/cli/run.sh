@@ -38,6 +38,14 @@ python '
 import json
 e = json.load(open("t.json"))["traceEvents"]
 assert sum(x["name"] == "run" for x in e) == 3 and sum(x["name"] == "thread_name" for x in e) == 2, e'
+expect 0 '^y +f32' - $run --in w=w.npy --repeat 2 --timings --trace t.json
+python '
+import json
+e = json.load(open("t.json"))["traceEvents"]
+operations = [x for x in e if x.get("cat") == "operations"]
+last = [x for x in e if x["name"] == "run"][-1]
+assert operations and operations[0]["ts"] == last["ts"] and all(x["dur"] >= 0 and x["name"] for x in operations), e
+assert all(b["ts"] >= a["ts"] for a, b in zip(operations, operations[1:])), e'
 expect 0 '"outputs"' - $run --in w=w.npy --json --repeat 3 --timings
 python '
 import json
