@@ -90,8 +90,9 @@ hd_status hdi_plan_run(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
 }
 
 hd_status hdi_plan_start(hd_plan *plan, hd_ticket *ticket, hd_error *error) {
-    hd_status status = hdi_drive_start(plan->loaded, error);
-    if (moved(plan, &status, error)) status = hdi_drive_start(plan->loaded, error);
+    hd_status status;
+    do status = hdi_drive_start(plan->loaded, error);
+    while (moved(plan, &status, error));
     if (status) return status;
     plan->outputs = NULL;
     ticket->plan = plan;
@@ -165,11 +166,14 @@ static hd_status read(hd_plan *plan, const char *name, void *out_data, uint64_t 
 
 hd_status hdi_plan_read(hd_plan *plan, const char *name, void *out_data, uint64_t bytes, hd_error *error) {
     const bool had_run = plan->loaded->ran || plan->loaded->begun < plan->loaded->plan->segment_count;
-    hd_status status = read(plan, name, out_data, bytes, error);
-    if (!moved(plan, &status, error)) return status;
-    /* lost after a run was handed over, or on its way: it is done again elsewhere */
-    if (had_run) status = hdi_plan_run(plan, 0, error);
-    return status ? status : read(plan, name, out_data, bytes, error);
+    hd_status status;
+    do {
+        status = read(plan, name, out_data, bytes, error);
+        if (!moved(plan, &status, error)) return status;
+        /* lost after a run was handed over, or on its way: it is done again elsewhere */
+        if (had_run) status = hdi_plan_run(plan, 0, error);
+    } while (!status);
+    return status;
 }
 
 hd_status hdi_plan_bind(hd_plan *plan, const char *name, hd_buffer *buffer, uint64_t offset, hd_error *error) {
