@@ -87,7 +87,8 @@ static void any_route(uint32_t k, char *out, size_t room) {
 }
 
 static void places_do_not_change_bits(uint32_t tokens) {
-    const hdl_size size = { .sequences = 1, .tokens = tokens, .bucket = HDL_PAGE_TOKENS, .pages = 1, .results = 1 };
+    const hdl_size size = { .sequences = 1, .tokens = tokens, .bucket = HDL_PAGE_TOKENS, .pages = 1, .results = 1,
+                           .cache_type = HD_F16 };
     const size_t bytes = model->figures.vocabulary * sizeof(float);
     float *alone = malloc(bytes), *placed = malloc(bytes);
     hdl_placed graph;
