@@ -201,14 +201,16 @@ static uint64_t matrix_shared_bytes(uint32_t width) {
     return 64 * (2 * (uint64_t)width + 16) + 4 * 16 * (9 + 5) * 16 + 1024;
 }
 
+bool hdi_attention_has_subgroups(const hdi_caps *caps) {
+    return caps->memory_model && caps->subgroup_shuffle && caps->subgroup_arithmetic &&
+           (caps->subgroup == 32 || caps->subgroup_control) && hdi_rows_workgroup(caps) >= 128;
+}
+
 static bool takes_matrix(const attention *a) {
     const hdi_caps *caps = a->request->caps;
     const uint64_t units = a->pairs * hdi_divide_up(a->own_rows, HDI_ATTENTION_MATRIX_ROWS);
-    if (a->request->math == HD_MATH_EXACT || !caps->matrix_f16 || !caps->f16_arithmetic || !caps->memory_model)
-        return false;
-    if (!caps->subgroup_shuffle || !caps->subgroup_arithmetic || (caps->subgroup != 32 && !caps->subgroup_control))
-        return false;
-    if (a->k->dtype != HD_F16 || a->D > MATRIX_MOST_D || hdi_rows_workgroup(caps) < 128) return false;
+    if (a->request->math == HD_MATH_EXACT || !caps->matrix_f16 || !caps->f16_arithmetic) return false;
+    if (a->k->dtype != HD_F16 || a->D > MATRIX_MOST_D || !hdi_attention_has_subgroups(caps)) return false;
     if (a->own_rows < HDI_ATTENTION_MATRIX_ROWS || 4 * units < hdi_attention_units(caps)) return false;
     return matrix_shared_bytes(round_up(a->D, 16)) <= hdi_attention_room(caps);
 }

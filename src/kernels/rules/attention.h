@@ -14,6 +14,9 @@ static inline uint64_t hdi_attention_units(const hdi_caps *caps) {
     return caps->compute_units ? caps->compute_units : 16;
 }
 
+/* Has it workgroups of four subgroups of 32, such as kernels on matrix units need? */
+bool hdi_attention_has_subgroups(const hdi_caps *caps);
+
 /* Sizes of a workgroup that works by tiles, as the constants of the same names (abi.h). */
 typedef struct hdi_attention_sizes { uint32_t own, other, slice; } hdi_attention_sizes;
 /* For `rows` of each of `pairs` key heads, which have two sums or one: large tiles where they fit, and where there are

@@ -72,25 +72,19 @@ static hd_status add_pass(const gradient *g, bool of_keys, hdi_lowering *lowerin
 
 /* ---- on matrix units, where what is multiplied may be rounded to bf16 ---- */
 
-/* Shared memory of either pass. */
-static uint64_t units_shared_bytes(uint32_t width) {
-    const uint32_t rows = HDI_ATTENTION_UNITS_ROWS;
-    return rows * (2 * (2 * (uint64_t)width + 16) + 80) + 12 * rows;
-}
+/* Shared memory of either pass, of the widest heads. */
+#define UNITS_SHARED_BYTES (HDI_ATTENTION_UNITS_ROWS * (2 * (2 * HDI_ATTENTION_UNITS_MOST_D + 16) + 80 + 12))
 
 static bool takes_units(const gradient *g) {
     const hdi_caps *caps = g->request->caps;
     const uint64_t of_f32 = UINT64_C(1) << HD_F32;
     if (g->request->math == HD_MATH_EXACT || g->request->attrs->ints[2] == 0 || caps->native_kernels) return false;
-    if (!caps->matrix_bf16 || !caps->matrix_reduces || !caps->memory_model || hdi_rows_workgroup(caps) < 128)
-        return false;
-    if (!caps->subgroup_shuffle || !caps->subgroup_arithmetic || (caps->subgroup != 32 && !caps->subgroup_control))
-        return false;
+    if (!caps->matrix_bf16 || !caps->matrix_reduces || !hdi_attention_has_subgroups(caps)) return false;
     if (g->D % 8 != 0 || g->D > HDI_ATTENTION_UNITS_MOST_D || !(g->request->attrs->floats[0] > 0)) return false;
     if (hdi_variant_is_wrong(caps, (hdi_variant){ HDI_MODULE_ATTENTION_GRADIENT_UNITS_Q, false, of_f32 }) ||
         hdi_variant_is_wrong(caps, (hdi_variant){ HDI_MODULE_ATTENTION_GRADIENT_UNITS_KV, false, of_f32 }))
         return false;
-    return g->row_count >= HDI_ATTENTION_UNITS_ROWS && units_shared_bytes(64) <= hdi_attention_room(caps);
+    return g->row_count >= HDI_ATTENTION_UNITS_ROWS && UNITS_SHARED_BYTES <= hdi_attention_room(caps);
 }
 
 static hd_status add_units_pass(const gradient *g, bool of_keys, hdi_lowering *lowering, hd_error *error) {
