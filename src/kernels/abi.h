@@ -221,12 +221,13 @@
 #define HDI_MM_LEAST_CHOSEN 256u
 #define HDI_MM_RUN     32u
 #define HDI_MM_STRANDS 16u
+#define HDI_MM_OCTET   256u /* elements of eight runs: a lane's of matvec_dot where runs are dealt out */
 #define HDI_MM_A_TYPE  16
 #define HDI_MM_B_TYPE  17
 #define HDI_MM_TILE_M  18 /* rows of C in a workgroup's tile; matvec: M itself, 1..8 */
 #define HDI_MM_TILE_N  19 /* columns of C in a workgroup's tile */
 #define HDI_MM_PART_M  20 /* rows and columns of the tile that one invocation computes; matmul_matrix: one subgroup; matvec_dot:
-                             depth along K that shared memory holds of A, and columns of a lane */
+                             depth along K that shared memory holds of A, and columns of a lane, or of a pass where runs are dealt out */
 #define HDI_MM_PART_N  21
 #define HDI_MM_LAYOUT  22 /* HDI_MM_... bits: how the operands lie in memory */
 #define HDI_MM_NORM    23 /* HDI_MM_NORM_...: what A's rows go through on the way */

@@ -114,8 +114,8 @@ typedef struct hdi_kernel_option {
     uint16_t keys;      /* read at once by an invocation */
     uint16_t rate;      /* of a tile, in percent of the largest ones' */
 } hdi_kernel_option;
-/* Columns of a tile of matvec_dot whose runs are dealt out to the lanes: of all its options that do so. */
-enum { HDI_DEALT_COLUMNS = 16 };
+/* Most lanes of a workgroup of matvec_dot to which runs are dealt out. */
+enum { HDI_DEALT_LANES = 256 };
 const hdi_kernel_option *hdi_kernel_option_get(uint32_t id); /* NULL: there is none */
 /* The module's next row of the table; NULL begins, and ends. */
 const hdi_kernel_option *hdi_kernel_option_next(hdi_module_id module, const hdi_kernel_option *after);

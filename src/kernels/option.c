@@ -12,8 +12,7 @@
 #define DOTS(id, s) \
     DOT(id, s, 1, 1), DOT(id + 1, s, 1, 2), DOT(id + 2, s, 1, 3), DOT(id + 3, s, 1, 5), DOT(id + 4, s, 1, 8), \
     DOT(id + 5, s, 2, 1), DOT(id + 6, s, 2, 2), DOT(id + 7, s, 2, 3), DOT(id + 8, s, 2, 5), DOT(id + 9, s, 4, 1)
-#define DEALT(id, s, k) \
-    OPTION(id, MATVEC_DOT, .subgroups = (s), .tile_m = 1, .tile_n = HDI_DEALT_COLUMNS, .keys = (k))
+#define DEALT(id, s) OPTION(id, MATVEC_DOT, .subgroups = (s), .tile_m = 1)
 #define SUBGROUP(id, w, c) OPTION(id, MATVEC_SUBGROUP, .workgroup = (w), .tile_n = (c))
 #define PARTS(id, m, n, pm, pn, r, k) \
     OPTION(id, MATMUL_MATRIX, .tile_m = (m), .tile_n = (n), .part_m = (pm), .part_n = (pn), .rate = (r), .parts = (k), \
@@ -43,8 +42,8 @@
 static const hdi_kernel_option table[] = {
     /* subgroups of a workgroup; with each, columns of a lane and runs that it reads at once */
     DOTS(601, 4), DOTS(611, 8), DOTS(621, 16),
-    /* likewise, where all runs of the columns are dealt out to the lanes */
-    DEALT(631, 8, 3), DEALT(632, 8, 5), DEALT(633, 16, 3), DEALT(634, 16, 5),
+    /* likewise, where the runs of the columns are dealt out to the lanes */
+    DEALT(635, 4), DEALT(636, 5), DEALT(637, 6), DEALT(638, 8),
     /* width and columns of a workgroup */
     SUBGROUP(111, 64, 2), SUBGROUP(112, 64, 4), SUBGROUP(113, 128, 2), SUBGROUP(114, 128, 4), SUBGROUP(115, 256, 2),
     SUBGROUP(116, 256, 4),

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention.comp, digest 5189d1475f863a8a. Do not edit. */
+/* Made by tools/blobs from glsl/attention.comp, digest bee467d7b70d059b. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention;
 static const uint32_t words[] = {
@@ -2058,4 +2058,4 @@ static const uint32_t words[] = {
 0x000000fb,0x00000adb,0x00000ada,0x0000011d,0x000200f9,0x00000ad9,0x000200f8,0x00000ade,
 0x000200f9,0x000001e4,0x000200f8,0x000001e4,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0x5189d1475f863a8a), NULL };
+const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0xbee467d7b70d059b), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/codes.comp, digest 5677bdd6070c7e62. Do not edit. */
+/* Made by tools/blobs from glsl/codes.comp, digest 9faeb4fb20088e98. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_codes;
 static const uint32_t words[] = {
@@ -2256,4 +2256,4 @@ static const uint32_t words[] = {
 0x00000ce7,0x00000057,0x000200f9,0x00000ce6,0x000200f8,0x00000ceb,0x000200f9,0x00000157,
 0x000200f8,0x00000157,0x000200f9,0x00000127,0x000200f8,0x00000127,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_codes = { words, sizeof words / 4, UINT64_C(0x5677bdd6070c7e62), NULL };
+const hdi_blob hdi_blob_codes = { words, sizeof words / 4, UINT64_C(0x9faeb4fb20088e98), NULL };

@@ -3,8 +3,9 @@
 // in 8 bits, in both modes. A is rounded once for a workgroup, into shared memory. A lane is a strand of PART_N columns:
 // it takes every 16th run of 32 along K by integer dot products of 4 x 8 bits and keeps their sums; neighbouring lanes read
 // neighbours in memory. What it reads of AHEAD runs is asked for at once; where these are all it has, before A is rounded.
-// One row and q4_0 on devices that begin dispatches early: the tile's runs are DEALT out to all lanes, which ask for them while
-// the dispatch waits, and leave what each run comes to for the strands.
+// One row of q4_0, q8_0 or q4_k on devices that begin dispatches early: columns go whole through shared memory, PART_N at a time, asked
+// for while those before are worked on, or while the dispatch waits. Their runs are DEALT out, an octet to a lane, and what each
+// comes to is left for the strands.
 // In fast mode A may be normalised on the way; B may be a pair. Needs whole subgroups with shuffles and integer dot
 // products; all operands wide, and B's bytes a multiple of 16.
 #extension GL_GOOGLE_include_directive : require
@@ -22,12 +23,18 @@ const uint DEPTH = PART_M, RUNS = DEPTH / 32; // of A along K that shared memory
 const bool AT_ONCE = AHEAD * STRANDS >= RUNS;
 const uint ROUNDS = (2 * RUNS + WORKGROUP - 1) / WORKGROUP; // of A's halves of runs
 const bool DEALT = (LAYOUT & HDI_MM_WHOLE) != 0u; // DEPTH is all of K, and a column begins where the one before ends
-const uint TILE_RUNS = TILE_N * RUNS, TILE_SUMS = PRODUCTS * TILE_N * STRANDS, OWN_SUMS = (TILE_SUMS + WORKGROUP - 1) / WORKGROUP;
+// Of dealt runs: octets of a column, of a product in a pass; sixteens of memory of an octet, of a product, of a lane; sums of a pass.
+const uint OCTETS = RUNS / 8, PASS_OCTETS = PART_N * OCTETS, OCTET_SIXTEENS = B_TYPE == HDI_TYPE_Q8_0 ? 17 : 9;
+const uint PASS_SIXTEENS = OCTET_SIXTEENS * PASS_OCTETS, OWN_SIXTEENS = (PASS_SIXTEENS + WORKGROUP - 1) / WORKGROUP;
+const uint ASKED_SIXTEENS = PRODUCTS * OWN_SIXTEENS, PASS_SUMS = PRODUCTS * PART_N * STRANDS, OWN_SUMS = (PASS_SUMS + WORKGROUP - 1) / WORKGROUP;
+#define MOST_OCTET_WORDS 68
 const uint RAW = 5;            // sixteens of memory that a run's loads give at most
 const uint LINE = STRANDS + 1; // one more: lanes that add strands spread over the memory's banks
 shared uvec4 a_codes[2 * TILE_M * RUNS]; // first halves of the runs, then second ones
 shared uvec2 a_facts[TILE_M * RUNS];     // a run's scale, and the sum of its codes: of all, or of each half in 16 bits
-shared float strands[DEALT ? PRODUCTS * TILE_N * (RUNS > LINE ? RUNS : LINE) : SUMS * SLOTS * LINE]; // dealt runs before them
+shared float strands[DEALT ? PRODUCTS * TILE_N * LINE : SUMS * SLOTS * LINE];
+shared uvec4 sixteens[DEALT ? PRODUCTS * PASS_SIXTEENS : 1u];
+shared float dealt[DEALT ? PRODUCTS * PASS_OCTETS * 9u : 1u]; // what each run comes to; of a lane's eight one more, as of strands
 // Sums of squares, of each subgroup's halves of runs: so many neighbours along K, whatever rows or lanes there are beside them, and
 // added in their order. So a row's norm is the same alone and among others.
 const bool NORMED = NORM != HDI_MM_NORM_NONE;
@@ -41,6 +48,8 @@ const bool BY_WORDS = !BY_PAIRS && B_TYPE != HDI_TYPE_Q4_0 && B_TYPE != HDI_TYPE
 const uint PARTNER = B_TYPE == HDI_TYPE_Q6_K ? 2 : 1; // runs of a pair are so far apart
 const bool HALF_SUMS = B_TYPE == HDI_TYPE_Q6_K || B_TYPE == HDI_TYPE_Q2_K;
 
+// Where a run of A is: of dealt ones every eighth lies side by side, so that lanes read neighbours.
+uint a_slot(uint run) { return DEALT ? run % 8u * OCTETS + run / 8u : run; }
 uint lane_number() { return gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID; }
 int dot_codes(uvec4 x, uvec4 y) { return dot_four(x.x, y.x) + dot_four(x.y, y.y) + dot_four(x.z, y.z) + dot_four(x.w, y.w); }
 
@@ -80,7 +89,7 @@ void round_rows(uint batch, uint a0, uint k0, uint runs) {
     [[unroll]] for (uint i = 0u; i < ROUNDS; i++) {
         uint half_run = lane_number() + i * WORKGROUP, run = min(half_run >> 1, runs - 1u), h = half_run & 1u, k = k0 + 32u * run + 16u * h;
         [[unroll]] for (uint m = 0u; m < TILE_M; m++) {
-            float square = round_half(a0 + rows[m] + k, k, m * RUNS + run, h, half_run < 2u * runs);
+            float square = round_half(a0 + rows[m] + k, k, m * RUNS + a_slot(run), h, half_run < 2u * runs);
             if (NORMED) square = subgroupAdd(square);
             if (NORMED && subgroupElect()) squares[m * SQUARES + half_run] = square;
         }
@@ -278,57 +287,101 @@ void sum_by_strands(uint batch, uint a0, uint b0, uint K) {
 
 // ---- dealt out ----
 
-// Run `i` of the lane's, of the tile's; `first` is the tile's first block of q4_0, `last` its last one. They are read word by
-// word: that leaves less to sort out than sixteens do.
-void fetch_dealt(uint first, uint last, uint i, out uint raw[ASKED][5]) {
-    [[unroll]] for (uint j = 0u; j < AHEAD; j++)
+// Asks for the sixteens of pass `pass`; `first` is the tile's first one, `last` its last one.
+void fetch_dealt(uint first, uint last, uint pass, out uvec4 raw[ASKED_SIXTEENS]) {
+    [[unroll]] for (uint i = 0u; i < OWN_SIXTEENS; i++) {
+        uint at = min(first + pass * PASS_SIXTEENS + i * WORKGROUP + lane_number(), last);
         [[unroll]] for (uint product = 0u; product < PRODUCTS; product++) {
-            uint at = min(first + (i + j) * WORKGROUP + lane_number(), last) * 18u >> 2;
             in_second = product == 1u;
-            [[unroll]] for (uint w = 0u; w < 5u; w++) raw[product * AHEAD + j][w] = B_WORD(at + w);
-        }
-}
-void leave_dealt(uint first, uint last, uint i, uint raw[ASKED][5]) {
-    [[unroll]] for (uint j = 0u; j < AHEAD; j++) {
-        uint number = (i + j) * WORKGROUP + lane_number(), block = min(first + number, last), run = (block - first) % RUNS;
-        uvec2 facts = a_facts[run];
-        [[unroll]] for (uint product = 0u; product < PRODUCTS; product++) {
-            uint own[5] = raw[product * AHEAD + j];
-            uvec4 low = uvec4(own[0], own[1], own[2], own[3]), high = uvec4(own[1], own[2], own[3], own[4]);
-            uvec4 codes = (block & 1u) != 0u ? high : (low >> 16) | (high << 16);
-            int whole = dot_codes(codes & 0x0F0F0F0Fu, a_codes[run]) + dot_codes((codes >> 4) & 0x0F0F0F0Fu, a_codes[RUNS + run]) - 8 * int(facts.y);
-            float value = run_value(B_TYPE, uintBitsToFloat(facts.x), half_in(own[0], block << 1), 0.0, whole, 0);
-            if (number < TILE_RUNS) strands[product * TILE_RUNS + number] = value;
+            raw[product * OWN_SIXTEENS + i] = B_WORDS(at);
         }
     }
 }
-// Leaves the strands' sums. `columns` of the tile are there.
+void share_dealt(uvec4 raw[ASKED_SIXTEENS]) {
+    [[unroll]] for (uint i = 0u; i < OWN_SIXTEENS; i++) {
+        uint at = i * WORKGROUP + lane_number();
+        [[unroll]] for (uint product = 0u; product < PRODUCTS; product++)
+            if (at < PASS_SIXTEENS) sixteens[product * PASS_SIXTEENS + at] = raw[product * OWN_SIXTEENS + i];
+    }
+}
+// What a run comes to: `x` and `y` are the codes of its halves, `at` is where A's run lies.
+float dealt_value(uvec4 x, uvec4 y, run_scales scales, uint at) {
+    uvec2 facts = a_facts[at];
+    int dots = dot_codes(x, a_codes[at]) + dot_codes(y, a_codes[RUNS + at]), mins = scales.min.x * int(facts.y);
+    int whole = B_TYPE == HDI_TYPE_Q4_0 ? dots - 8 * int(facts.y) : scales.scale.x * dots;
+    return run_value(B_TYPE, uintBitsToFloat(facts.x), scales.d, scales.less, whole, mins);
+}
+float dealt_block(uvec4 codes[2], uint d, uint at) {
+    run_scales scales = run_scales(ivec2(1), ivec2(1), half_in(d, 0u), 0.0);
+    if (B_TYPE == HDI_TYPE_Q8_0) return dealt_value(codes[0], codes[1], scales, at);
+    return dealt_value(codes[0] & 0x0F0F0F0Fu, (codes[0] >> 4) & 0x0F0F0F0Fu, scales, at);
+}
+// Runs 2 `pair` and the next one of the lane's octet, whose words `w` are.
+void leave_two(uint w[MOST_OCTET_WORDS], uint pair, uint octet) {
+    const uint at = octet + 2u * pair * OCTETS, to = 9u * lane_number() + 2u * pair;
+    uvec4 codes[2];
+    if (B_TYPE == HDI_TYPE_Q4_K) { // halves of bytes
+        for (uint h = 0u; h < 2u; h++)
+            for (uint i = 0u; i < 4u; i++) codes[h][i] = w[4u + 8u * pair + 4u * h + i];
+        uint first = q4_k_scale_min(2u * pair, w[1], w[2], w[3]), second = q4_k_scale_min(2u * pair + 1u, w[1], w[2], w[3]);
+        float d = half_in(w[0], 0u), less = half_in(w[0], 2u);
+        dealt[to] = dealt_value(codes[0] & 0x0F0F0F0Fu, codes[1] & 0x0F0F0F0Fu, run_scales(ivec2(first & 63u), ivec2(first >> 8), d, less), at);
+        dealt[to + 1u] = dealt_value((codes[0] >> 4) & 0x0F0F0F0Fu, (codes[1] >> 4) & 0x0F0F0F0Fu,
+                                     run_scales(ivec2(second & 63u), ivec2(second >> 8), d, less), at + OCTETS);
+        return;
+    }
+    const uint first = OCTET_SIXTEENS * pair, middle = first + OCTET_SIXTEENS / 2u; // two blocks are as many words as eight are sixteens
+    for (uint h = 0u; h < OCTET_SIXTEENS / 8u; h++)
+        for (uint i = 0u; i < 4u; i++) codes[h][i] = (w[first + 4u * h + i] >> 16) | (w[first + 4u * h + i + 1u] << 16);
+    dealt[to] = dealt_block(codes, w[first], at);
+    for (uint h = 0u; h < OCTET_SIXTEENS / 8u; h++)
+        for (uint i = 0u; i < 4u; i++) codes[h][i] = w[middle + 1u + 4u * h + i];
+    dealt[to + 1u] = dealt_block(codes, w[middle] >> 16, at + OCTETS);
+}
+void leave_dealt() {
+    const uint lane = lane_number(), octet = lane % OCTETS;
+    if (lane >= PRODUCTS * PASS_OCTETS) return;
+    uint w[MOST_OCTET_WORDS];
+    [[unroll]] for (uint i = 0u; i < OCTET_SIXTEENS; i++) {
+        uvec4 four = sixteens[OCTET_SIXTEENS * lane + i];
+        [[unroll]] for (uint j = 0u; j < 4u; j++) w[4u * i + j] = four[j];
+    }
+    leave_two(w, 0u, octet);
+    leave_two(w, 1u, octet);
+    leave_two(w, 2u, octet);
+    leave_two(w, 3u, octet);
+}
+// The strands' sums of the columns of pass `pass`.
+void sum_pass(uint pass) {
+    [[unroll]] for (uint i = 0u; i < OWN_SUMS; i++) {
+        uint number = i * WORKGROUP + lane_number(), column = number / STRANDS, strand = number % STRANDS;
+        if (number >= PASS_SUMS) continue;
+        uint at = column * OCTETS * 9u + strand / 8u * 9u + strand % 8u;
+        float sum = 0.0;
+        for (uint run = strand; run < RUNS; run += STRANDS) {
+            precise float next = sum + dealt[at];
+            sum = next;
+            at += STRANDS / 8u * 9u;
+        }
+        uint n = pass * PART_N + column % PART_N;
+        if (n < TILE_N) strands[(column / PART_N * TILE_N + n) * LINE + strand] = sum;
+    }
+}
+// Leaves the strands' sums. `columns` of the tile are there; `first` is its first block.
 void sum_dealt(uint batch, uint a0, uint first, uint columns) {
-    const uint last = first + columns * RUNS - 1u;
-    uint raw[ASKED][5];
+    const uint first_sixteen = first / 8u * OCTET_SIXTEENS, last_sixteen = first_sixteen + columns * OCTETS * OCTET_SIXTEENS - 1u;
+    uvec4 raw[ASKED_SIXTEENS];
     if (!B_GIVEN && !GROUPED) wait_for_earlier();
-    fetch_dealt(first, last, 0u, raw);
+    fetch_dealt(first_sixteen, last_sixteen, 0u, raw);
     if (B_GIVEN) wait_for_earlier();
     round_rows(batch, a0, 0u, RUNS);
-    barrier();
-    for (uint i = 0u; i * WORKGROUP < TILE_RUNS; i += AHEAD) {
-        if (i > 0u) fetch_dealt(first, last, i, raw);
-        leave_dealt(first, last, i, raw);
-    }
-    barrier();
-    float sums[OWN_SUMS];
-    [[unroll]] for (uint i = 0u; i < OWN_SUMS; i++) {
-        uint number = min(i * WORKGROUP + lane_number(), TILE_SUMS - 1u), row = number / STRANDS * RUNS;
-        sums[i] = 0.0;
-        for (uint run = number % STRANDS; run < RUNS; run += STRANDS) {
-            precise float next = sums[i] + strands[row + run];
-            sums[i] = next;
-        }
-    }
-    barrier();
-    [[unroll]] for (uint i = 0u; i < OWN_SUMS; i++) {
-        uint number = i * WORKGROUP + lane_number();
-        if (number < TILE_SUMS) strands[number / STRANDS * LINE + number % STRANDS] = sums[i];
+    for (uint pass = 0u; pass * PART_N < TILE_N; pass++) {
+        share_dealt(raw);
+        if ((pass + 1u) * PART_N < TILE_N) fetch_dealt(first_sixteen, last_sixteen, pass + 1u, raw);
+        barrier();
+        leave_dealt();
+        barrier();
+        sum_pass(pass);
     }
 }
 

@@ -119,6 +119,11 @@ typedef struct parted {
 #define SHARED_FIXED  1040u /* bytes of shared memory whatever the shapes */
 #define SUBGROUPS     8u  /* of a workgroup */
 #define GROUPS_A_UNIT 2u  /* of the device, where there are so many keys */
+/* Measured on an H100, a layer of Qwen3-4B in its plan: keys times rows that one workgroup takes sooner than several
+ * take parts and merge them, and of longer caches how many parts there may be, up to so many keys in each. */
+#define KEYS_ALONE    512u
+#define MERGED_PARTS  16u
+#define PART_KEYS     256u
 #define SOFTWARE_KEYS 64u /* fewer are not worth the longer compilation on a GPU that is none */
 
 static bool make_parted(const attention *a, const hdi_kernel_option *option, parted *out) {
@@ -131,6 +136,8 @@ static bool make_parted(const attention *a, const hdi_kernel_option *option, par
                  .wide = a->D % 8 == 0 && is_wide(a->q, a->D) && is_wide(a->k, a->D) && is_wide(a->v, a->D) };
     const uint32_t most_rows = OWN_ELEMENTS / 8 / ((chunks + subgroup - 1) / subgroup);
     p.rows = (uint32_t)HDI_MIN(a->own_rows, HDI_MIN(MOST_ROWS, HDI_MAX(most_rows, 1)));
+    const bool alone = a->S <= KEYS_ALONE && 2 * a->pairs * a->own_rows <= hdi_attention_units(caps);
+    if (alone) p.rows = HDI_MIN(p.rows, KEYS_ALONE / a->S);
     /* in a window parts begin where a workgroup's first query sees keys: few queries are in workgroups of their own */
     while (a->window && a->T <= FEW_QUERIES && a->own_rows % p.rows) p.rows--;
     p.key_lanes = 1;
@@ -147,7 +154,9 @@ static bool make_parted(const attention *a, const hdi_kernel_option *option, par
     const uint64_t units = a->pairs * hdi_divide_up(a->own_rows, p.rows);
     const uint64_t wanted = option->groups * hdi_attention_units(caps) / units;
     const uint64_t keys = HDI_MIN(a->S, a->window == 0 ? a->S : a->keys + round); /* parts begin with a whole round */
-    p.part_keys = round_up((uint32_t)hdi_divide_up(keys, HDI_MAX(HDI_MIN(wanted, HDI_ATTENTION_PARTS), 1)), round);
+    const uint64_t shares = alone ? 1 : HDI_MAX(HDI_MIN(wanted, HDI_ATTENTION_PARTS), 1);
+    const uint64_t least = HDI_MIN(keys / MERGED_PARTS, PART_KEYS);
+    p.part_keys = round_up((uint32_t)HDI_MAX(hdi_divide_up(keys, shares), least), round);
     p.parts = (uint32_t)hdi_divide_up(keys, p.part_keys);
     *out = p;
     return true;

@@ -105,6 +105,19 @@ static bool is_wide_for_dot(hd_dtype b) {
     return b == HD_Q4_0 || b == HD_Q8_0 || b == HD_Q4_K || b == HD_Q6_K || b == HD_TQ2_0;
 }
 
+/* Each octet of runs is a lane's, as many columns at a time as the lanes and shared memory have room for. */
+static bool dealt_fits(const product *p, config *c) {
+    const hdi_caps *caps = p->request->caps;
+    const uint64_t products = p->request->pair ? 2 : 1, octets = p->k / HDI_MM_OCTET;
+    if (!hdi_product_dealt(p) || most_invocations(caps) < c->workgroup) return false;
+    c->tile_n = hdi_product_dealt_columns(p);
+    c->part_m = (uint32_t)p->k;
+    c->part_n = (uint32_t)HDI_MIN(c->workgroup / (products * octets), c->tile_n);
+    while (c->part_n > 0 && hdi_product_dealt_bytes(p, c->part_n) > caps->shared_bytes) c->part_n--;
+    c->staged = true;
+    return c->part_n > 0;
+}
+
 static bool dot_fits(const product *p, config *c) {
     enum { MOST_DEPTH = 16384, STRANDS = HDI_MM_STRANDS * HDI_MM_RUN, BYTES_A_RUN = 40, LEAST_SUBGROUP = 4 };
     const hdi_caps *caps = p->request->caps;
@@ -126,13 +139,7 @@ static bool dot_fits(const product *p, config *c) {
     c->tile_n = c->workgroup / HDI_MM_STRANDS * c->part_n;
     c->ahead = c->option->keys;
     c->because = "few rows of A in 8 bits: quantised weights are streamed once, by integer dot products";
-    if (c->option->tile_m) {
-        c->part_m = (uint32_t)p->k;
-        c->part_n = 1;
-        c->tile_n = c->option->tile_n;
-        c->staged = true;
-        return hdi_product_dealt(p) && most_invocations(caps) >= c->workgroup;
-    }
+    if (c->option->tile_m) return dealt_fits(p, c);
     const uint64_t strands = 4 * c->tile_m * c->tile_n * (p->request->pair ? 2 : 1) * (HDI_MM_STRANDS + 1);
     const uint64_t sums = strands + (p->request->a_norm.present ? 4 * c->tile_m * (c->workgroup + 1) : 8);
     /* a run's codes, and where A is normed its squares: a float for each half of a run, or each lane */
@@ -144,12 +151,11 @@ static bool dot_fits(const product *p, config *c) {
 
 static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
-/* Lanes for all runs of a tile at once, up to 16 subgroups; those with two Bs ask for fewer runs of each. */
+/* Lanes for all octets of a tile and all halves of A's runs, up to 8 subgroups. */
 static uint64_t dealt_cost(const product *p, const hdi_kernel_option *o) {
-    enum { RUNS = 5, RUNS_OF_PAIR = 3 };
-    const uint64_t lanes = HDI_DEALT_COLUMNS * p->k / HDI_MM_RUN / RUNS,
-                   subgroup = HDI_MAX(p->request->caps->subgroup, 1);
-    return 8 * distance(o->subgroups, lanes / subgroup) + distance(o->keys, p->request->pair ? RUNS_OF_PAIR : RUNS);
+    const uint64_t octets = (p->request->pair ? 2 : 1) * hdi_product_dealt_columns(p) * p->k / HDI_MM_OCTET,
+                   lanes = HDI_MIN(HDI_MAX(octets, 2 * p->k / HDI_MM_RUN), HDI_DEALT_LANES);
+    return distance(o->subgroups, hdi_divide_up(lanes, HDI_MAX(p->request->caps->subgroup, 1)));
 }
 
 /* Workgroups of 8 subgroups; smaller ones where they would leave most units idle, more columns of a lane where there

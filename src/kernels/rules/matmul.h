@@ -46,10 +46,13 @@ static inline uint64_t hdi_product_columns(const product *p) { return p->chosen 
 /* Brings both operands of the request to lines along K and at most three batch axes. UNSUPPORTED where these are not
  * enough. */
 hd_status hdi_product_read(const hdi_request *request, product *out_product, hd_error *error);
-/* Are all runs of a tile of HDI_DEALT_COLUMNS dealt out to the lanes of matvec_dot? Measured on an H100 through CUDA:
- * 482 tokens of Qwen3-4B a second by strands, 553 so. Of other types or more rows, or where no dispatch begins early,
- * it is the slower form. */
+/* Are runs dealt out to the lanes of matvec_dot, eight to each? Of one row, where dispatches begin early: on an H100 of
+ * q4_0 651 tokens of Qwen3-4B a second so and 482 by strands, through Vulkan 361 and 420. */
 bool hdi_product_dealt(const product *p);
+/* Then the columns of a workgroup: two workgroups for each unit of the device, which all units end together. */
+uint32_t hdi_product_dealt_columns(const product *p);
+/* And the shared memory of one that takes `part_n` columns at a time. */
+uint64_t hdi_product_dealt_bytes(const product *p, uint64_t part_n);
 /* Adds the launches of a product: by an option if it fits, else as the rules choose. */
 hd_status hdi_product_lower(const product *p, const hdi_kernel_option *option, hdi_lowering *lowering, hd_error *error);
 

@@ -146,11 +146,25 @@ hd_status hdi_product_read(const hdi_request *request, product *p, hd_error *err
     return check(p, error);
 }
 
-bool hdi_product_dealt(const product *p) {
-    enum { BYTES_A_RUN = 40, MOST_LANES = 512 };
+uint32_t hdi_product_dealt_columns(const product *p) {
+    enum { GROUPS_A_UNIT = 2, LEAST = 8, MOST = 64 };
+    const uint64_t groups = GROUPS_A_UNIT * HDI_MAX(p->request->caps->compute_units, 1);
+    return (uint32_t)HDI_MIN(HDI_MAX((hdi_divide_up(p->n, groups) + 1) / 2 * 2, LEAST), MOST);
+}
+
+uint64_t hdi_product_dealt_bytes(const product *p, uint64_t part_n) {
+    enum { A_RUN = 40, OCTET = 9 * 4, COLUMN = 4 * (HDI_MM_STRANDS + 1) };
     const uint64_t products = p->request->pair ? 2 : 1, runs = p->k / HDI_MM_RUN;
-    const uint64_t strands = products * HDI_DEALT_COLUMNS * HDI_MAX(runs, HDI_MM_STRANDS + 1);
-    const uint64_t shared = runs * BYTES_A_RUN + 4 * strands + 4 * (2 * runs + MOST_LANES); /* squares, too */
-    return p->m == 1 && p->b.tensor->dtype == HD_Q4_0 && p->b.line == p->k && p->request->caps->early_start &&
-           p->request->caps->shared_bytes >= shared;
+    return runs * A_RUN + 4 * (2 * runs + HDI_DEALT_LANES) + products * hdi_product_dealt_columns(p) * COLUMN +
+           products * part_n * runs / 8 * (hd_dtype_bytes(p->b.tensor->dtype, HDI_MM_OCTET) + OCTET);
+}
+
+bool hdi_product_dealt(const product *p) {
+    const hd_dtype b = p->b.tensor->dtype;
+    const hdi_caps *caps = p->request->caps;
+    const uint64_t octets = (p->request->pair ? 2 : 1) * p->k / HDI_MM_OCTET;
+    bool whole = p->k % HDI_MM_OCTET == 0 && p->b.line == p->k && p->b.first % HDI_MM_OCTET == 0;
+    for (int i = 0; i < BATCH_AXES; i++) whole = whole && p->b.batch[i] % HDI_MM_OCTET == 0;
+    return caps->early_start && p->m == 1 && (b == HD_Q4_0 || b == HD_Q8_0 || b == HD_Q4_K) && whole &&
+           octets <= HDI_DEALT_LANES && hdi_product_dealt_bytes(p, 1) <= caps->shared_bytes;
 }
