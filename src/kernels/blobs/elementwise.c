@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/elementwise.comp, digest f4a0e374a8ba6b4d. Do not edit. */
+/* Made by tools/blobs from glsl/elementwise.comp, digest ea93465eaef67560. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_elementwise;
 static const uint32_t words[] = {
@@ -10584,4 +10584,4 @@ static const uint32_t words[] = {
 0x000200f8,0x00003961,0x000200f9,0x000038bf,0x000200f8,0x000038bf,0x000200f9,0x000037ce,
 0x000200f8,0x000037ce,0x000200f9,0x00000a77,0x000200f8,0x00000a77,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0xf4a0e374a8ba6b4d), NULL };
+const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0xea93465eaef67560), NULL };

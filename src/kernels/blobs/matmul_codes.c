@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes.comp, digest 9376a6bb739ff1be. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes.comp, digest df656f891b58e185. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes;
 static const uint32_t words[] = {
@@ -11710,4 +11710,4 @@ static const uint32_t words[] = {
 0x000200f9,0x000017ba,0x000200f8,0x000017bf,0x000200f9,0x00000b70,0x000200f8,0x00000b70,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0x9376a6bb739ff1be), NULL };
+const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0xdf656f891b58e185), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes_dot.comp, digest 3cfc61de18d1e703. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes_dot.comp, digest 820e6095d10f2d21. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes_dot;
 static const uint32_t words[] = {
@@ -11640,4 +11640,4 @@ static const uint32_t words[] = {
 0x00000763,0x00001754,0x00001753,0x0000078b,0x000200f9,0x00001752,0x000200f8,0x00001757,
 0x000200f9,0x00000b70,0x000200f8,0x00000b70,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes_dot = { words, sizeof words / 4, UINT64_C(0x3cfc61de18d1e703), NULL };
+const hdi_blob hdi_blob_matmul_codes_dot = { words, sizeof words / 4, UINT64_C(0x820e6095d10f2d21), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes_matrix.comp, digest dee26bfd2f99531f. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes_matrix.comp, digest ddb0e201e40b96c7. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes_matrix;
 static const uint32_t words[] = {
@@ -10197,4 +10197,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00000e24,0x000200f8,0x00000e29,0x000200f9,0x00000b6b,0x000200f8,0x00000b6b,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes_matrix = { words, sizeof words / 4, UINT64_C(0xdee26bfd2f99531f), NULL };
+const hdi_blob hdi_blob_matmul_codes_matrix = { words, sizeof words / 4, UINT64_C(0xddb0e201e40b96c7), NULL };

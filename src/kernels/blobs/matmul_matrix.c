@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest a9a77568f3bd36e4. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 1e2eec7f646a4225. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -15283,4 +15283,4 @@ static const uint32_t words[] = {
 0x00002b23,0x00050080,0x00000768,0x00002b22,0x00002b21,0x0000078e,0x000200f9,0x00002b20,
 0x000200f8,0x00002b25,0x000200f9,0x00000bbd,0x000200f8,0x00000bbd,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0xa9a77568f3bd36e4), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x1e2eec7f646a4225), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tiled.comp, digest c28881328709be1a. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tiled.comp, digest b4a296741f7ef54f. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tiled;
 static const uint32_t words[] = {
@@ -11562,4 +11562,4 @@ static const uint32_t words[] = {
 0x0000162b,0x000200f8,0x00001630,0x000200f9,0x00000b76,0x000200f8,0x00000b76,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0xc28881328709be1a), NULL };
+const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0xb4a296741f7ef54f), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec.comp, digest 7b5a8a0c483764e7. Do not edit. */
+/* Made by tools/blobs from glsl/matvec.comp, digest e475e711ce173cea. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec;
 static const uint32_t words[] = {
@@ -11805,4 +11805,4 @@ static const uint32_t words[] = {
 0x000017a2,0x000200f9,0x00001783,0x000200f8,0x00001783,0x00050080,0x00000796,0x00001782,
 0x00001781,0x00000b72,0x000200f9,0x00001780,0x000200f8,0x00001785,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0x7b5a8a0c483764e7), NULL };
+const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0xe475e711ce173cea), NULL };

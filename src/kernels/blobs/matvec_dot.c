@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_dot.comp, digest c2fea5ffc8d7ed0b. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_dot.comp, digest a6b1600d8ffa6140. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_dot;
 static const uint32_t words[] = {
@@ -16025,4 +16025,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00002e5b,0x000200f8,0x00002e60,0x000200f9,0x00000cb6,0x000200f8,0x00000cb6,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0xc2fea5ffc8d7ed0b), NULL };
+const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0xa6b1600d8ffa6140), NULL };

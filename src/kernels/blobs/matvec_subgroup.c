@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest 18e89995b5ad3efa. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest 8d1b874ed5a4841d. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_subgroup;
 static const uint32_t words[] = {
@@ -12934,4 +12934,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00001dcd,0x000200f8,0x00001dd2,0x000200f9,0x00000b89,0x000200f8,0x00000b89,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0x18e89995b5ad3efa), NULL };
+const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0x8d1b874ed5a4841d), NULL };

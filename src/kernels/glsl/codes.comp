@@ -1,6 +1,7 @@
 #version 450
 // codes: lines along K in 8 bits (abi.h), ahead of matmul_codes and matmul_codes_matrix: of A rounded, of quantised weights
-// unpacked; for each run of 32 its codes and its facts, an invocation each. Exact arithmetic and nothing that a device might lack.
+// unpacked; for each run of 32 its codes and its facts, an invocation each, of weights one for each half. Neighbours write what
+// lies side by side. Exact arithmetic and nothing that a device might lack.
 #extension GL_GOOGLE_include_directive : require
 #define BOOKS_BINDING 3
 #include "matmul.glsl"
@@ -55,9 +56,10 @@ void round_run(uint line, uint run, uint step, uint lines, uint steps) {
     put_facts(vec4(rounding.scale, float(sums[0] + sums[1]), float(sums[0]), float(sums[1])), vec2(0.0), ALL_ROW_FACTS, lines, steps, line, step);
 }
 
-void unpack_run(uint line, uint run, uint step, uint lines, uint steps) {
+void unpack_half(uint line, uint run, uint h, uint step, uint lines, uint steps) {
     const uint block = byte_of_run(B_TYPE, push[HDI_MM_PUSH_B_FIRST] + line * push[HDI_MM_PUSH_B_COL], run), part = part_of_run(B_TYPE, run);
-    for (uint h = 0u; h < 2u; h++) wide_c[(line * steps + step) * 2u + h] = half_codes(B_TYPE, block, part, h);
+    wide_c[(line * steps + step) * 2u + h] = half_codes(B_TYPE, block, part, h);
+    if (h != 0u) return;
     const run_scales s = scales_of_run(B_TYPE, block, part);
     const vec2 of_all = BY_HALVES ? vec2(s.d, s.less) : vec2(s.d * float(s.scale.x), s.less * float(s.min.x)); // exact
     put_facts(vec4(of_all, float(s.scale.x), float(s.min.x)), vec2(s.scale.y, s.min.y), COLUMN_FACTS, lines, steps, line, step);
@@ -66,12 +68,14 @@ void unpack_run(uint line, uint run, uint step, uint lines, uint steps) {
 void main() {
     const uint runs = push[HDI_MM_PUSH_K] / HDI_MM_RUN, lines = push[HDI_CODES_PUSH_LINES];
     const uint steps = FORM == HDI_CODES_ROWS ? runs : steps_of(runs);
-    const uint at = (gl_WorkGroupID.y * HDI_GRID_WIDTH + gl_WorkGroupID.x) * WORKGROUP + gl_LocalInvocationIndex;
+    const uint halves = FORM == HDI_CODES_COLUMNS ? 2u : 1u; // an invocation each
+    const uint invocation = (gl_WorkGroupID.y * HDI_GRID_WIDTH + gl_WorkGroupID.x) * WORKGROUP + gl_LocalInvocationIndex;
+    const uint at = invocation / halves, h = invocation % halves;
     if (at >= lines * steps) return;
-    const uint line = at / steps, run = at % steps, step = FORM == HDI_CODES_ROWS ? run : step_of(run, runs);
+    const uint line = at / steps, step = at % steps, run = FORM == HDI_CODES_ROWS ? step : run_of(step, runs);
     if (run >= runs) {
-        wide_c[at * 2u] = wide_c[at * 2u + 1u] = uvec4(0u);
-        put_facts(vec4(0.0), vec2(0.0), FORM == HDI_CODES_COLUMNS ? COLUMN_FACTS : ALL_ROW_FACTS, lines, steps, line, step);
-    } else if (FORM == HDI_CODES_COLUMNS) unpack_run(line, run, step, lines, steps);
+        for (uint half_at = h; half_at < 2u; half_at += halves) wide_c[at * 2u + half_at] = uvec4(0u);
+        if (h == 0u) put_facts(vec4(0.0), vec2(0.0), FORM == HDI_CODES_COLUMNS ? COLUMN_FACTS : ALL_ROW_FACTS, lines, steps, line, step);
+    } else if (FORM == HDI_CODES_COLUMNS) unpack_half(line, run, h, step, lines, steps);
     else round_run(line, run, step, lines, steps);
 }
