@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/codes.comp, digest da82e3cba818a070. Do not edit. */
+/* Made by tools/blobs from glsl/codes.comp, digest 80586e20ff7ffa23. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_codes;
 static const uint32_t words[] = {
@@ -2268,4 +2268,4 @@ static const uint32_t words[] = {
 0x00000cf4,0x000200f9,0x00000163,0x000200f8,0x00000163,0x000200f9,0x00000129,0x000200f8,
 0x00000129,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_codes = { words, sizeof words / 4, UINT64_C(0xda82e3cba818a070), NULL };
+const hdi_blob hdi_blob_codes = { words, sizeof words / 4, UINT64_C(0x80586e20ff7ffa23), NULL };
