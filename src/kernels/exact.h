@@ -484,12 +484,19 @@ EXACT_FN float exact_scaled_times(exact_scaled value, float x) {
     return exact_from_bits(exact_select(exact_is_nan(x), EXACT_NAN, b));
 }
 
-/* 1 / (s + s_tail) for s in [1, 32]: the quotient and its tail. */
+/* 1 / (s + s_tail) for s in [1, 32]: the quotient, 1 / s rounded to nearest, and its tail. What is left of 1 tells
+ * whether the guess, within 1.2 units of its last place, is that quotient. */
 EXACT_FN exact_pair exact_rcp_pair(float s, float s_tail) {
-    exact_real p = exact_div(1.0f, s);
-    exact_real ps = p * s;
-    exact_real rest = 1.0f - ps;
-    rest = rest - exact_product_tail(p, s, ps);
+    exact_real guess = exact_rcp_guess(s);
+    exact_real product = guess * s;
+    exact_real rest = 1.0f - product;
+    rest = rest - exact_product_tail(guess, s, product);
+    exact_real unit = exact_from_bits(0x73000000u - (exact_bits(s) & 0x7f800000u)); /* of the quotient's last place */
+    exact_real most = 0.5f * unit * s;
+    exact_real less = exact_select_real(rest < -most, -unit, 0.0f);
+    exact_real step = exact_select_real(rest > most, unit, less);
+    exact_real p = guess + step;
+    rest = rest - step * s;
     rest = rest - p * s_tail;
     exact_real tail = rest * p;
     return EXACT_MAKE(exact_pair, p, tail);

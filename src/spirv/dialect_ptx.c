@@ -118,7 +118,8 @@ const char *const hdi_spirv_ptx_fragments[] = {
     "  return columns ? matrix_column(i) * stride + matrix_row(i) : matrix_row(i) * stride + matrix_column(i);",
     "}",
     /* A register of a and b is four bytes along the depth, of lines 0 to 15 and the bytes of 32 numbers, or of 16
-     * bytes, of four squares of 8 such rows, in the order of the registers; squares of halves may be turned. */
+     * bytes, of four squares of 8 such rows, in the order of the registers; squares of halves may be turned, those of
+     * numbers of 8 bits not. */
     "#define SQUARES(turned) \\",
     "  asm volatile(\"ldmatrix.sync.aligned.m8n8.x4\" turned \".shared.b16 {%0, %1, %2, %3}, [%4];\" \\",
     "    : \"=r\"(m.r[0]), \"=r\"(m.r[1]), \"=r\"(m.r[2]), \"=r\"(m.r[3]) : \"r\"(at) : \"memory\")",
@@ -135,11 +136,15 @@ const char *const hdi_spirv_ptx_fragments[] = {
     "      p + (lane / 4u + of_line(i) * 8u) * line + (lane % 4u * 2u + of_depth(i) * 8u) * depth, depth); \\",
     "  return m; \\",
     "}",
-    "#define BYTES(use, SPACE, by_lines, of_line, of_depth) \\",
+    "#define BYTES(use, SPACE, is_shared, by_lines, of_line, of_depth) \\",
     "INLINE matrix_##use##_u8 matrix_load_##use##_u8(const SPACE u8 *p, u32 stride, bool columns) { \\",
     "  matrix_##use##_u8 m; u32 lane = matrix_lane(); \\",
     "  u32 line = by_lines ? stride : 1u, depth = by_lines ? 1u : stride; \\",
-    "  for (u32 i = 0u; i < 4u; i++) \\",
+    "  if (is_shared && by_lines) { \\",
+    "    u32 square = lane / 8u, row = lane % 8u; \\",
+    "    u32 at = SHARED_ADDRESS(p + (of_line(square) * 8u + row) * stride + of_depth(square) * 16u); \\",
+    "    SQUARES(\"\"); \\",
+    "  } else for (u32 i = 0u; i < 4u; i++) \\",
     "    m.r[i] = matrix_four( \\",
     "      p + (lane / 4u + of_line(i) * 8u) * line + (lane % 4u * 4u + of_depth(i) * 16u) * depth, depth); \\",
     "  return m; \\",
@@ -165,7 +170,7 @@ const char *const hdi_spirv_ptx_fragments[] = {
     "} \\",
     "HALVES(a, f16, SPACE, is_shared, !columns, LOW, HIGH) HALVES(b, f16, SPACE, is_shared, columns, HIGH, LOW) \\",
     "HALVES(a, bf16, SPACE, is_shared, !columns, LOW, HIGH) HALVES(b, bf16, SPACE, is_shared, columns, HIGH, LOW) \\",
-    "BYTES(a, SPACE, !columns, LOW, HIGH) BYTES(b, SPACE, columns, HIGH, LOW) \\",
+    "BYTES(a, SPACE, is_shared, !columns, LOW, HIGH) BYTES(b, SPACE, is_shared, columns, HIGH, LOW) \\",
     "SUM_ACCESSES(SPACE, u32) SUM_ACCESSES(SPACE, f32)",
     "SPACES(ACCESSES)",
     "INLINE matrix_a_f16 matrix_fill_a_f16(f16 x) {",

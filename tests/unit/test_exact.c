@@ -161,6 +161,18 @@ static void test_division_and_root_are_ieee(void **state) {
     }
 }
 
+/* Of every s in [1, 2], and of some above: the quotient is the division's, and with its tail 1 / s. */
+static void test_reciprocals_of_pairs(void **state) {
+    (void)state;
+    for (uint32_t b = 0x3f800000u; b <= 0x42000000u; b += b < 0x40000000u ? 1u : 1021u) {
+        const float s = exact_from_bits(b);
+        const exact_pair r = exact_rcp_pair(s, 0.0f);
+        assert_same("1 / s", b, 0, r.x, 1.0f / s);
+        const double off = fabs(((double)r.x + (double)r.y) * (double)s - 1.0);
+        if (off > 0x1p-45) fail_msg("1 / s of 0x%08x with its tail is off by %g", b, off);
+    }
+}
+
 static void test_special_values(void **state) {
     (void)state;
     const float inf = INFINITY, top = 3.40282347e38f, tiny = 0x1p-149f;
@@ -287,6 +299,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_accuracy),
         cmocka_unit_test(test_division_and_root_are_ieee),
+        cmocka_unit_test(test_reciprocals_of_pairs),
         cmocka_unit_test(test_special_values),
         cmocka_unit_test(test_conversions),
         cmocka_unit_test(test_numbers_of_8_bits),

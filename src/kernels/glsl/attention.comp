@@ -32,11 +32,13 @@ const uint VECTORS = HDI_MM_BLOCK / 4u, BLOCK_STRIDE = VECTORS + 1u;
 shared vec4 query[ROWS * BLOCKS * BLOCK_STRIDE];
 shared float result[ROWS * WIDTH];  // running sums of weight * value
 shared float block_sums[ROWS * TILE * BLOCKS];
-shared ivec4 scores[ROWS * TILE / 4u];  // of 4 keys, as integers that are ordered as they are
-shared vec4 weights[ROWS * TILE / 4u]; // of 4 keys
+shared vec4 weights[ROWS * TILE / 4u]; // of 4 keys, first their scores
 shared float running_sum[ROWS], rescale[ROWS];
-shared int largest[ROWS];           // running maximum, as a key
+shared int largest[ROWS], next_largest[ROWS]; // running maximum, as a key: of the tiles before, and with this one
 shared uint seen_from[ROWS], seen_to[ROWS]; // the keys that a row sees
+const bool WIDE = (FORM & HDI_ATTENTION_WIDE_K) != 0u; // keys, and values likewise
+// Of a head, that an invocation adds up, for so many rows; in constants of their own: spirv-opt puts one before what it is made of.
+const uint MORE_VALUES = uint(WIDE) & ~ROWS, OWN_VALUES = 1u + (MORE_VALUES & 1u), OWN_ROWS = ROWS / OWN_VALUES;
 const bool WINDOWED = (FORM & HDI_ATTENTION_WINDOWED) != 0u;
 bool sees(uint r, uint key) { return key < seen_to[r] && (!WINDOWED || key >= seen_from[r]); }
 bool sees_tile(uint r, uint begin) { return begin < seen_to[r] && (!WINDOWED || begin + TILE > seen_from[r]); }
@@ -55,7 +57,7 @@ void read_keys(uint first, uint d, out vec4 low, out vec4 high) {
         READ_CODES(k, KV_TYPE, first, codes)
         low = code_values(KV_TYPE, codes.x, codes.z);
         high = code_values(KV_TYPE, codes.y, codes.z);
-    } else if ((FORM & HDI_ATTENTION_WIDE_K) != 0u) {
+    } else if (WIDE) {
         if (d >= push.D) return;
         uvec4 wide = wide_k[first / 8u];
         low = vec4(half_values(wide.x), half_values(wide.y));
@@ -66,14 +68,15 @@ void read_keys(uint first, uint d, out vec4 low, out vec4 high) {
             if (d + 4u + i < push.D) high[i] = LOAD_FLOAT(k, KV_TYPE, first + 4u + i);
         }
 }
-float value_at(uint i) {
+vec2 values_at(uint i) { // one, or OWN_VALUES
     float value;
     if (HAS_BLOCKS(KV_TYPE)) {
         READ_BLOCK_VALUE(v, KV_TYPE, i, value)
-        return value;
+        return vec2(value);
     }
-    if (KV_TYPE == HDI_TYPE_F16) return half_values(v[i / 2u])[i % 2u];
-    return LOAD_FLOAT(v, KV_TYPE, i);
+    if (KV_TYPE != HDI_TYPE_F16) return vec2(LOAD_FLOAT(v, KV_TYPE, i));
+    vec2 two = half_values(v[i / 2u]);
+    return OWN_VALUES == 2u ? two : vec2(two[i % 2u]);
 }
 // What scores are taken relative to; of nothing but -infinity yet, whose weights are all 0: 0.
 float base_of(int largest_key) {
@@ -87,10 +90,10 @@ uint value(uint i) { return canonical_bits(mul_rounded(result[result_row * WIDTH
 
 void main() {
     uint heads = push.Hq / push.Hkv, row_count = push.T * heads, parts = (row_count + ROWS - 1u) / ROWS;
-    uint group = group_number(), batch_head = group / parts;
-    if (batch_head >= push.B * push.Hkv) return;
-    uint batch = batch_head / push.Hkv, head = batch_head - batch * push.Hkv;
-    uint row_first = (group - batch_head * parts) * ROWS, rows = min(ROWS, row_count - row_first);
+    uint group = group_number(), pairs = push.B * push.Hkv, part = group / pairs;
+    if (part >= parts) return;
+    uint batch_head = group - part * pairs, batch = batch_head / push.Hkv, head = batch_head - batch * push.Hkv;
+    uint row_first = (parts - 1u - part) * ROWS, rows = min(ROWS, row_count - row_first); // those that see most keys begin first
     int before = HAS_PAST == 1u ? min(max(past[batch], -int(push.T)), int(push.S)) : 0;
 
     for (uint r = 0u; r < rows; r++) {
@@ -110,7 +113,7 @@ void main() {
         if ((FORM & HDI_ATTENTION_SINKS) != 0u && r < rows) sink = sinks[head * heads + row_first + r - token * heads];
         seen_from[r] = WINDOWED ? uint(max(next - int(push.window), 0)) : 0u;
         seen_to[r] = r < rows ? uint(min(max(to, 0), int(push.S))) : 0u;
-        largest[r] = key_of(sink);
+        largest[r] = next_largest[r] = key_of(sink);
         running_sum[r] = sink == 0xFF800000u ? 0.0 : 1.0;
     }
     barrier();
@@ -139,27 +142,29 @@ void main() {
             [[unroll]] for (uint r = 0u; r < ROWS; r++) block_sums[(r * TILE + key) * BLOCKS + block] = sums[r];
         }
         barrier();
-        for (uint item = ME; item < ROWS * TILE; item += WORKGROUP) {
-            float sum = 0.0;
-            [[unroll]] for (uint block = 0u; block < BLOCKS; block++) sum = add_rounded(sum, block_sums[item * BLOCKS + block]);
-            scores[item / 4u][item % 4u] = key_of(floatBitsToUint(capped(mul_rounded(sum, uintBitsToFloat(push.scale)))));
-        }
-        barrier();
-        for (uint r = ME; r < rows; r += WORKGROUP) { // the maximum, and what it makes of the sums so far
-            int best = largest[r];
-            for (uint key = 0u; key < TILE; key += 4u) {
-                ivec4 four = scores[(r * TILE + key) / 4u];
-                for (uint i = 0u; i < 4u; i++)
-                    if (whole || sees(r, begin + key + i)) best = max(best, four[i]);
+        for (uint item = ME; item < ROWS * TILE / 4u; item += WORKGROUP) { // four keys of a row, and what they make of its maximum
+            uint r = item / (TILE / 4u), key = 4u * item - r * TILE;
+            vec4 four;
+            for (uint i = 0u; i < 4u; i++) {
+                float sum = 0.0;
+                [[unroll]] for (uint block = 0u; block < BLOCKS; block++) sum = add_rounded(sum, block_sums[(4u * item + i) * BLOCKS + block]);
+                four[i] = capped(mul_rounded(sum, uintBitsToFloat(push.scale)));
             }
-            float old = uintBitsToFloat(bits_of_key(largest[r])), base = base_of(best);
-            rescale[r] = exponential(add_rounded(old, -base));
-            largest[r] = best;
+            weights[item] = four;
+            int best = KEY_LEAST;
+            for (uint i = 0u; i < 4u; i++)
+                if (whole || sees(r, begin + key + i)) best = max(best, key_of(floatBitsToUint(four[i])));
+            atomicMax(next_largest[r], best);
         }
         barrier();
         for (uint item = ME; item < ROWS * TILE; item += WORKGROUP) {
-            float score = uintBitsToFloat(bits_of_key(scores[item / 4u][item % 4u]));
-            weights[item / 4u][item % 4u] = exponential(add_rounded(score, -base_of(largest[item / TILE])));
+            float score = weights[item / 4u][item % 4u];
+            weights[item / 4u][item % 4u] = exponential(add_rounded(score, -base_of(next_largest[item / TILE])));
+        }
+        for (uint r = ME; r < rows; r += WORKGROUP) { // what becomes of the sums so far
+            float old = uintBitsToFloat(bits_of_key(largest[r]));
+            rescale[r] = exponential(add_rounded(old, -base_of(next_largest[r])));
+            largest[r] = next_largest[r];
         }
         barrier();
         for (uint r = ME; r < rows; r += WORKGROUP) {
@@ -171,24 +176,27 @@ void main() {
             }
             if (sees_tile(r, begin)) running_sum[r] = add_product(sum, running_sum[r], rescale[r]);
         }
-        for (uint d = ME; d < push.D; d += WORKGROUP) {
+        const uint lines = push.D / OWN_VALUES;
+        for (uint item = ME; item < lines * OWN_VALUES; item += WORKGROUP) {
+            uint first = item / lines * OWN_ROWS, d = item % lines * OWN_VALUES;
             float sums[ROWS];
             [[unroll]] for (uint r = 0u; r < ROWS; r++) sums[r] = 0.0;
-#define ADD_VALUES(KEY_COUNT, SEEN) \
+#define ADD_VALUES(KEY_COUNT, KEY, SEEN) \
             for (uint key = 0u; key < KEY_COUNT; key += 4u) { \
-                vec4 elements; \
-                for (uint i = 0u; i < 4u; i++) \
-                    elements[i] = value_at(tile_first + min(key + i, count - 1u) * kv_step + d); \
+                vec2 elements[4]; \
+                for (uint i = 0u; i < 4u; i++) elements[i] = values_at(tile_first + (KEY) * kv_step + d); \
                 [[unroll]] for (uint r = 0u; r < ROWS; r++) { \
-                    vec4 four = weights[(r * TILE + key) / 4u]; \
+                    vec4 four = weights[((first + r % OWN_ROWS) * TILE + key) / 4u]; \
                     for (uint i = 0u; i < 4u; i++) \
-                        if (SEEN) sums[r] = add_product(sums[r], four[i], elements[i]); \
+                        if (SEEN) sums[r] = add_product(sums[r], four[i], elements[i][r / OWN_ROWS]); \
                 } \
             }
-            if (whole) ADD_VALUES(TILE, true)
-            else ADD_VALUES(count, sees(r, begin + key + i))
-            [[unroll]] for (uint r = 0u; r < ROWS; r++)
-                if (sees_tile(r, begin)) result[r * WIDTH + d] = add_product(sums[r], result[r * WIDTH + d], rescale[r]);
+            if (whole) ADD_VALUES(TILE, key + i, true)
+            else ADD_VALUES(count, min(key + i, count - 1u), sees(first + r % OWN_ROWS, begin + key + i))
+            [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+                uint row = first + r % OWN_ROWS, at = row * WIDTH + d + r / OWN_ROWS;
+                if (sees_tile(row, begin)) result[at] = add_product(sums[r], result[at], rescale[row]);
+            }
         }
         barrier();
     }

@@ -17,11 +17,13 @@ const uint D = 0u, LESS = 1u, LOW = 2u, LOW_MIN = 3u, HIGH = 4u, HIGH_MIN = 5u;
 const uint ROW_FACTS = HAS_MIN ? BY_HALVES ? 4u : 2u : 1u, COLUMN_FACTS = BY_HALVES ? HAS_MIN ? 6u : 5u : HAS_MIN ? 2u : 1u; // that are read
 
 uint steps_of(uint runs) { return (runs + HDI_MM_STEPS - 1u) / HDI_MM_STEPS * HDI_MM_STEPS; }
-// The step at which a run is added; steps past the last run are zeros.
-uint step_of(uint run, uint runs) {
-    if (run >= runs) return run;
-    uint strand = run % HDI_MM_STRANDS;
-    return strand * (runs / HDI_MM_STRANDS) + min(strand, runs % HDI_MM_STRANDS) + run / HDI_MM_STRANDS;
+// The run that is added at a step; steps past the last run are zeros.
+uint run_of(uint step, uint runs) {
+    if (step >= runs) return step;
+    uint each = runs / HDI_MM_STRANDS, longer = runs % HDI_MM_STRANDS; // so many strands have a run more
+    bool in_longer = step < longer * (each + 1u);
+    uint at = in_longer ? step : step - longer, strand = at / (in_longer ? each + 1u : each);
+    return strand + HDI_MM_STRANDS * (at - strand * (in_longer ? each + 1u : each));
 }
 uint fact_word(uint lines, uint steps, uint fact, uint line, uint step) { return lines * steps * 8u + (fact * lines + line) * steps + step; }
 #endif

@@ -52,7 +52,7 @@ static bool is_wide(const hdi_tensor *tensor, uint32_t D) {
 /* Shared memory of attention.comp. */
 static uint64_t plain_shared_bytes(uint32_t rows, uint32_t width) {
     const uint64_t a_block = 2 * HDI_MM_BLOCK + 4 + HDI_ATTENTION_TILE,
-                   a_row = width / HDI_MM_BLOCK * a_block + 2 * HDI_ATTENTION_TILE + 5;
+                   a_row = width / HDI_MM_BLOCK * a_block + HDI_ATTENTION_TILE + 6;
     return 4 * (rows * a_row + 256);
 }
 
@@ -95,7 +95,7 @@ static hd_status lower_plain(const attention *a, hdi_lowering *lowering, hd_erro
                         a->D, (unsigned long long)plain_shared_bytes(rows, width));
     hdi_rows_launch launch = common_launch(a, rows, width);
     launch.workgroup = HDI_MIN(128, hdi_rows_workgroup(a->request->caps));
-    if (!native && a->k->dtype == HD_F16 && is_wide(a->k, a->D))
+    if (!native && a->k->dtype == HD_F16 && is_wide(a->k, a->D) && is_wide(a->v, a->D))
         launch.spec[HDI_ATTENTION_FORM - HDI_ATTENTION_TYPE] |= HDI_ATTENTION_WIDE_K;
     launch.scratch_bytes = 4 * ((2 * rows + 3 * HDI_ATTENTION_TILE) * width + rows * HDI_ATTENTION_TILE + 4 * rows);
     if (tiles) launch.spec[HDI_ATTENTION_FORM - HDI_ATTENTION_TYPE] |= HDCPU_ATTENTION_TILES;

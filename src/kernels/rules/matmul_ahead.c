@@ -149,7 +149,7 @@ static hd_status write_codes(const product *p, uint32_t form, hdi_lowering *lowe
     hdi_launch_bind(launch, s->tensor, HDI_READ);
     hdi_launch_bind(launch, out_codes, HDI_WRITE);
     hdi_launch_bind(launch, &books, HDI_READ);
-    hdi_launch_grid(launch, hdi_divide_up(lines * steps, INVOCATIONS));
+    hdi_launch_grid(launch, hdi_divide_up(lines * steps * (columns ? 2 : 1), INVOCATIONS)); /* of columns: of halves */
     launch->bytes = bytes + (p->chosen ? hd_tensor_bytes(s->tensor->dtype, s->tensor->shape)
                                        : hdi_product_side_bytes(p, s, columns ? p->n : p->m));
     launch->because = columns ? "columns of B as codes, once" : "rows of A in 8 bits, once";
