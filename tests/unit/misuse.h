@@ -104,6 +104,7 @@ static inline hd_status cut_is_fine(hd_status status) { return status == HD_STAT
     X(hd_model_chat_tokens, (model), \
       cut_is_fine(hd_model_chat_tokens(o->model, &(hd_chat_form){ .template_name = "chatml" }, &(hd_message){ .role = "user", .content = "a" }, 1, NULL, room_for(0)))) \
     X(hd_model_fit, (model, device), hd_model_fit(o->model, &(hd_session_desc){ .device = o->device, .context = 32 }, &(hd_fit){ 0 })) \
+    X(hd_model_shared_bytes, (model), hd_model_shared_bytes(o->model, o->model, &(uint64_t){ 0 })) \
     X(hd_session_create, (model), create_session(o)) \
     X(hd_session_feed, (session), hd_session_feed(o->session, 0, (int32_t[]){ 40 }, 1)) \
     X(hd_session_step, (session), hd_session_step(o->session, &(hd_step){ 0, 40 }, 1)) \
