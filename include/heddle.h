@@ -397,10 +397,12 @@ HD_API hd_status hd_device_caps_text(hd_context *context, const char *id, char *
 /** Wishes for a device. */
 typedef struct hd_device_desc {
     const char *id;        /* id or "backend" or "backend:index"; NULL: HEDDLE_DEVICE, else the best */
-    /* To live beside your own Vulkan: hand in what you made; heddle then creates no device of its own. */
-    void *vulkan_instance, *vulkan_physical_device, *vulkan_device;
+    /* To live beside your own Vulkan (1.1 or later): hand in what you made; heddle then creates no device of its own and ends none
+       of yours, which must live longer. No feature or extension is needed, and none is used. One queue that computes; while a call
+       with the device, or with what was made on it, is under way, no other thread may use that queue. examples/08_own_vulkan.c */
+    void *vulkan_instance, *vulkan_physical_device, *vulkan_device; /* a VkInstance, VkPhysicalDevice, VkDevice; all or none */
     uint32_t vulkan_queue_family, vulkan_queue_index;
-    void *vulkan_get_instance_proc_addr;
+    void *vulkan_get_instance_proc_addr; /* a PFN_vkGetInstanceProcAddr; NULL: that of libvulkan */
 } hd_device_desc;
 
 /** Opens a device. With no id the best real one is taken; a software Vulkan device is never taken silently (the CPU
