@@ -107,13 +107,13 @@ hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_ses
     if (!desc) desc = &defaults;
     status = lay_out(model, desc, &session->layout, &session->own_device, &session->own_cpu);
     const hd_fit *fit = &session->layout.fit;
+    char needed[HDL_AMOUNT], most[HDL_AMOUNT];
     if (!status && !fit->fits)
-        status = FAIL(
-            session, HD_STATUS_OVER_BUDGET,
-            "%llu bytes are needed on the device, and %llu may be taken there; allow more memory, shorten the "
-            "context or name fewer layers",
-            (unsigned long long)(fit->device_bytes ? fit->device_bytes : fit->cpu_bytes),
-            (unsigned long long)fit->device_memory_bytes);
+        status = FAIL(session, HD_STATUS_OVER_BUDGET,
+                      "%s are needed on the device, and %s may be taken there; allow more memory, shorten the context "
+                      "or name fewer layers",
+                      hdl_amount(fit->device_bytes ? fit->device_bytes : fit->cpu_bytes, needed),
+                      hdl_amount(fit->device_memory_bytes, most));
     if (!status) status = make_room(session);
     const hdl_layout *l = &session->layout;
     session->stage = (hdl_stage){ .model = model, .device = l->device, .cpu = l->cpu, .split = l->split,

@@ -47,7 +47,8 @@ hdl_content *hdl_content_create(hdl_slab *slab, uint64_t offset, const hdl_sough
     hdl_content *content = hdl_alloc(&slab->allocator, sizeof *content);
     pthread_mutex_lock(&lock);
     if (content) {
-        *content = (hdl_content){ list, slab, offset, as->bytes, as->key, as->device, { as->origin, as->origin }, 1, false };
+        *content = (hdl_content){ list, slab, offset, as->bytes, as->key, as->device, { as->origin, as->origin }, 1,
+                                  false };
         list = content;
         slab->contents++;
     }
@@ -85,7 +86,7 @@ hd_buffer *hdl_content_buffer(const hdl_content *content, uint64_t *out_offset) 
 
 static bool is_same(hdl_origin a, hdl_origin b) { return a.owner == b.owner && a.at == b.at; }
 
-/* The same thing, from anywhere in the list; else the next one behind `from` that may be equal. It has one more user. */
+/* The same thing; or else the next one behind `from` that may be equal. It has one more user. */
 static hdl_content *next_of(const hdl_sought *s, hdl_content *from, bool same) {
     pthread_mutex_lock(&lock);
     hdl_content *at = from ? from->next : list;
@@ -100,7 +101,8 @@ static hdl_content *next_of(const hdl_sought *s, hdl_content *from, bool same) {
 }
 
 /* Are the bytes those that are sought? */
-static hd_status compare(const hd_allocator *allocator, const hdl_sought *s, const hdl_content *content, bool *out_equal) {
+static hd_status compare(const hd_allocator *allocator, const hdl_sought *s, const hdl_content *content,
+                         bool *out_equal) {
     const uint64_t most = s->bytes < PIECE_BYTES ? s->bytes : PIECE_BYTES;
     uint8_t *bytes = hdl_alloc(allocator, most);
     hd_status status = bytes ? HD_OK : HD_STATUS_OUT_OF_HOST_MEMORY;

@@ -1,5 +1,5 @@
-/* shared.h: weights by what they hold, so that equal ones lie once: of one model (twins.c), and of all that use a device
- * (shared.c). Everything here is thread-safe. */
+/* shared.h: weights by what they hold, so that equal ones lie once: of one model (twins.c), and of all that use a
+ * device (shared.c). Everything here is thread-safe. */
 #ifndef HDL_SHARED_H
 #define HDL_SHARED_H
 

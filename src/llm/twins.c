@@ -94,7 +94,8 @@ hd_status hd_model_shared_bytes(hd_model *model, hd_model *other, uint64_t *out_
     const uint64_t counts[2] = { model->weight_count, other->weight_count };
     const hdl_part whole = { 0, model->figures.layers, true, true, true };
     hd_error error = { 0 };
-    seen *mine = hdl_alloc(allocator, counts[0] * sizeof *mine), *others = hdl_alloc(allocator, counts[1] * sizeof *others);
+    seen *mine = hdl_alloc(allocator, counts[0] * sizeof *mine);
+    seen *others = hdl_alloc(allocator, counts[1] * sizeof *others);
     status = mine && others ? look(model, mine, &error)
                             : hdl_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a list of weights");
     if (!status) status = look(other, others, &error);
