@@ -1,6 +1,6 @@
 /* test_shared_weights.c: equal weights lie once on a device: of two models, of one, with more threads; what one session ends is
  * whole for the other; weights that only begin alike, or that their owner may write, are shared by nobody. Bytes are counted on the
- * null device, whose memory is real; answers are compared on Vulkan. */
+ * null device, whose memory is real; answers are compared on Vulkan and CUDA. */
 #define _POSIX_C_SOURCE 200809L
 #include "fixture.h"
 #include <pthread.h>
@@ -195,21 +195,20 @@ static void logits_of(hd_session *session, uint32_t vocabulary, float *out) {
     memcpy(out, logits, vocabulary * sizeof *out);
 }
 
-static void the_same_answers(void **state) {
-    (void)state;
-    hd_device *vulkan;
-    hd_model *a = plain_model(), *b = plain_model();
+static void answers_on(const char *id) {
+    hd_device *on;
     hd_model_info info;
     hd_fit fit;
-    if (hd_device_open(context, &(hd_device_desc){ .id = "vulkan" }, &vulkan)) skip();
+    if (hd_device_open(context, &(hd_device_desc){ .id = id }, &on)) return;
+    hd_model *a = plain_model(), *b = plain_model();
     CHECK(hd_model_get_info(a, &info));
     const size_t bytes = info.vocabulary * sizeof(float);
     float *alone = malloc(bytes), *shared = malloc(bytes);
-    hd_session *one = session_of(a, vulkan, &fit);
+    hd_session *one = session_of(a, on, &fit);
     logits_of(one, info.vocabulary, alone);
-    hd_session *two = session_of(b, vulkan, &fit);
+    hd_session *two = session_of(b, on, &fit);
     assert_int_equal(fit.device_shared_bytes, fit.device_weight_bytes);
-    assert_int_equal(weights_on(vulkan), fit.device_weight_bytes);
+    assert_int_equal(weights_on(on), fit.device_weight_bytes);
     logits_of(two, info.vocabulary, shared);
     assert_memory_equal(shared, alone, bytes);
     hd_session_destroy(one);
@@ -217,11 +216,17 @@ static void the_same_answers(void **state) {
     logits_of(two, info.vocabulary, shared);
     assert_memory_equal(shared, alone, bytes);
     hd_session_destroy(two);
-    assert_int_equal(weights_on(vulkan), 0);
+    assert_int_equal(weights_on(on), 0);
     hd_model_close(b);
-    hd_device_close(vulkan);
+    hd_device_close(on);
     free(alone);
     free(shared);
+}
+
+static void the_same_answers(void **state) {
+    (void)state;
+    answers_on("vulkan");
+    answers_on("cuda");
 }
 
 /* ---- threads ---- */

@@ -24,7 +24,7 @@ static const struct { uint64_t bytes; const char *digest; } known[] = {
     { 34603013, "9d0667e380801bbe3cfc7c508601a23df289198f3ae4f558c7074463f9a08980" },
 };
 enum { KNOWN = sizeof known / sizeof *known };
-static const char *const ids[] = { "cpu", "vulkan", "opencl" };
+static const char *const ids[] = { "cpu", "vulkan", "cuda", "opencl" }; /* those that are there */
 
 static hd_context *context;
 static hd_device *device;
@@ -79,7 +79,7 @@ static void known_answers(void **state) {
             if (known[k].bytes < 2000000) {
                 hash_input(HD_U8, HD_SHAPE((int64_t)known[k].bytes), data, digest);
                 is_known(digest, known[k].digest);
-            } else if (d == 2) continue; /* PoCL's share was done above */
+            } else if (strcmp(ids[d], "opencl") == 0) continue; /* PoCL's share was done above */
             CHECK(hd_buffer_create(device, &(hd_buffer_desc){ .bytes = known[k].bytes + 256 }, &buffer));
             CHECK(hd_buffer_write(buffer, 256, data, known[k].bytes));
             CHECK(hd_device_get_stats(device, &before));
