@@ -101,7 +101,7 @@ hd_status hd_model_shared_bytes(hd_model *model, hd_model *other, uint64_t *out_
     if (!status) status = look(other, others, &error);
     status = status ? hd_context_put_error(model->context, &error) : find(model);
     *out_bytes = 0;
-    for (uint32_t i = 0; i < counts[1]; i++) others[i].first = other->weights[i].present;
+    for (uint32_t i = 0; i < counts[1] && !status; i++) others[i].first = other->weights[i].present;
     for (uint32_t i = 0; i < counts[0] && !status; i++) {
         const hdl_weight *w = &model->weights[i];
         if (!w->present || hdl_twin_of(model, whole, i) != i) continue;

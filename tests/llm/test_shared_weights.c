@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -257,8 +258,76 @@ static void threads(void **state) {
     hd_model_close(models[1]);
 }
 
+/* ---- host memory that fails ---- */
+
+static atomic_llong left, alive; /* allocations that still succeed; blocks that are held */
+
+static void *resize(void *user, void *old, size_t old_bytes, size_t new_bytes) {
+    (void)user;
+    (void)old_bytes;
+    if (new_bytes == 0) {
+        if (old) atomic_fetch_sub(&alive, 1);
+        free(old);
+        return NULL;
+    }
+    if (atomic_fetch_sub(&left, 1) == 0) return NULL;
+    void *pointer = realloc(old, new_bytes);
+    if (pointer && !old) atomic_fetch_add(&alive, 1);
+    return pointer;
+}
+
+static hd_status tell_and_make(hd_model *a, hd_model *b, const hd_session_desc *desc, hd_session **out) {
+    hd_fit fit;
+    uint64_t shared;
+    hd_status status = hd_model_shared_bytes(b, a, &shared);
+    if (!status) status = hd_model_fit(b, desc, &fit);
+    return status ? status : hd_session_create(b, desc, out);
+}
+
+/* One allocation fails while a second session finds its weights: it says so, nothing is lost, and again all is well. */
+static void memory_fails(void **state) {
+    (void)state;
+    hd_context *const kept_context = context;
+    hd_device *const kept_device = device;
+    bool failed = true;
+    unsigned failures = 0;
+    for (long long n = 0; failed; n += 1 + n / 24) {
+        const hd_context_desc desc = { .cache_dir = "", .allocator = { resize, NULL } };
+        hd_fit fit;
+        hd_session *two = NULL;
+        atomic_store(&left, 1LL << 60);
+        CHECK(hd_context_create(&desc, &context));
+        CHECK(hd_device_open(context, &(hd_device_desc){ .id = "null" }, &device));
+        hd_model *a = plain_model(), *b = plain_model();
+        hd_session *one = session_of(a, device, &fit);
+        const hd_session_desc wish = { .device = device, .context = 64, .chunk = 16, .math = HD_MATH_EXACT };
+        atomic_store(&left, n);
+        const hd_status status = tell_and_make(a, b, &wish, &two);
+        failed = atomic_exchange(&left, 1LL << 60) < 0;
+        if (!failed) assert_int_equal(status, HD_OK);
+        if (status) {
+            assert_int_equal(status, HD_STATUS_OUT_OF_HOST_MEMORY);
+            assert_int_equal(weights_on(device), fit.device_weight_bytes);
+            CHECK(tell_and_make(a, b, &wish, &two));
+            failures++;
+        }
+        assert_int_equal(weights_on(device), fit.device_weight_bytes);
+        hd_session_destroy(one);
+        hd_session_destroy(two);
+        assert_int_equal(weights_on(device), 0);
+        hd_model_close(a);
+        hd_model_close(b);
+        hd_context_destroy(context);
+        assert_int_equal(atomic_load(&alive), 0);
+    }
+    assert_true(failures > 20);
+    context = kept_context;
+    device = kept_device;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(two_files),  cmocka_unit_test(almost_equal),     cmocka_unit_test(long_heads),
-                                        cmocka_unit_test(not_shared), cmocka_unit_test(the_same_answers), cmocka_unit_test(threads) };
+                                        cmocka_unit_test(not_shared), cmocka_unit_test(the_same_answers), cmocka_unit_test(threads),
+                                        cmocka_unit_test(memory_fails) };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }
