@@ -73,13 +73,15 @@ static void known_answers(void **state) {
     for (size_t d = 0; d < sizeof ids / sizeof *ids; d++) {
         if (!open_device(ids[d])) continue;
         for (size_t k = 0; k < KNOWN; k++) {
+            const bool large = known[k].bytes > 2000000;
+            if (large && strcmp(ids[d], "opencl") == 0) continue; /* PoCL has seen enough */
             unsigned char digest[32], *data = data_of(known[k].bytes);
             hd_device_stats before, after;
             hd_buffer *buffer;
-            if (known[k].bytes < 2000000) {
+            if (!large) {
                 hash_input(HD_U8, HD_SHAPE((int64_t)known[k].bytes), data, digest);
                 is_known(digest, known[k].digest);
-            } else if (strcmp(ids[d], "opencl") == 0) continue; /* PoCL's share was done above */
+            }
             CHECK(hd_buffer_create(device, &(hd_buffer_desc){ .bytes = known[k].bytes + 256 }, &buffer));
             CHECK(hd_buffer_write(buffer, 256, data, known[k].bytes));
             CHECK(hd_device_get_stats(device, &before));
