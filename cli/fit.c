@@ -9,12 +9,27 @@ static void print_row(const char *what, uint32_t layers, uint64_t weights, uint6
            cli_bytes(all, cells[3]), (unsigned long long)all);
 }
 
-static int report(cli_llm *llm, bool json) {
+/* What the model shares with the one of --beside. */
+static int find_shared(const cli_args *args, cli_llm *llm, uint64_t *out_bytes) {
+    const char *path = cli_get(args, "--beside");
+    hd_model *other = NULL;
+    hd_status status = hd_model_open(llm->cli.context, path, NULL, &other);
+    if (!status) status = hd_model_shared_bytes(llm->model, other, out_bytes);
+    hd_model_close(other);
+    return status ? cli_session_fail(&llm->cli, NULL) : CLI_OK;
+}
+
+static int report(const cli_args *args, cli_llm *llm) {
+    const bool json = cli_get(args, "--json") != NULL, beside = cli_get(args, "--beside") != NULL;
     hd_fit fit;
+    uint64_t shared = 0;
     if (hd_model_fit(llm->model, &llm->desc, &fit)) return cli_session_fail(&llm->cli, NULL);
+    const int failed = beside ? find_shared(args, llm, &shared) : CLI_OK;
+    if (failed) return failed;
     if (json) {
         bool ok = true;
         json_t *root = cli_llm_fit_json(&fit, &ok);
+        if (beside) cli_put(root, "beside_shared_bytes", json_integer((json_int_t)shared), &ok);
         const int code = cli_print_json(llm->cli.command, root, ok);
         return code || fit.fits ? code : CLI_FAILED;
     }
@@ -27,6 +42,11 @@ static int report(cli_llm *llm, bool json) {
         cli_cell halves;
         cli_print("%-8s %6s  %12s are copies in f16, by which prompts are read faster\n", "", "",
                   cli_bytes(fit.device_half_bytes, halves));
+    }
+    if (beside) {
+        cli_cell both;
+        cli_print("%-8s %6s  %12s are equal in the other model: on one device they lie once\n", "", "",
+                  cli_bytes(shared, both));
     }
     if (fit.streamed_layers)
         cli_print("%-8s %6u  travel to the device for every token\n", "streamed", (unsigned)fit.streamed_layers);
@@ -46,12 +66,15 @@ static int run(const cli_args *args) {
     cli_llm llm;
     int code = cli_llm_open(args, &llm);
     if (!code) code = cli_llm_prepare(args, &llm);
-    if (!code) code = report(&llm, cli_get(args, "--json") != NULL);
+    if (!code) code = report(args, &llm);
     cli_llm_close(&llm);
     return code;
 }
 
-static const cli_option options[] = { CLI_OPTION_DRAFT, CLI_SESSION_OPTIONS, CLI_OPTION_JSON };
+static const cli_option options[] = {
+    { "--beside", "FILE", "another model on the device: tells how many bytes of weights are equal in both" },
+    CLI_OPTION_DRAFT, CLI_SESSION_OPTIONS, CLI_OPTION_JSON
+};
 
 const cli_command cli_fit = {
     "fit", "tells what memory a model will take, without loading it", "fit [MODEL.gguf] [--context N] [options]",

@@ -169,7 +169,7 @@ json_t *cli_llm_fit_json(const hd_fit *fit, bool *ok) {
         { "streamed_layers", fit->streamed_layers },
         { "device_weight_bytes", fit->device_weight_bytes }, { "device_cache_bytes", fit->device_cache_bytes },
         { "device_scratch_bytes", fit->device_scratch_bytes }, { "device_bytes", fit->device_bytes },
-        { "device_half_bytes", fit->device_half_bytes },
+        { "device_half_bytes", fit->device_half_bytes }, { "device_shared_bytes", fit->device_shared_bytes },
         { "cpu_weight_bytes", fit->cpu_weight_bytes }, { "cpu_cache_bytes", fit->cpu_cache_bytes },
         { "cpu_scratch_bytes", fit->cpu_scratch_bytes }, { "cpu_bytes", fit->cpu_bytes },
         { "device_memory_bytes", fit->device_memory_bytes },

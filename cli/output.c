@@ -51,7 +51,7 @@ char *cli_bytes(uint64_t bytes, cli_cell out) {
 char *cli_time(uint64_t ns, cli_cell out) {
     if (ns < 1000) snprintf(out, CLI_CELL, "%llu ns", (unsigned long long)ns);
     else if (ns < 1000000) snprintf(out, CLI_CELL, "%.2f us", (double)ns / 1e3);
-    else if (ns < 10000000000u) snprintf(out, CLI_CELL, "%.2f ms", (double)ns / 1e6);
+    else if (ns < 1000000000) snprintf(out, CLI_CELL, "%.2f ms", (double)ns / 1e6);
     else snprintf(out, CLI_CELL, "%.2f s", (double)ns / 1e9);
     return out;
 }

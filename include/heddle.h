@@ -397,10 +397,12 @@ HD_API hd_status hd_device_caps_text(hd_context *context, const char *id, char *
 /** Wishes for a device. */
 typedef struct hd_device_desc {
     const char *id;        /* id or "backend" or "backend:index"; NULL: HEDDLE_DEVICE, else the best */
-    /* To live beside your own Vulkan: hand in what you made; heddle then creates no device of its own. */
-    void *vulkan_instance, *vulkan_physical_device, *vulkan_device;
+    /* To live beside your own Vulkan (1.1 or later): hand in what you made; heddle then creates no device of its own and ends none
+       of yours, which must live longer. No feature or extension is needed, and none is used. One queue that computes; while a call
+       with the device, or with what was made on it, is under way, no other thread may use that queue. examples/08_own_vulkan.c */
+    void *vulkan_instance, *vulkan_physical_device, *vulkan_device; /* a VkInstance, VkPhysicalDevice, VkDevice; all or none */
     uint32_t vulkan_queue_family, vulkan_queue_index;
-    void *vulkan_get_instance_proc_addr;
+    void *vulkan_get_instance_proc_addr; /* a PFN_vkGetInstanceProcAddr; NULL: that of libvulkan */
 } hd_device_desc;
 
 /** Opens a device. With no id the best real one is taken; a software Vulkan device is never taken silently (the CPU
@@ -596,6 +598,11 @@ HD_API void hd_buffer_destroy(hd_buffer *buffer);
 /** Copies `bytes` from the host into the buffer at `offset`, of any size; returns when `data` may be reused.
  *  Statuses: NULL_POINTER, LIMIT (outside of the buffer), TIMEOUT, DEVICE_LOST. */
 HD_API hd_status hd_buffer_write(hd_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes);
+/** The digest of `bytes` bytes of the buffer at `offset` (a multiple of 256), taken by the device: no more than 32 bytes come back. It is
+ *  that of hd_hash, as bytes, of any length; waits for work that writes them. @param out_digest 32 bytes. Statuses: NULL_POINTER,
+ *  ZERO_SIZE, INVALID_ARGUMENT (the offset; a buffer for reading back), LIMIT (bytes outside of the buffer), those of hd_plan_create
+ *  and hd_plan_run. */
+HD_API hd_status hd_buffer_hash(hd_buffer *buffer, uint64_t offset, uint64_t bytes, unsigned char *out_digest);
 /** Copies `bytes` of the buffer at `offset` to the host; waits for work that writes it. Statuses as hd_buffer_write. */
 HD_API hd_status hd_buffer_read(hd_buffer *buffer, uint64_t offset, void *out_data, uint64_t bytes);
 /** The buffer's size in bytes. */
@@ -729,6 +736,13 @@ HD_API hd_value hd_cumsum(hd_program *p, hd_value x, int axis, uint32_t flags);
  *  the smaller index comes first; -0 equals +0; NaN comes before all others. The same on every device.
  *  @param k 1 to HD_MAX_TOP_K, at most n. hd_take_along gives the elements themselves. */
 HD_API hd_value hd_top_k(hd_program *p, hd_value x, uint32_t k);
+
+/** The digest of x's bytes, of any type, i32 [8]: the words of a SHA-256, each printed as %08x, the first one first. Bytes are taken
+ *  as they lie in memory, dense, least bytes first. They are cut into pieces of 1,024; of each, and a byte 0 behind it, the SHA-256
+ *  is taken; 32 of these digests side by side, or what is left of them, are a piece again, with a byte 1 behind it; a digest that
+ *  is left by itself stays as it is; until there is one. The same on every device: a value that lies on one need not be read back to
+ *  be known. x: below 4 GiB. */
+HD_API hd_value hd_hash(hd_program *p, hd_value x);
 
 /* Normalising along an axis. */
 HD_API hd_value hd_softmax(hd_program *p, hd_value x, int axis);     /**< e^(x - max) / sum */

@@ -298,6 +298,8 @@ typedef struct hd_fit {
     uint64_t device_weight_bytes, device_cache_bytes, device_scratch_bytes, device_bytes; /* the last is the sum */
     uint64_t device_half_bytes; /* of the weights' bytes: copies in f16 of quantised weights, by which prompts are read faster. They are
                                    made where all of it takes no more than half of the memory, and given up where it is not there */
+    uint64_t device_shared_bytes; /* of the weights' bytes: those that lie on the device already for other sessions and embedders, and are
+                                     not taken again */
     uint64_t cpu_weight_bytes, cpu_cache_bytes, cpu_scratch_bytes, cpu_bytes;
     uint64_t device_memory_bytes; /* what the device has, or memory_bytes where that is less */
     bool     fits;
@@ -306,8 +308,15 @@ typedef struct hd_fit {
  *  (a context above what the model's attention sees, a cache_type that its heads have no whole blocks of), those of hd_device_open
  *  and hd_plan_estimate. */
 HD_API hd_status hd_model_fit(hd_model *model, const hd_session_desc *desc, hd_fit *out_fit);
+/** Tells how many bytes of the model's weights would not be taken again on a device where the other model's lie. A page of each
+ *  weight is read, and all of those that begin alike. Statuses: NULL_POINTER, UNSUPPORTED (of a file only the tokenizer was read),
+ *  IO (a file shrank), OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_model_shared_bytes(hd_model *model, hd_model *other, uint64_t *out_bytes);
 
-/** Puts the model onto its devices. On the CPU weights are used where the file is mapped. @param desc NULL for defaults. @param
+/** Puts the model onto its devices. On the CPU weights are used where the file is mapped. Elsewhere equal weights lie once: those of
+ *  one model, and of all models with sessions or embedders on the same opened device (desc->device). They are told by their bytes,
+ *  where length, type and first bytes are equal; the memory is given back with the last one that uses it. Sessions that are made at
+ *  the same moment may not find each other's. While a model is open nobody may write into its file. @param desc NULL for defaults. @param
  *  out_session yours; hd_session_destroy. Statuses: NULL_POINTER, INVALID_ARGUMENT, UNSUPPORTED (as hd_model_fit; a model that
  *  answers with vectors), OVER_BUDGET (it does not fit; beside a GPU, not on the CPU either), OUT_OF_DEVICE_MEMORY, IO (the file
  *  shrank), those of hd_device_open and hd_plan_create. */

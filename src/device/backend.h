@@ -129,6 +129,8 @@ typedef struct hdi_backend {
     /* Returns when nothing reads the commands of earlier submissions any more, also where waiting for them failed.
      * NULL: submit read all of them. */
     void (*settle)(hdi_backend_device *device);
+    /* What was found of a device that is the caller's (hdi_foreign). NULL: the back end joins none. */
+    const hdi_found *(*found)(const hdi_backend_device *device);
 } hdi_backend;
 
 extern const hdi_backend hdi_backend_cpu, hdi_backend_null, hdi_backend_vulkan, hdi_backend_cuda, hdi_backend_hip,

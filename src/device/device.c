@@ -32,8 +32,12 @@ hd_status hdi_device_open(const hdi_host *host, const hdi_backend *backend, cons
     device->host = host;
     device->backend = backend;
     device->found = *found;
-    if (foreign && foreign->device) device->found.info.queues = 1; /* the caller's */
-    hd_status status = backend->open(host, found, foreign, &device->handle, error);
+    hd_status status = HD_OK;
+    if (foreign && !backend->found)
+        status = hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a Vulkan device was handed in, and %s is another one's",
+                          found->info.id);
+    if (!status) status = backend->open(host, found, foreign, &device->handle, error);
+    if (!status && foreign) device->found = *backend->found(device->handle);
     if (status) {
         note(device, status, error);
         hdi_mutex_free(&device->lock);

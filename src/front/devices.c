@@ -73,11 +73,14 @@ hd_status hd_device_open(hd_context *context, const hd_device_desc *desc, hd_dev
     if (!out_device) return HD_STATUS_NULL_POINTER;
     *out_device = NULL;
     if (!desc) desc = &defaults;
-    const char *request = desc->id ? desc->id : context->device[0] ? context->device : desc->vulkan_device ? "vulkan"
+    const char *request = desc->id ? desc->id : desc->vulkan_device ? "vulkan" : context->device[0] ? context->device
                           : NULL;
     hdi_foreign foreign = { desc->vulkan_instance,     desc->vulkan_physical_device,
                             desc->vulkan_device,       desc->vulkan_get_instance_proc_addr,
                             desc->vulkan_queue_family, desc->vulkan_queue_index };
+    if (foreign.device && !(foreign.instance && foreign.physical_device))
+        return hdi_context_fail(context, HD_STATUS_INVALID_ARGUMENT,
+                                "a Vulkan device was handed in without its instance or its physical device");
     hd_status status = hdi_context_probe(context);
     if (status) return status;
     if (hdi_registry_select(&context->registry, request, context->shared.strict, &found, why, sizeof why, &error))

@@ -32,7 +32,7 @@ hdi_variant hdi_variant_of(const hdi_kernel *kernel) {
     case HDI_MODULE_TOP_K: case HDI_MODULE_TRANSPOSE: case HDI_MODULE_ROPE_SUBGROUP:
         variant.forms = UINT64_C(1) << (spec[HDI_SPEC_FAMILY] & 63u);
         break;
-    case HDI_MODULE_RANDOM: variant.forms = UINT64_C(1) << HDI_TYPE_I32; break;
+    case HDI_MODULE_RANDOM: case HDI_MODULE_HASH: variant.forms = UINT64_C(1) << HDI_TYPE_I32; break;
     default: variant.forms = UINT64_C(1) << (spec[HDI_SPEC_FAMILY + 1] & 63u); /* of B, of keys and values */
     }
     return variant;

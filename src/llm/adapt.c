@@ -3,6 +3,7 @@
  * by side. */
 #include "llm/adapter.h"
 #include "llm/arch/arch.h"
+#include "llm/shared.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -184,6 +185,7 @@ hd_status hd_model_adapt(hd_model *model, const hd_adapter *const *adapters, con
     for (size_t i = 0; i < count && !status; i++) status = hdl_adapter_check(model, w.adapters[i], &w.error);
     if (!status) status = extend(&w);
     if (!status) {
+        hdl_twins_forget(model);
         hdl_free(&model->allocator, model->weights, model->weight_count * sizeof *model->weights);
         model->weights = w.weights;
         model->weight_count = w.weight_count;

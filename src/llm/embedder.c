@@ -68,6 +68,7 @@ hd_status hd_embedder_create(hd_model *model, const hd_embedder_desc *desc, hd_e
     status = take_wishes(e, desc ? desc : &defaults);
     e->store = (hdl_store){ .model = model, .device = e->device, .pages = &e->none,
                             .part = { 0, model->figures.layers, .embeds = true, .vectors = true } };
+    if (!status) status = hdl_twins_find(model, e->device);
     if (!status) status = hdl_store_load(&e->store, &loading);
     if (!status) status = hd_handle_new(model->context, kind, e, &e->handle);
     if (status) hd_embedder_destroy(e);

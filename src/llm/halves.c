@@ -5,7 +5,8 @@
 uint64_t hdl_part_half_bytes(const hd_model *model, hdl_part part) {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < model->weight_count; i++)
-        if (hdl_part_needs(model, part, i)) bytes += hdl_aligned(hdl_weight_half_bytes(&model->weights[i]));
+        if (hdl_part_needs(model, part, i) && hdl_twin_of(model, part, i) == i)
+            bytes += hdl_aligned(hdl_weight_half_bytes(&model->weights[i]));
     return bytes;
 }
 
@@ -27,31 +28,51 @@ static hd_status convert(const hdl_place *from, const hdl_place *to, hd_plan *pl
     return status ? status : hd_plan_run(plan, NULL);
 }
 
-/* Of the copy of weight `index`; 0: it gets none here. */
+/* Of the copy of weight `index` that has to be made; 0: there is none. */
 static uint64_t bytes_of(const hdl_store *store, uint32_t index) {
-    if (!hdl_part_needs(store->model, store->part, index)) return 0;
-    return hdl_aligned(hdl_weight_half_bytes(&store->model->weights[index]));
+    const hd_model *model = store->model;
+    if (!hdl_part_needs(model, store->part, index) || hdl_twin_of(model, store->part, index) != index) return 0;
+    return store->halves[index].buffer ? 0 : hdl_aligned(hdl_weight_half_bytes(&model->weights[index]));
 }
 
-/* Where the copies go. */
-static hd_status make_room(hdl_store *store) {
-    hdl_slabs slabs = { .label = "weights in f16", .bytes_of = bytes_of };
+/* A copy is known by the place of what it is a copy of. */
+static hdl_sought copy_of(hd_device *device, const hdl_place *place) {
+    return (hdl_sought){ .device = device, .origin = { (uintptr_t)place->buffer, place->offset } };
+}
+
+static hdl_slabs slabs_of(const hdl_store *store) {
+    return (hdl_slabs){ .label = "weights in f16", .places = store->halves, .bytes_of = bytes_of };
+}
+
+hd_status hdl_store_find_halves(hdl_store *store) {
+    const hd_model *model = store->model;
+    store->halves = hdl_alloc(&model->allocator, model->weight_count * sizeof *store->halves);
+    if (!store->halves) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of weights");
+    hdl_slabs slabs = slabs_of(store);
     hd_status status = HD_OK;
-    for (uint32_t i = 0; i < store->model->weight_count && !status; i++)
-        if (bytes_of(store, i)) status = hdl_store_take(store, &slabs, i, &store->halves[i]);
+    for (uint32_t i = 0; i < model->weight_count && !status; i++) {
+        const hdl_sought as = copy_of(store->device, &store->places[i]);
+        if (store->places[i].buffer && bytes_of(store, i)) status = hdl_store_find(store, &slabs, i, &as);
+    }
     return status;
 }
 
-static hd_status fill(hdl_store *store) {
+/* Makes those that are not there. */
+static hd_status make(hdl_store *store) {
     const hd_model *model = store->model;
     const hdl_weight *made_for = NULL; /* weights of one kind follow each other in the list of a layer, or nearly */
+    const uint32_t found = store->content_count;
+    hdl_slabs slabs = slabs_of(store);
     hd_plan *plan = NULL;
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < model->weight_count && !status; i++) {
         const hdl_weight *w = &model->weights[i];
-        if (!store->halves[i].buffer) continue;
-        if (!plan || w->dtype != made_for->dtype || w->shape.dims[0] != made_for->shape.dims[0] ||
-            w->shape.dims[1] != made_for->shape.dims[1]) {
+        const hdl_sought as = copy_of(store->device, &store->places[i]);
+        if (hdl_part_needs(model, store->part, i)) store->halves[i] = store->halves[hdl_twin_of(model, store->part, i)];
+        if (!bytes_of(store, i)) continue;
+        status = hdl_store_take(store, &slabs, i, &as);
+        if (!status && (!plan || w->dtype != made_for->dtype || w->shape.dims[0] != made_for->shape.dims[0] ||
+                        w->shape.dims[1] != made_for->shape.dims[1])) {
             hd_plan_destroy(plan);
             plan = NULL;
             status = make_plan(store, w, &plan);
@@ -60,18 +81,19 @@ static hd_status fill(hdl_store *store) {
         if (!status) status = convert(&store->places[i], &store->halves[i], plan);
     }
     hd_plan_destroy(plan);
+    if (!status) hdl_store_show(store, found);
     return status;
 }
 
 hd_status hdl_store_make_halves(hdl_store *store) {
     const hd_model *model = store->model;
-    const uint32_t before = store->buffer_count;
-    store->halves = hdl_alloc(&model->allocator, model->weight_count * sizeof *store->halves);
-    if (!store->halves) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of weights");
-    hd_status status = make_room(store);
-    if (!status) status = fill(store);
+    const uint32_t before = store->content_count;
+    const uint64_t shared = store->shared_bytes;
+    hd_status status = hdl_store_find_halves(store);
+    if (!status) status = make(store);
     if (!status) return HD_OK;
-    while (store->buffer_count > before) hd_buffer_destroy(store->buffers[--store->buffer_count]);
+    store->shared_bytes = shared;
+    while (store->content_count > before) hdl_content_release(store->contents[--store->content_count]);
     hdl_free(&model->allocator, store->halves, model->weight_count * sizeof *store->halves);
     store->halves = NULL;
     return status == HD_STATUS_OUT_OF_DEVICE_MEMORY ? HD_OK : status;

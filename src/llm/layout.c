@@ -50,6 +50,8 @@ hdl_size hdl_layout_draft(const hdl_layout *layout, uint32_t rows, uint32_t buck
 
 /* ---- bytes ---- */
 
+static bool is_cpu(hd_device *device) { return hd_device_get_info(device)->kind == HD_DEVICE_CPU; }
+
 /* Where a model is. */
 typedef struct where {
     const hd_model   *model;
@@ -130,21 +132,19 @@ static hd_status need_of(const where *w, need out[BOTH]) {
     uint64_t scratch[BOTH];
     const hd_status status = scratch_bytes(w, scratch);
     const hdl_part part = hdl_part_on_device(w->model, split);
-    const uint64_t here = hdl_part_weight_bytes(w->model, part),
+    const uint64_t here = hdl_part_weight_bytes(w->model, part, is_cpu(w->device)),
                    halves = w->layout->half_rows ? hdl_part_half_bytes(w->model, part) : 0,
                    slots = hdl_slot_bytes(w->model, split.streamed_layers);
     out[DEVICE] = (need){ here + halves + slots, hdl_cache_bytes(w->model, type, layers - split.cpu_layers, pages),
                           scratch[DEVICE] + table_bytes(w->layout) };
     if (split.cpu_layers)
-        out[CPU] = (need){ hdl_part_weight_bytes(w->model, hdl_part_on_cpu(split)),
+        out[CPU] = (need){ hdl_part_weight_bytes(w->model, hdl_part_on_cpu(split), true),
                            hdl_cache_bytes(w->model, type, split.cpu_layers, pages),
                            scratch[CPU] + table_bytes(w->layout) };
     return status;
 }
 
 /* ---- places ---- */
-
-static bool is_cpu(hd_device *device) { return hd_device_get_info(device)->kind == HD_DEVICE_CPU; }
 
 static void tell_device(hd_fit *fit, need n) {
     fit->device_weight_bytes = n.weights, fit->device_cache_bytes = n.cache;
@@ -210,7 +210,7 @@ static hd_status place_halves(const hd_model *model, hdl_layout *layout) {
     const hdl_part all = hdl_part_on_device(model, (hdl_split){ 0 });
     const uint64_t bytes = hdl_part_half_bytes(model, all);
     if (layout->math == HD_MATH_EXACT || !rows || hdl_layout_most(layout) < rows) return HD_OK;
-    if (!bytes || bytes + hdl_part_weight_bytes(model, all) > most) return HD_OK; /* spares estimates of plans */
+    if (!bytes || bytes + hdl_part_weight_bytes(model, all, false) > most) return HD_OK; /* spares estimates of plans */
     hdl_layout with = *layout;
     with.half_rows = rows;
     const hd_status status = place(model, &with, NULL, (hdl_split){ 0 }, layout->fit.device_memory_bytes);

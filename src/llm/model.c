@@ -1,5 +1,6 @@
 /* model.c: opening and closing models, their facts, and their text. */
 #include "llm/arch/arch.h"
+#include "llm/shared.h"
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -52,6 +53,8 @@ static hd_status open_model(hd_model *model, const char *path, const hd_model_de
     return status;
 }
 
+static atomic_uint_fast64_t opened; /* models so far */
+
 hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_desc *desc, const hdl_files *files,
                          hd_model **out_model) {
     const hd_status status = hdl_context_lives(context);
@@ -66,6 +69,7 @@ hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_d
     }
     model->context = context;
     model->holders = 1;
+    model->number = 2 * atomic_fetch_add(&opened, 1);
     model->allocator = allocator;
     if (open_model(model, path, desc, files, &error)) {
         hd_model_close(model);
@@ -115,6 +119,7 @@ void hdl_model_release(hd_model *model) {
     const hd_allocator allocator = model->allocator;
     for (int i = 0; i < 2; i++) hdl_trie_destroy(atomic_load(&model->tries[i]));
     hdl_tokenizer_destroy(model->tokenizer);
+    hdl_twins_forget(model);
     hdl_weights_free(model);
     const hdl_figures *f = &model->figures;
     hdl_free(&allocator, f->rope_factors, f->rope_dims / 2 * sizeof *f->rope_factors);

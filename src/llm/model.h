@@ -72,6 +72,8 @@ struct hd_model {
     hdl_weight    *weights;      /* [layers][layer_weights], then those outside of the layers */
     uint32_t       weight_count, layer_weights;
     hdl_adapted    adapted;      /* what its adapters added */
+    _Atomic(uint32_t *) twins;   /* of each weight: the first one that is equal (twins.c); NULL: nobody asked yet */
+    uint64_t       number;       /* no other model of the process has it, nor will have; even, which no handle is */
     hdl_tokenizer *tokenizer;
     hdl_span       chat_template; /* of no bytes where there is none */
     hdl_span       tool_template; /* another one for conversations with tools, that few files have */

@@ -23,7 +23,7 @@ hd_status hdl_session_find(void *session_at) {
 /* ---- making and ending ---- */
 
 /* The layout on desc->device, or on the best device; the CPU is opened beside it where layers go there. */
-static hd_status lay_out(const hd_model *model, const hd_session_desc *desc, hdl_layout *out, hd_device **out_device,
+static hd_status lay_out(hd_model *model, const hd_session_desc *desc, hdl_layout *out, hd_device **out_device,
                          hd_device **out_cpu) {
     hd_device *device = desc->device;
     if (hdl_need_speech(model)) return HD_STATUS_UNSUPPORTED;
@@ -32,6 +32,7 @@ static hd_status lay_out(const hd_model *model, const hd_session_desc *desc, hdl
                               "the session's device was closed, or is of another context than the model");
     hd_status status = device ? HD_OK : hd_device_open(model->context, NULL, out_device);
     if (!device) device = *out_device;
+    if (!status) status = hdl_twins_find(model, device);
     if (!status) status = hdl_layout_make(model, desc, device, NULL, out);
     if (status != HD_STATUS_NO_DEVICE || !device) return status;
     status = hd_device_open(model->context, &(hd_device_desc){ .id = "cpu" }, out_cpu);
@@ -45,6 +46,9 @@ hd_status hd_model_fit(hd_model *model, const hd_session_desc *desc, hd_fit *out
     hd_device *device = NULL, *cpu = NULL;
     hdl_layout layout = { 0 };
     status = lay_out(model, desc ? desc : &defaults, &layout, &device, &cpu);
+    if (!status && layout.fit.device_bytes)
+        status = hdl_part_shared_bytes(model, hdl_part_on_device(model, layout.split), layout.device,
+                                       layout.half_rows != 0, &layout.fit.device_shared_bytes);
     *out_fit = layout.fit;
     hd_device_close(cpu);
     hd_device_close(device);
@@ -103,13 +107,13 @@ hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_ses
     if (!desc) desc = &defaults;
     status = lay_out(model, desc, &session->layout, &session->own_device, &session->own_cpu);
     const hd_fit *fit = &session->layout.fit;
+    char needed[HDL_AMOUNT], most[HDL_AMOUNT];
     if (!status && !fit->fits)
-        status = FAIL(
-            session, HD_STATUS_OVER_BUDGET,
-            "%llu bytes are needed on the device, and %llu may be taken there; allow more memory, shorten the "
-            "context or name fewer layers",
-            (unsigned long long)(fit->device_bytes ? fit->device_bytes : fit->cpu_bytes),
-            (unsigned long long)fit->device_memory_bytes);
+        status = FAIL(session, HD_STATUS_OVER_BUDGET,
+                      "%s are needed on the device, and %s may be taken there; allow more memory, shorten the context "
+                      "or name fewer layers",
+                      hdl_amount(fit->device_bytes ? fit->device_bytes : fit->cpu_bytes, needed),
+                      hdl_amount(fit->device_memory_bytes, most));
     if (!status) status = make_room(session);
     const hdl_layout *l = &session->layout;
     session->stage = (hdl_stage){ .model = model, .device = l->device, .cpu = l->cpu, .split = l->split,
@@ -117,6 +121,7 @@ hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_ses
                                   .halves = l->half_rows != 0, .pages = &session->pages };
     if (!status) status = hdl_stage_load(&session->stage, desc->progress, desc->progress_user);
     if (!status && !session->stage.here.halves) hdl_layout_leave_halves(&session->layout);
+    if (!status && fit->device_bytes) session->layout.fit.device_shared_bytes = session->stage.here.shared_bytes;
     if (!status) status = prepare(session);
     session->stats.load_ns = hdl_now_ns() - began;
     if (!status) status = hd_handle_new(model->context, kind, session, &session->handle);

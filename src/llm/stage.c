@@ -5,7 +5,7 @@ hd_status hdl_stage_load(hdl_stage *stage, hd_progress_fn progress, void *user) 
     const hdl_split split = stage->split;
     const hdl_part here = hdl_part_on_device(stage->model, split), there = hdl_part_on_cpu(split);
     const hd_model *model = stage->model;
-    const uint64_t bytes = hdl_part_weight_bytes(model, here) + hdl_part_weight_bytes(model, there);
+    const uint64_t bytes = hdl_part_weight_bytes(model, here, true) + hdl_part_weight_bytes(model, there, true);
     hdl_loading loading = { progress, user, 0, bytes };
     stage->here = (hdl_store){ .model = model, .device = stage->device, .part = here, .pages = stage->pages,
                                .cache_type = stage->cache_type, .first_layer = split.cpu_layers,

@@ -19,17 +19,28 @@ static bool borrows(const hdl_store *store, const hdl_weight *w) {
 
 /* ---- bytes ---- */
 
-uint64_t hdl_part_weight_bytes(const hd_model *model, hdl_part part) {
+uint64_t hdl_part_weight_bytes(const hd_model *model, hdl_part part, bool in_place) {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < model->weight_count; i++)
-        if (hdl_part_needs(model, part, i)) bytes += hdl_aligned(hdl_weight_bytes(&model->weights[i]));
+    for (uint32_t i = 0; i < model->weight_count; i++) {
+        const bool each = in_place && model->weights[i].tensor.type != HDL_GGUF_TYPE_I2_S;
+        if (hdl_part_needs(model, part, i) && (each || hdl_twin_of(model, part, i) == i))
+            bytes += hdl_aligned(hdl_weight_bytes(&model->weights[i]));
+    }
+    return bytes;
+}
+
+/* Of all weights of a layer: equal ones have places of their own in a slot. */
+static uint64_t layer_bytes(const hd_model *model, uint32_t layer) {
+    uint64_t bytes = 0;
+    for (uint32_t i = layer * model->layer_weights; i < (layer + 1) * model->layer_weights; i++)
+        bytes += hdl_aligned(hdl_weight_bytes(&model->weights[i]));
     return bytes;
 }
 
 uint64_t hdl_slot_bytes(const hd_model *model, uint32_t layers) {
     uint64_t most = 0;
     for (uint32_t i = 0; i < layers; i++) {
-        const uint64_t bytes = hdl_part_weight_bytes(model, (hdl_part){ .first_layer = i, .layer_count = 1 });
+        const uint64_t bytes = layer_bytes(model, i);
         if (bytes > most) most = bytes;
     }
     return 2 * most;
@@ -104,25 +115,104 @@ static uint64_t slab_bytes(const hdl_store *store, const hdl_slabs *slabs, uint3
     return bytes;
 }
 
-hd_status hdl_store_take(hdl_store *store, hdl_slabs *slabs, uint32_t index, hdl_place *out) {
+static hd_status no_list(const hdl_store *store) {
+    return hdl_model_fail(store->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of weights");
+}
+
+static bool grow_contents(hdl_store *store) {
+    return hdl_grow(&store->model->allocator, &store->contents, &store->content_capacity, store->content_count + 1,
+                    sizeof *store->contents);
+}
+
+static void hold(hdl_store *store, hdl_content *content, hdl_place *out_place) {
+    store->contents[store->content_count++] = content;
+    out_place->buffer = hdl_content_buffer(content, &out_place->offset);
+}
+
+hd_status hdl_store_find(hdl_store *store, hdl_slabs *slabs, uint32_t index, const hdl_sought *sought) {
+    hdl_content *content = NULL;
+    if (!grow_contents(store)) return no_list(store);
+    const hd_status status = hdl_shared_find(&store->model->allocator, sought, &content);
+    if (status == HD_STATUS_OUT_OF_HOST_MEMORY)
+        return hdl_model_fail(store->model, status, "no memory to compare weights");
+    if (!content) return status;
+    store->shared_bytes += slabs->bytes_of(store, index);
+    hold(store, content, &slabs->places[index]);
+    return HD_OK;
+}
+
+hd_status hdl_store_take(hdl_store *store, hdl_slabs *slabs, uint32_t index, const hdl_sought *as) {
     const uint64_t bytes = slabs->bytes_of(store, index);
+    if (!grow_contents(store)) return no_list(store);
     if (slabs->used + bytes > slabs->room) {
         slabs->room = slab_bytes(store, slabs, index);
         slabs->used = 0;
         const hd_buffer_desc desc = { .bytes = slabs->room, .label = slabs->label };
-        const hd_status status = make_buffer(store, &desc, &slabs->slab);
+        const hd_status status = hdl_slab_create(&store->model->allocator, store->device, &desc, &slabs->slab);
+        if (status == HD_STATUS_OUT_OF_HOST_MEMORY) (void)no_list(store); /* unless a first failure is kept already */
         if (status) return status;
     }
-    *out = (hdl_place){ slabs->slab, slabs->used };
+    hdl_content *content = hdl_content_create(slabs->slab, slabs->used, as);
+    if (!content) return no_list(store);
+    hold(store, content, &slabs->places[index]);
     slabs->used += bytes;
     return HD_OK;
+}
+
+void hdl_store_show(hdl_store *store, uint32_t first) {
+    for (uint32_t i = first; i < store->content_count && !store->alone; i++) hdl_content_whole(store->contents[i]);
+}
+
+/* The weight of the part whose place `index` has: itself where none in front of it is equal. */
+static uint32_t lies_as(const hdl_store *store, uint32_t index) {
+    return store->alone ? index : hdl_twin_of(store->model, store->part, index);
 }
 
 /* Of a weight that has to be brought here. */
 static uint64_t bytes_of(const hdl_store *store, uint32_t index) {
     const hdl_weight *w = &store->model->weights[index];
-    const bool comes = hdl_part_needs(store->model, store->part, index) && !borrows(store, w);
-    return comes ? hdl_aligned(hdl_weight_bytes(w)) : 0;
+    if (!hdl_part_needs(store->model, store->part, index) || borrows(store, w)) return 0;
+    return lies_as(store, index) != index || store->places[index].buffer ? 0 : hdl_aligned(hdl_weight_bytes(w));
+}
+
+/* How a weight is known. One that is unpacked has other bytes on the device than in the file: only its model has it. */
+static hd_status describe(const hd_model *model, const hdl_weight *w, hd_device *device, hdl_sought *out) {
+    const bool packed = w->tensor.type == HDL_GGUF_TYPE_I2_S;
+    hd_error error = { 0 };
+    hdl_span data;
+    *out = (hdl_sought){ .device = device };
+    if (hdl_weight_data(model, w, &data, &error) || hdl_weight_key(model, w, &out->key, &error))
+        return hd_context_put_error(model->context, &error);
+    out->origin = (hdl_origin){ model->number, (uintptr_t)data.bytes };
+    out->bytes = packed ? hdl_weight_bytes(w) : data.count;
+    out->data = packed ? NULL : data.bytes;
+    return HD_OK;
+}
+
+/* What of the weights lies on the device already: all of it is found before room is made for the others. */
+static hd_status find_weights(hdl_store *store, hdl_slabs *slabs) {
+    const hd_model *model = store->model;
+    hd_status status = HD_OK;
+    hdl_sought sought;
+    for (uint32_t i = 0; i < model->weight_count && !store->alone && !status; i++) {
+        if (!bytes_of(store, i)) continue;
+        status = describe(model, &model->weights[i], store->device, &sought);
+        if (!status) status = hdl_store_find(store, slabs, i, &sought);
+    }
+    return status;
+}
+
+/* Of a weight that is the first of its kind here. */
+static hd_status bring(hdl_store *store, hdl_slabs *slabs, uint32_t index, hdl_loading *loading) {
+    const hdl_weight *w = &store->model->weights[index];
+    const hdl_place *place = &store->places[index];
+    hdl_sought as;
+    hd_status status = describe(store->model, w, store->device, &as);
+    if (!status) status = hdl_store_take(store, slabs, index, &as);
+    if (!status) status = fill(store, w, place->buffer, place->offset, loading);
+    /* the device has it: the host need not keep it too */
+    if (!status && !w->data) hdl_gguf_rest(store->model->gguf, &w->tensor);
+    return status;
 }
 
 /* The CPU's way: every weight is a buffer over the mapped file. */
@@ -140,19 +230,35 @@ static hd_status borrow(hdl_store *store, uint32_t index, hdl_loading *loading) 
 
 static hd_status load_weights(hdl_store *store, hdl_loading *loading) {
     const hd_model *model = store->model;
-    hdl_slabs slabs = { .label = "weights", .bytes_of = bytes_of };
-    for (uint32_t i = 0; i < model->weight_count; i++) {
-        const hdl_weight *w = &model->weights[i];
+    hdl_slabs slabs = { .label = "weights", .places = store->places, .bytes_of = bytes_of };
+    hd_status status = find_weights(store, &slabs);
+    const uint32_t found = store->content_count;
+    for (uint32_t i = 0; i < model->weight_count && !status; i++) {
         hdl_place *place = &store->places[i];
         if (!hdl_part_needs(model, store->part, i)) continue;
-        const bool borrowed = borrows(store, w);
-        hd_status status = borrowed ? borrow(store, i, loading) : hdl_store_take(store, &slabs, i, place);
-        if (!status && !borrowed) status = fill(store, w, place->buffer, place->offset, loading);
-        if (status) return status;
-        /* the device has it: the host need not keep it too */
-        if (!borrowed && !w->data) hdl_gguf_rest(model->gguf, &w->tensor);
+        const bool borrowed = borrows(store, &model->weights[i]);
+        const uint32_t as = borrowed ? i : lies_as(store, i);
+        if (borrowed) status = borrow(store, i, loading);
+        else if (as == i && !place->buffer) status = bring(store, &slabs, i, loading);
+        else { /* it is there */
+            *place = store->places[as];
+            tell(loading, hdl_aligned(hdl_weight_bytes(&model->weights[i])));
+        }
     }
-    return HD_OK;
+    if (!status) hdl_store_show(store, found);
+    return status;
+}
+
+hd_status hdl_part_shared_bytes(const hd_model *model, hdl_part part, hd_device *device, bool halves,
+                                uint64_t *out_bytes) {
+    hdl_store store = { .model = model, .device = device, .part = part };
+    hdl_slabs slabs = { .bytes_of = bytes_of };
+    store.places = slabs.places = hdl_alloc(&model->allocator, model->weight_count * sizeof *store.places);
+    hd_status status = store.places ? find_weights(&store, &slabs) : no_list(&store);
+    if (!status && halves) status = hdl_store_find_halves(&store);
+    *out_bytes = store.shared_bytes;
+    hdl_store_end(&store);
+    return status;
 }
 
 /* ---- making and ending ---- */
@@ -204,7 +310,7 @@ static hd_status make_cache(hdl_store *store) {
 hd_status hdl_store_load(hdl_store *store, hdl_loading *loading) {
     const hd_model *model = store->model;
     store->places = hdl_alloc(&model->allocator, model->weight_count * sizeof *store->places);
-    if (!store->places) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of weights");
+    if (!store->places) return no_list(store);
     hd_status status = load_weights(store, loading);
     if (status || store->layer_count == 0) return status;
     const hd_buffer_desc table = { .bytes = hdl_table_bytes(store->pages->rows, store->pages->width),
@@ -220,9 +326,11 @@ void hdl_store_end(hdl_store *store) {
     /* a run that timed out still reads the mapped file */
     if (is_cpu(store)) (void)hd_device_wait(store->device, LAST_WAIT_NS);
     for (uint32_t i = 0; i < store->buffer_count; i++) hd_buffer_destroy(store->buffers[i]);
+    for (uint32_t i = 0; i < store->content_count; i++) hdl_content_release(store->contents[i]);
+    hdl_free(allocator, store->contents, store->content_capacity * sizeof *store->contents);
     hdl_free(allocator, store->buffers, store->buffer_capacity * sizeof *store->buffers);
     if (store->places) hdl_free(allocator, store->places, store->model->weight_count * sizeof *store->places);
-    hdl_free(allocator, store->halves, store->model->weight_count * sizeof *store->halves);
+    if (store->halves) hdl_free(allocator, store->halves, store->model->weight_count * sizeof *store->halves);
     if (store->caches) hdl_free(allocator, store->caches, 2 * store->layer_count * sizeof *store->caches);
     memset(store, 0, sizeof *store);
 }

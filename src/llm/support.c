@@ -48,6 +48,15 @@ char *hdl_quote(hdl_span text, char out[HDL_QUOTE]) {
     return out;
 }
 
+char *hdl_amount(uint64_t bytes, char out[HDL_AMOUNT]) {
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+    double value = (double)bytes;
+    size_t unit = 0;
+    for (; value >= 1023.95; unit++) value /= 1024;
+    snprintf(out, HDL_AMOUNT, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+    return out;
+}
+
 static void *default_resize(void *user, void *old, size_t old_bytes, size_t new_bytes) {
     (void)user;
     (void)old_bytes;

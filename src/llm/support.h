@@ -67,6 +67,10 @@ static inline bool hdl_pad(uint64_t value, uint64_t unit, uint64_t *out) {
     return true;
 }
 
+/* "1.5 GiB". Returns `out`. */
+enum { HDL_AMOUNT = 24 };
+char *hdl_amount(uint64_t bytes, char out[HDL_AMOUNT]);
+
 /* A clock that never goes back. */
 uint64_t hdl_now_ns(void);
 

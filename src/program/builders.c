@@ -149,6 +149,8 @@ hd_value hd_pad(hd_program *p, hd_value x, const int64_t *before, const int64_t 
 hd_value hd_top_k(hd_program *p, hd_value x, uint32_t k) {
     return add(p, HDI_OP_TOP_K, &x, 1, &(hdi_attrs){ .ints = { k } });
 }
+hd_value hd_hash(hd_program *p, hd_value x) { return add(p, HDI_OP_HASH, &x, 1, NULL); }
+
 hd_value hd_cumsum(hd_program *p, hd_value x, int axis, uint32_t flags) {
     return add(p, HDI_OP_CUMSUM, &x, 1, &(hdi_attrs){ .ints = { axis, flags } });
 }

@@ -47,6 +47,7 @@ static void work_costly(counting *c) { c->work.flops = times(c->elements, COSTLY
 static void work_rope(counting *c) { c->work.flops = times(c->elements, 6); }
 /* For each element of operand 1. */
 static void work_terms(counting *c) { c->work.flops = c->read; }
+static void work_hash(counting *c) { c->work.flops = times(bytes_of(c, 0), 25); }
 static void work_products(counting *c) { c->work.flops = times(c->read, 2); }
 static void work_norm(counting *c) { c->work.flops = times(c->read, 6); }
 static void work_softmax(counting *c) { c->work.flops = times(c->read, 8); }

@@ -122,7 +122,7 @@ if has_vulkan; then
 fi
 
 # Wrong files and options.
-refuse 1 'over-budget: .* bytes are needed on the device, and 1 may be taken there; ' $generate --memory 1
+refuse 1 'over-budget: [0-9.]+ MiB are needed on the device, and 1.5 MiB may be taken there; ' $generate --memory 1536K
 refuse 1 'nosuch.gguf: cannot be opened: there is no such file' "$heddle" generate nosuch.gguf -p x
 refuse 1 'this is no GGUF file' "$heddle" generate "$sources/README.md" -p x
 refuse 1 'is a folder' "$heddle" generate "$work" -p x

@@ -41,6 +41,12 @@ matches out '^fits: .* has [0-9.]+ GiB$' fit
 expect 0 '"fits": true' - "$heddle" fit --json
 is_json fit
 expect 1 '^does not fit: ' - "$heddle" fit --memory 1M
+# A copy of the model is equal to the byte; another family's model in nothing.
+cp "$demo" copy.gguf
+expect 0 ' MiB are equal in the other model: on one device they lie once$' - "$heddle" fit --beside copy.gguf
+expect 0 '"beside_shared_bytes": [1-9][0-9]{6,}' - "$heddle" fit --beside copy.gguf --json
+expect 0 ' 0 B are equal in the other model' - "$heddle" fit --beside "$sources/tests/llm/models/llama_q4_0.gguf"
+expect 1 - 'cannot be opened' "$heddle" fit --beside nothing.gguf
 expect 1 '"fits": false' - "$heddle" fit --memory 1M --json
 if has_vulkan; then
     expect 0 '^device +3 ' - "$heddle" fit --device vulkan --gpu-layers 3

@@ -48,6 +48,19 @@ static void test_foreign(void **state) {
     memcpy(&foreign.get_instance_proc_addr, &owner->vk.GetInstanceProcAddr, sizeof foreign.get_instance_proc_addr);
     assert_int_equal(subject.backend->open(&subject.host, &subject.found, &foreign, &subject.device, NULL), HD_OK);
     assert_ptr_equal(subject.backend->native(subject.device), subject.backend->native(owner));
+    /* Nothing is used that the owner might not have switched on. */
+    const hdi_found *found = subject.backend->found(subject.device);
+    const hdi_caps *caps = &found->caps;
+    assert_string_equal(found->info.id, subject.found.info.id);
+    assert_int_equal(found->info.queues, 1);
+    assert_true(caps->shared_bytes > 0 && caps->memory_bytes == subject.found.caps.memory_bytes);
+    assert_int_equal(caps->f16_storage + caps->u8_storage + caps->f16_arithmetic + caps->i8_arithmetic + caps->integer_dot + caps->memory_model, 0);
+    assert_int_equal(caps->subgroup_control + caps->matrix_f16 + caps->matrix_s8 + caps->matrix_workgroup + caps->matrix_reduces, 0);
+    hdi_backend_device *none = NULL;
+    hd_error error = { 0 };
+    foreign.queue_index = 1000;
+    assert_int_equal(subject.backend->open(&subject.host, &subject.found, &foreign, &none, &error), HD_STATUS_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.text, "queue 1000 of family"));
     assert_true(test_barriers(&subject));
     assert_true(test_replay(&subject));
     assert_true(test_tickets(&subject));

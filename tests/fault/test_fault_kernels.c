@@ -49,6 +49,7 @@ static const work works[] = {
     BOTH(SCATTER, 1e-5, X("[9,70]") "v2 = input i32[20] \"i\"\nv3 = input f32[20,70] \"u\"\nv9 = scatter_add v1 v2 v3" Y),
     BOTH(WRITE_ROWS, 0, "heddle 1\nv1 = state f32[12,40] \"s\"\nv2 = input f32[3,40] \"x\"\nv3 = input i32[1] \"i\"\nv9 = write_rows v1 v2 v3" Y),
     BOTH(RANDOM, 0, "heddle 1\nv1 = input i32[4] \"i\"\nv9 = random v1 stream=1 shape=[9,500]" Y),
+    BOTH(HASH, 0, X("[3000]") "v9 = hash v1" Y),
     BOTH(TRANSPOSE, 0, X("[3,70,90]") "v9 = permute v1 axes=[2,0,1]" Y),
     BOTH(ROPE, 1e-4, X("[7,4,64]") "v2 = input i32[7] \"i\"\nv9 = rope v1 v2" Y),
     { HDI_MODULE_MATVEC, HD_MATH_FAST, 1e-2, X("[1,512]") "v2 = input q4_0[70,512] \"w\"\nv9 = matmul v1 v2 transpose_b" Y },

@@ -728,6 +728,7 @@ void oracle_node(const hdi_node *node, const oracle_tensor *const *operands, ora
     case HDI_OP_SUM: case HDI_OP_MEAN: oracle_reduce(node, operands, out); return;
     case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT: case HDI_OP_PROD: oracle_reduce(node, operands, out); break;
     case HDI_OP_TOP_K: oracle_top_k(operands, out); break;
+    case HDI_OP_HASH: oracle_hash(operands[0], out); return;
     case HDI_OP_SCATTER_ADD: case HDI_OP_SCATTER_MUL: case HDI_OP_SCATTER_MAX: case HDI_OP_SCATTER_MIN: scatter(node, operands, out); break;
     case HDI_OP_CUMSUM: oracle_cumsum(node, operands, out); break;
     case HDI_OP_SOFTMAX: case HDI_OP_LOG_SOFTMAX: oracle_softmax(node, operands, out); break;

@@ -40,6 +40,7 @@ void oracle_node(const hdi_node *node, const oracle_tensor *const *operands, ora
 /* oracle_rows.c */
 void oracle_reduce(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out);
 void oracle_cumsum(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out);
+void oracle_hash(const oracle_tensor *x, oracle_tensor *out);
 void oracle_top_k(const oracle_tensor *const *operands, oracle_tensor *out);
 void oracle_softmax(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out);
 void oracle_cross_entropy(const oracle_tensor *const *operands, oracle_tensor *out);

@@ -130,6 +130,69 @@ void oracle_top_k(const oracle_tensor *const *operands, oracle_tensor *out) {
     free(order);
 }
 
+/* ---- digests ---- */
+
+static uint32_t turn(uint32_t x, int by) { return x >> by | x << (32 - by); }
+
+/* SHA-256 of a message that has 72 bytes of room behind it. */
+static void sha256(uint8_t *message, uint64_t bytes, uint8_t digest[32]) {
+    uint32_t k[64], state[8], w[64];
+    for (uint32_t i = 0, prime = 2; i < 64; prime++) { /* the first 32 bits of the fractions of roots of primes */
+        uint32_t divisor = 2;
+        while (divisor * divisor <= prime && prime % divisor) divisor++;
+        if (divisor * divisor <= prime) continue;
+        k[i] = (uint32_t)(uint64_t)(cbrtl(prime) * 0x1p32L);
+        if (i < 8) state[i] = (uint32_t)(uint64_t)(sqrtl(prime) * 0x1p32L);
+        i++;
+    }
+    const uint64_t padded = (bytes + 9 + 63) / 64 * 64;
+    memset(message + bytes, 0, padded - bytes);
+    message[bytes] = 0x80;
+    for (int i = 0; i < 8; i++) message[padded - 1 - (uint64_t)i] = (uint8_t)(bytes * 8 >> 8 * i);
+    for (uint64_t at = 0; at < padded; at += 64) {
+        uint32_t s[8];
+        memcpy(s, state, sizeof s);
+        for (int t = 0; t < 64; t++) {
+            const uint8_t *b = message + at + 4 * t;
+            if (t < 16) w[t] = (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+            else
+                w[t] = w[t - 16] + w[t - 7] + (turn(w[t - 15], 7) ^ turn(w[t - 15], 18) ^ w[t - 15] >> 3) +
+                       (turn(w[t - 2], 17) ^ turn(w[t - 2], 19) ^ w[t - 2] >> 10);
+            const uint32_t one = s[7] + (turn(s[4], 6) ^ turn(s[4], 11) ^ turn(s[4], 25)) + ((s[4] & s[5]) ^ (~s[4] & s[6])) + k[t] + w[t];
+            const uint32_t two = (turn(s[0], 2) ^ turn(s[0], 13) ^ turn(s[0], 22)) + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
+            for (int i = 7; i > 0; i--) s[i] = s[i - 1];
+            s[4] += one;
+            s[0] = one + two;
+        }
+        for (int i = 0; i < 8; i++) state[i] += s[i];
+    }
+    for (int i = 0; i < 32; i++) digest[i] = (uint8_t)(state[i / 4] >> (24 - i % 4 * 8));
+}
+
+/* Of unquantised types without NaN, whose bytes the values tell. */
+void oracle_hash(const oracle_tensor *x, oracle_tensor *out) {
+    const uint64_t each = hdi_dtype(x->dtype).block_bytes, count = hd_shape_elements(x->shape);
+    uint64_t bytes = count * each;
+    uint8_t *data = malloc(bytes + 32), message[1024 + 1 + 72], digest[32];
+    if (!data) abort();
+    for (uint64_t i = 0; i < count; i++) oracle_store(x->dtype, x->value[i], data + i * each);
+    for (uint8_t mark = 0; mark == 0 || bytes > 32; mark = 1) {
+        const uint64_t pieces = (bytes + 1023) / 1024;
+        for (uint64_t i = 0; i < pieces; i++) {
+            const uint64_t part = i + 1 < pieces ? 1024 : bytes - i * 1024;
+            memcpy(message, data + i * 1024, part);
+            message[part] = mark;
+            if (mark && part == 32) memcpy(digest, message, 32);
+            else sha256(message, part + 1, digest);
+            memcpy(data + i * 32, digest, 32);
+        }
+        bytes = pieces * 32;
+    }
+    for (int i = 0; i < 8; i++)
+        out->value[i] = (double)(int32_t)((uint32_t)data[4 * i] << 24 | (uint32_t)data[4 * i + 1] << 16 | (uint32_t)data[4 * i + 2] << 8 | data[4 * i + 3]);
+    free(data);
+}
+
 /* ---- softmax and its kin ---- */
 
 /* The largest of a row and ln(sum of e^(x - largest)). */

@@ -240,6 +240,17 @@ static void norm_gradients(void) {
     }
 }
 
+static void digests(void) {
+    static const int64_t words[] = { 1, 255, 256, 257, 8192, 8193, 70001 }, halves[] = { 1, 3, 511, 513, 20001 },
+                         bytes[] = { 1, 2, 3, 54, 55, 56, 63, 64, 1022, 1023, 1024, 1025, 1079, 33001, 1100000 };
+    ops_begin("", 0);
+    for (uint32_t n = 0; n < HDI_COUNT(words); n++) ops_case(hd_hash(ops_program(), ops_input(n % 2 ? HD_F32 : HD_I32, HD_SHAPE(words[n]), OPS_WIDE)));
+    for (uint32_t n = 0; n < HDI_COUNT(halves); n++) ops_case(hd_hash(ops_program(), ops_input(n % 2 ? HD_F16 : HD_BF16, HD_SHAPE(1, halves[n]), OPS_WIDE)));
+    for (uint32_t n = 0; n < HDI_COUNT(bytes); n++) ops_case(hd_hash(ops_program(), ops_input(HD_U8, HD_SHAPE(bytes[n]), OPS_UNIT)));
+    ops_case(hd_hash(ops_program(), hd_transpose(ops_program(), ops_input(HD_F32, HD_SHAPE(33, 40), OPS_UNIT)))); /* as if it lay densely */
+    ops_end();
+}
+
 static void norms(void) {
     static const int64_t lengths[] = { 1, 2, 3, 5, 17, 31, 32, 33, 64, 65, 67, 255, 256, 257, 1000, 2560 };
     static const float eps[] = { 1e-5f, 1e-6f, 0.1f };
@@ -270,7 +281,7 @@ static void norms(void) {
 
 int main(int argc, char **argv) {
     static const ops_test tests[] = {
-        { "reductions", reductions_over }, { "long rows", long_rows }, { "special values", special_reductions }, { "products", products }, { "running sums", running_sums }, { "softmax", softmaxes },
+        { "reductions", reductions_over }, { "long rows", long_rows }, { "special values", special_reductions }, { "products", products }, { "running sums", running_sums }, { "digests", digests }, { "softmax", softmaxes },
         { "extreme rows", extreme_rows }, { "cross entropy", cross_entropies }, { "norms", norms }, { "slopes of losses", slopes_of_losses }, { "gradients of norms", norm_gradients },
     };
     return ops_main("rows", tests, HDI_COUNT(tests), argc, argv);

@@ -64,6 +64,7 @@ static inline hd_status cut_is_fine(hd_status status) { return status == HD_STAT
     X(hd_device_calibrate, (device), hd_device_calibrate(o->device, &(hd_calibrate_desc){ .kinds = HD_FACT_VERDICT, .forget = 1 })) \
     X(hd_buffer_create, (device), create_buffer(o)) \
     X(hd_buffer_write, (buffer), hd_buffer_write(o->buffer, 0, float_room, 16)) \
+    X(hd_buffer_hash, (buffer), hd_buffer_hash(o->buffer, 0, 4, (unsigned char[32]){ 0 })) \
     X(hd_buffer_read, (buffer), hd_buffer_read(o->buffer, 0, float_room, 16)) \
     X(hd_buffer_bytes, (buffer), given(hd_buffer_bytes(o->buffer))) \
     X(hd_buffer_map, (buffer), hd_buffer_map(o->buffer, &(void *){ NULL })) \
@@ -104,6 +105,7 @@ static inline hd_status cut_is_fine(hd_status status) { return status == HD_STAT
     X(hd_model_chat_tokens, (model), \
       cut_is_fine(hd_model_chat_tokens(o->model, &(hd_chat_form){ .template_name = "chatml" }, &(hd_message){ .role = "user", .content = "a" }, 1, NULL, room_for(0)))) \
     X(hd_model_fit, (model, device), hd_model_fit(o->model, &(hd_session_desc){ .device = o->device, .context = 32 }, &(hd_fit){ 0 })) \
+    X(hd_model_shared_bytes, (model), hd_model_shared_bytes(o->model, o->model, &(uint64_t){ 0 })) \
     X(hd_session_create, (model), create_session(o)) \
     X(hd_session_feed, (session), hd_session_feed(o->session, 0, (int32_t[]){ 40 }, 1)) \
     X(hd_session_step, (session), hd_session_step(o->session, &(hd_step){ 0, 40 }, 1)) \
@@ -136,7 +138,7 @@ static inline hd_status cut_is_fine(hd_status status) { return status == HD_STAT
     X(hd_slice, hd_slice(p, x, (int64_t[]){ 0, 0 }, (int64_t[]){ 1, 2 }, 2)) \
     X(hd_pad, hd_pad(p, x, (int64_t[]){ 0, 0 }, (int64_t[]){ 1, 2 }, 2, 0)) X(hd_sum, hd_sum(p, x, 1)) X(hd_prod, hd_prod(p, x, 1)) \
     X(hd_mean, hd_mean(p, x, 1)) X(hd_max, hd_max(p, x, HD_ALL_AXES)) X(hd_min, hd_min(p, x, 1)) X(hd_argmax, hd_argmax(p, x, 1)) \
-    X(hd_dot, hd_dot(p, x, x, 1)) X(hd_cumsum, hd_cumsum(p, x, 1, 0)) X(hd_top_k, hd_top_k(p, x, 2)) \
+    X(hd_dot, hd_dot(p, x, x, 1)) X(hd_cumsum, hd_cumsum(p, x, 1, 0)) X(hd_top_k, hd_top_k(p, x, 2)) X(hd_hash, hd_hash(p, x)) \
     X(hd_softmax, hd_softmax(p, x, 1)) X(hd_log_softmax, hd_log_softmax(p, x, 1)) X(hd_rms_norm, hd_rms_norm(p, w, 0, 1e-5f)) \
     X(hd_layer_norm, hd_layer_norm(p, w, 0, 0, 1e-5f)) X(hd_matmul, hd_matmul(p, x, w)) \
     X(hd_matmul_with, hd_matmul_with(p, x, w, HD_MATMUL_PLAIN)) X(hd_gather, hd_gather(p, w, i)) \

@@ -133,5 +133,6 @@ static inline void test_every_op(hd_program *p) {
     hd_output(p, "picked", picked);
     hd_output(p, "attended", heads);
     hd_output(p, "loss", loss);
+    hd_output(p, "digest", hd_hash(p, cache));
 }
 #endif

@@ -92,6 +92,13 @@ static void misuse_has_its_own_status(void **state) {
     hd_buffer_destroy(buffer);
     hd_device *other;
     assert_int_equal(hd_device_open(context, &(hd_device_desc){ .id = "cuda" }, &other), HD_STATUS_NO_DEVICE);
+    /* a Vulkan device that is handed in is taken for none of another back end, and for none by half */
+    hd_device_desc handed = { .id = "cpu", .vulkan_instance = &other, .vulkan_physical_device = &other, .vulkan_device = &other };
+    assert_int_equal(hd_device_open(context, &handed, &other), HD_STATUS_INVALID_ARGUMENT);
+    handed.vulkan_instance = NULL;
+    assert_int_equal(hd_device_open(context, &handed, &other), HD_STATUS_INVALID_ARGUMENT);
+    handed.vulkan_instance = &handed, handed.id = NULL;
+    assert_int_equal(hd_device_open(context, &handed, &other), HD_STATUS_NO_DEVICE); /* the context has no Vulkan */
     hd_error error;
     hd_context_take_error(context, &error);
     /* NULL is fine wherever something ends. */

@@ -133,6 +133,7 @@ static const infer_case cases[] = {
     AXIS("cumsum"), GOOD("cumsum f axis=-1 exclusive", "f32[2,3]"), GOOD("cumsum i axis=0 reverse exclusive", "i32[2,3]"),
     BAD(TYPE, "cumsum u axis=0", "operand 1 is u8, it must be f32, f16, bf16 or i32"), BAD(TYPE, "min q axis=0", NULL),
     BAD(LIMIT, "argmax long axis=0", "an axis of 2147483648 elements has indices that i32 does not hold"),
+    GOOD("hash f", "i32[8]"), GOOD("hash i", "i32[8]"), GOOD("hash u", "i32[8]"), GOOD("hash q", "i32[8]"), GOOD("hash f0", "i32[8]"), BAD(LIMIT, "hash big", "operand 1 is of 4 GiB or more: take a digest of each part"),
     NUMBERS_K("top_k", "k=3"), GOOD("top_k f223 k=1", "i32[2,2,1]"), GOOD("top_k f3 k=2", "i32[2]"),
     BAD(SHAPE, "top_k f0 k=1", "operand 1 is [], it needs at least 1 axes"), BAD(INVALID_ARGUMENT, "top_k f64 k=0", "k is 0, it must be 1 to 256"),
     BAD(INVALID_ARGUMENT, "top_k f64 k=257", "k is 257, it must be 1 to 256"), BAD(INVALID_ARGUMENT, "top_k f64 k=-9223372036854775808", NULL),

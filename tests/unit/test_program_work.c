@@ -63,7 +63,7 @@ static const char sources[] =
 static const struct { uint64_t rows; const char *line; } by_rows[] = {
     { 0, "input f32[4] \"y\"" }, { 3, "add x x" }, { 1, "add x b" }, { 1, "exp x" }, { 1, "copy x" }, { 1, "cast x dtype=f16" },
     { 1, "sum x axis=1" }, { 0, "sum x axis=0" }, { 0, "softmax x axis=0" }, { 3, "concat x x axis=1" }, { 0, "concat x x axis=0" },
-    { 1, "top_k x k=2" }, { 0, "top_k b k=2" }, { 1, "rms_norm x b eps=0" }, { 0, "rms_norm b b eps=0" }, { 3, "take_along x j" }, { 5, "matmul_experts x k2 j" },
+    { 1, "top_k x k=2" }, { 0, "top_k b k=2" }, { 0, "hash x" }, { 1, "rms_norm x b eps=0" }, { 0, "rms_norm b b eps=0" }, { 3, "take_along x j" }, { 5, "matmul_experts x k2 j" },
     { 3, "cross_entropy x i" }, { 7, "cross_entropy_gradient x i i4" }, { 3, "norm_gradient x x b eps=0" }, { 0, "norm_sums x x eps=0" }, { 1, "matmul x w" }, { 0, "matmul x x transpose_a" }, { 1, "matmul k w" }, { 3, "matmul k k transpose_b" },
     { 2, "gather w i" }, { 0, "scatter_add x i x" }, { 0, "scatter_max x i x" }, { 1, "cumsum x axis=1" }, { 0, "cumsum x axis=0 reverse" }, { 0, "write_rows s x one" }, { 0, "random i stream=1 shape=[4,2]" }, { 3, "rope h i" }, { 1, "rope l i" },
     { 0, "attention h h h" }, { 1, "permute h axes=[0,2,1]" }, { 0, "permute x axes=[1,0]" }, { 1, "reshape x shape=[4,3,2]" },

@@ -352,9 +352,25 @@ static void fill_info(hdvk_facts *facts, const properties *p) {
     info->queues = facts->places[HDI_QUEUE_UPLOAD].family == HDI_NO_INDEX ? 1 : HDI_QUEUE_COUNT;
 }
 
-hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *out_facts,
-                          hd_error *error) {
-    hdvk_facts *facts = out_facts;
+/* Of a caller's device nobody can ask what was switched on: no feature is, and there is the one queue. */
+static hd_status join(hdvk_vk *vk, const hdi_foreign *foreign, hdvk_facts *facts, hd_error *error) {
+    VkQueueFamilyProperties families[32];
+    uint32_t count = HDI_COUNT(families);
+    vk->GetPhysicalDeviceQueueFamilyProperties(foreign->physical_device, &count, families);
+    if (foreign->queue_family >= HDI_MIN(count, (uint32_t)HDI_COUNT(families)) ||
+        foreign->queue_index >= families[foreign->queue_family].queueCount ||
+        !(families[foreign->queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT))
+        return hdi_fail_native(error, HD_STATUS_INVALID_ARGUMENT, "vulkan", 0,
+                               "queue %u of family %u is none of %.100s that computes", foreign->queue_index,
+                               foreign->queue_family, facts->properties.deviceName);
+    facts->features = (hdvk_features){ 0 };
+    facts->places[HDI_QUEUE_COMPUTE] = (hdvk_queue_place){ foreign->queue_family, foreign->queue_index,
+                                                           families[foreign->queue_family].timestampValidBits };
+    return HD_OK;
+}
+
+static hd_status read_all(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, const hdi_foreign *foreign,
+                          hdvk_facts *facts, hd_error *error) {
     *facts = (hdvk_facts){ 0 };
     /* A device of version 1.0 knows none of the later questions. */
     vk->GetPhysicalDeviceProperties(physical, &facts->properties);
@@ -374,6 +390,7 @@ hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice ph
     if (facts->places[HDI_QUEUE_COMPUTE].family == HDI_NO_INDEX)
         return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0, "%.100s has no queue that computes",
                                facts->properties.deviceName);
+    if (foreign && (status = join(vk, foreign, facts, error)) != HD_OK) return status;
     /* NVIDIA's driver keeps them when told to, and flushes them when not, though it offers neither (seen with
      * 580.159). */
     facts->keeps_subnormals = HDVK_HAS(facts, FLOAT_CONTROLS) &&
@@ -384,4 +401,17 @@ hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice ph
     fill_info(facts, &p);
     status = read_matrix(host, vk, physical, facts, error);
     return status ? status : read_workgroup_matrix(host, vk, physical, facts, error);
+}
+
+hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *out_facts,
+                          hd_error *error) {
+    return read_all(host, vk, physical, NULL, out_facts, error);
+}
+
+hd_status hdvk_facts_join(const hdi_host *host, hdvk_vk *vk, const hdi_foreign *foreign, hdvk_facts *out_facts,
+                          hd_error *error) {
+    const hd_status status = read_all(host, vk, foreign->physical_device, foreign, out_facts, error);
+    out_facts->has = out_facts->extension = 0;
+    out_facts->keeps_subnormals = false;
+    return status;
 }

@@ -90,15 +90,8 @@ static hd_status open_foreign(hdi_backend_device *device, const hdi_foreign *for
         return hdi_fail_native(error, HD_STATUS_UNSUPPORTED_VERSION, "vulkan", 0, "the caller's instance has no %s",
                                missing);
     vk->physical = foreign->physical_device;
-    hd_status status = hdvk_facts_read(device->host, vk, vk->physical, &device->facts, error);
+    const hd_status status = hdvk_facts_join(device->host, vk, foreign, &device->facts, error);
     if (status != HD_OK) return status;
-    device->facts.has = device->facts.extension = 0;
-    device->facts.features = (hdvk_features){ 0 };
-    device->facts.keeps_subnormals = false;
-    device->facts.found.caps.subgroup_control = 0;
-    device->facts.places[HDI_QUEUE_COMPUTE].family = foreign->queue_family;
-    device->facts.places[HDI_QUEUE_COMPUTE].number = foreign->queue_index;
-    hdvk_one_queue(&device->facts);
     vk->device = foreign->device;
     return load_device(vk, error);
 }
@@ -200,6 +193,7 @@ static void device_close(hdi_backend_device *device) {
 }
 
 static void *native(hdi_backend_device *device) { return device->vk.device; }
+static const hdi_found *found(const hdi_backend_device *device) { return &device->facts.found; }
 
 const hdi_backend hdi_backend_vulkan = {
     .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "vulkan",
@@ -208,5 +202,5 @@ const hdi_backend hdi_backend_vulkan = {
     .kernel_load = hdvk_kernel_load, .kernel_free = hdi_inflight_free_kernel,
     .submit = hdvk_submit, .forget = hdi_recording_forget, .poll = hdvk_poll, .wait = hdvk_wait,
     .profile = hdvk_profile, .native = native, .trim = hdvk_trim, .span = hdvk_times, .reads_slowly = hdvk_reads_slowly,
-    .available = hdvk_available,
+    .available = hdvk_available, .found = found,
 };

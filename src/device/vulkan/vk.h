@@ -219,6 +219,9 @@ typedef struct hdvk_facts {
 /* Reads everything. UNSUPPORTED_VERSION or UNSUPPORTED where the device cannot be used at all. */
 hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *out_facts,
                           hd_error *error);
+/* The same of a caller's device: what can be used there without any feature. INVALID_ARGUMENT: its queue is no such. */
+hd_status hdvk_facts_join(const hdi_host *host, hdvk_vk *vk, const hdi_foreign *foreign, hdvk_facts *out_facts,
+                          hd_error *error);
 /* Leaves the computing queue alone. */
 void hdvk_one_queue(hdvk_facts *facts);
 /* Chains the feature structs that the device knows behind features->core. */

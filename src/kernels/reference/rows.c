@@ -3,6 +3,7 @@
  * results. */
 #include "kernels/reference/reference.h"
 #include "kernels/random.h"
+#include "kernels/sha256.h"
 
 #define LANES 256u
 
@@ -160,6 +161,17 @@ void reference_cumsum(const reference *r) {
             sum = next;
         }
     }
+}
+
+void reference_hash(const reference *r) {
+    const uint64_t bytes = hd_tensor_bytes(r->operands[0].dtype, r->operands[0].shape),
+                   pieces = hdi_divide_up(bytes, HDI_HASH_PIECE);
+    uint32_t *digests = pieces > 1 ? (uint32_t *)r->room : r->out->data;
+    for (uint64_t i = 0; i < pieces; i++)
+        sha256_piece((const uint32_t *)r->data[0] + i * HDI_HASH_PIECE / 4,
+                     (uint32_t)HDI_MIN(bytes - i * HDI_HASH_PIECE, HDI_HASH_PIECE), false, digests + 8 * i);
+    sha256_join(digests, pieces);
+    memmove(r->out->data, digests, 32);
 }
 
 void reference_random(const reference *r) {

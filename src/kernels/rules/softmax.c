@@ -15,6 +15,35 @@ static hd_status add(const hdi_request *request, uint32_t op, uint64_t n, const 
     return hdi_rows_add(request, &launch, lowering, error);
 }
 
+/* Rows from `at` on, `count` of the `rows` that the tensor has. */
+static hdi_tensor rows_of(const hdi_tensor *tensor, uint64_t rows, uint64_t at, uint64_t count) {
+    const uint64_t each = hd_shape_elements(tensor->shape) / rows;
+    hdi_tensor part = hdi_tensor_dense(tensor->storage, tensor->dtype, HD_SHAPE((int64_t)count, (int64_t)each));
+    part.first = tensor->first + at * each;
+    return part;
+}
+
+/* In as few launches as the ranges that a binding sees allow: so many rows each that all begin where one may. */
+static hd_status add_slices(const hdi_request *request, uint32_t op, uint64_t n, const hdi_tensor inputs[3],
+                            const hdi_tensor *out, hdi_lowering *lowering, hd_error *error) {
+    const uint64_t rows = hd_shape_elements(inputs->shape) / n, unit = request->caps->binding_align;
+    const uint64_t bytes =
+        HDI_MAX(hd_tensor_bytes(inputs->dtype, inputs->shape), hd_tensor_bytes(out->dtype, out->shape));
+    uint64_t most = rows;
+    if (request->caps->max_binding_bytes && bytes > request->caps->max_binding_bytes)
+        most = request->caps->max_binding_bytes / hdi_divide_up(bytes, rows) / unit * unit;
+    hd_status status = HD_OK;
+    if (most == 0 || most >= rows) return add(request, op, n, inputs, out, lowering, error);
+    for (uint64_t at = 0; at < rows && status == HD_OK; at += most) {
+        const uint64_t count = HDI_MIN(most, rows - at);
+        const hdi_tensor y = rows_of(out, rows, at, count);
+        hdi_tensor parts[3];
+        for (uint32_t i = 0; i < 3; i++) parts[i] = rows_of(&inputs[i], rows, at, count);
+        status = add(request, op, n, parts, &y, lowering, error);
+    }
+    return status;
+}
+
 hd_status hdi_lower_softmax(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
     const uint32_t op = request->op == HDI_OP_SOFTMAX ? HDI_ROW_SOFTMAX
                       : request->op == HDI_OP_LOG_SOFTMAX ? HDI_ROW_LOG_SOFTMAX
@@ -34,7 +63,7 @@ hd_status hdi_lower_softmax(const hdi_request *request, hdi_lowering *lowering, 
     for (uint32_t i = 1; i <= others && status == HD_OK; i++)
         status = hdi_rows_dense(request, &request->inputs[i], lowering, &inputs[i], error);
     if (status == HD_OK && inner != 1) status = hdi_rows_temporary(lowering, y.dtype, inputs[0].shape, &y, error);
-    if (status == HD_OK) status = add(request, op, n, inputs, &y, lowering, error);
+    if (status == HD_OK) status = add_slices(request, op, n, inputs, &y, lowering, error);
     if (status != HD_OK || inner == 1) return status;
     const hdi_tensor back = hdi_rows_axis_last(&request->out, axis);
     return hdi_rows_copy(request, &y, &back, lowering, error);
