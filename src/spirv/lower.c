@@ -296,13 +296,26 @@ static bool index_ids(hdi_lowering *l) {
     return true;
 }
 
+/* Does the module say that it has addresses? */
+static bool has_addresses(const uint32_t *words, size_t count) {
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < count; at += hdi_lower_length(words + at))
+        if (words[at] == (3u << SpvWordCountShift | SpvOpMemoryModel)) return words[at + 1] == PHYSICAL_ADDRESSES;
+    return false;
+}
+
+/* What was reached by addresses lies in buffers now, narrow numbers too. */
+static void find_narrow_types(hdi_lowering *l) {
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at)) {
+        const uint32_t *words = l->words + at, opcode = hdi_lower_opcode(words);
+        if ((opcode == SpvOpTypeInt || opcode == SpvOpTypeFloat) && hdi_lower_length(words) > 2 && words[2] <= 16)
+            l->element_bytes |= words[2] / 8;
+    }
+}
+
 static bool scan(hdi_lowering *l) {
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions && !l->status; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at, length = hdi_lower_length(words);
         if (hdi_lower_opcode(words) == SpvOpMemoryModel && length == 3) l->addressed = words[1] == PHYSICAL_ADDRESSES;
-        if (hdi_lower_opcode(words) == SpvOpExtInstImport && length >= 6 &&
-            hdi_spirv_text_is(words + 2, "GLSL.std.450"))
-            l->glsl = words[1];
         if (hdi_lower_opcode(words) == SpvOpEntryPoint && length > 3) l->entry = words[2];
         if (hdi_lower_opcode(words) != SpvOpVariable || length < 4 || words[2] >= l->bound) continue;
         if (words[3] == SpvStorageClassPushConstant) l->push = words[2];
@@ -310,6 +323,7 @@ static bool scan(hdi_lowering *l) {
         else if (words[3] == SpvStorageClassStorageBuffer) hdi_lower_find_array(l, words);
         l->shared_count += hdi_lower_begins_with_zeros(l, words);
     }
+    l->glsl = hdi_lower_set(l, "GLSL.std.450");
     hdi_lower_find_groups(l);
     return !l->status && (l->image_count || l->sampler_count || l->array_count || l->addressed || l->groups ||
                           l->shared_count || hdi_lower_any_pointers(l));
@@ -518,8 +532,12 @@ static hd_status lower(const hd_allocator *allocator, const hdi_spirv_input *inp
                          .bound = words[3],
                          .next = words[3] };
     bool indexed = index_ids(l);
-    if (indexed && free_addresses) indexed = note_stated(l) && hdi_lower_put_memory(l) && (l->status || index_ids(l));
+    if (indexed && hdi_lower_any_short(l))
+        indexed = note_stated(l) && hdi_lower_spell(l) && (l->status || index_ids(l));
+    if (indexed && free_addresses && !l->status)
+        indexed = note_stated(l) && hdi_lower_put_memory(l) && (l->status || index_ids(l));
     const uint32_t *before = l->words;
+    if (indexed && has_addresses(words, input->bytes / 4)) find_narrow_types(l);
     indexed = indexed && (l->status || hdi_lower_copy_functions(l));
     if (indexed && l->words != before) indexed = index_ids(l);
     l->gone = hdi_arena_alloc(&l->arena, l->bound);
@@ -548,13 +566,6 @@ static hd_status lower(const hd_allocator *allocator, const hdi_spirv_input *inp
     hdi_arena_free(&l->arena);
     hdi_free(allocator, l, sizeof *l);
     return status;
-}
-
-/* Does the module say that it has addresses? */
-static bool has_addresses(const uint32_t *words, size_t count) {
-    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < count; at += hdi_lower_length(words + at))
-        if (words[at] == (3u << SpvWordCountShift | SpvOpMemoryModel)) return words[at + 1] == PHYSICAL_ADDRESSES;
-    return false;
 }
 
 hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_spirv_lowered *out_lowered,

@@ -115,7 +115,9 @@ void hdi_lower_find_groups(hdi_lowering *l) {
         if (decorates && words[2] == SpvDecorationBuiltIn && !has_capability) need_builtin(l, words[3]);
         l->groups = hdi_lower_group_operands(opcode) || is_partitioned(words);
     }
-    l->groups |= l->capability_count != 0;
+    l->ballots = hdi_lower_set(l, "SPV_AMD_shader_ballot");
+    if (l->ballots && l->ballots < l->bound) l->gone[l->ballots] = 1;
+    l->groups |= l->capability_count != 0 || l->ballots;
 }
 
 /* ---- functions ---- */
@@ -158,16 +160,20 @@ static rounds begin_rounds(hdi_lowering *l, uint32_t type, uint32_t carried) {
     return r;
 }
 
+/* Old versions want a condition for each component. */
+static uint32_t of_each(hdi_lowering *l, uint32_t type, uint32_t condition) {
+    const uint32_t *vector = hdi_lower_def(l, type, SpvOpTypeVector, 4), all[] = { condition, condition, condition,
+                                                                                  condition };
+    if (!vector && type != words_type(l)) return condition;
+    const uint32_t count = HDI_MIN(vector ? vector[3] : 4, (uint32_t)HDI_COUNT(all)),
+                   truths = HDI_LOWER_ONCE(l, SpvOpTypeVector, 0, bool_type(l), count);
+    return hdi_lower_make(l, SpvOpCompositeConstruct, truths, all, count);
+}
+
 /* Where the condition holds the value is carried on. After the last round the block goes on, and `carried` is what came
  * of it. */
 static void end_rounds(hdi_lowering *l, const rounds *r, uint32_t type, uint32_t condition, uint32_t value) {
-    const uint32_t *vector = hdi_lower_def(l, type, SpvOpTypeVector, 4), all[] = { condition, condition, condition,
-                                                                                  condition };
-    if (vector || type == words_type(l)) { /* old versions want a condition for each component */
-        const uint32_t count = HDI_MIN(vector ? vector[3] : 4, (uint32_t)HDI_COUNT(all)),
-                       truths = HDI_LOWER_ONCE(l, SpvOpTypeVector, 0, bool_type(l), count);
-        condition = hdi_lower_make(l, SpvOpCompositeConstruct, truths, all, count);
-    }
+    condition = of_each(l, type, condition);
     HDI_LOWER_ADD(l, &l->made, SpvOpSelect, type, r->next_carried, condition, value, r->carried);
     HDI_LOWER_ADD(l, &l->made, SpvOpBranch, r->more);
     HDI_LOWER_ADD(l, &l->made, SpvOpLabel, r->more);
@@ -247,14 +253,22 @@ static void make_partition(hdi_lowering *l, uint32_t type, uint32_t value_type, 
     hdi_image_give(l, type, 1, &result);
 }
 
+/* The constant as all components of a vector, where the type is one; 0: of more than four. */
+static uint32_t as_vector(hdi_lowering *l, uint32_t type, uint32_t constant) {
+    const uint32_t *vector = hdi_lower_def(l, type, SpvOpTypeVector, 4);
+    const uint32_t all[] = { constant, constant, constant, constant };
+    if (!vector) return constant;
+    return vector[3] > HDI_COUNT(all) ? 0 : hdi_lower_once(l, SpvOpConstantComposite, type, all, vector[3]);
+}
+
 /* What the sum of no lanes is, of a type of numbers or truths; 0: it is none. */
 static uint32_t sum_of_none(hdi_lowering *l, const struct sum *sum, uint32_t type) {
     const uint32_t *vector = hdi_lower_def(l, type, SpvOpTypeVector, 4), part = vector ? vector[2] : type;
     const uint32_t *whole = hdi_lower_def(l, part, SpvOpTypeInt, 4), *real = hdi_lower_def(l, part, SpvOpTypeFloat, 3);
     const uint32_t width = whole ? whole[2] : real ? real[2] : 0;
     if (hdi_lower_def(l, part, SpvOpTypeBool, 2))
-        return vector ? 0
-                      : hdi_lower_once(l, sum->none == NOUGHT ? SpvOpConstantFalse : SpvOpConstantTrue, part, NULL, 0);
+        return as_vector(l, type, hdi_lower_once(l, sum->none == NOUGHT ? SpvOpConstantFalse : SpvOpConstantTrue, part,
+                                                 NULL, 0));
     if (width != 8 && width != 16 && width != 32 && width != 64) return 0;
     const uint64_t top = UINT64_C(1) << (width - 1);
     const uint64_t infinity = width == 64 ? UINT64_C(0x7FF) << 52 : width == 32 ? UINT64_C(0x7F800000) : 0x7C00;
@@ -270,10 +284,7 @@ static uint32_t sum_of_none(hdi_lowering *l, const struct sum *sum, uint32_t typ
     const bool cut = width < 32 && (real || !whole[3]);
     const uint64_t said = cut ? bits & (top | (top - 1)) : bits;
     const uint32_t words[] = { (uint32_t)said, (uint32_t)(said >> 32) };
-    const uint32_t constant = hdi_lower_once(l, SpvOpConstant, part, words, width == 64 ? 2 : 1);
-    const uint32_t all[] = { constant, constant, constant, constant };
-    if (vector && vector[3] > HDI_COUNT(all)) return 0;
-    return vector ? hdi_lower_once(l, SpvOpConstantComposite, type, all, vector[3]) : constant;
+    return as_vector(l, type, hdi_lower_once(l, SpvOpConstant, part, words, width == 64 ? 2 : 1));
 }
 
 /* The sum over the lanes whose bits are set, or of those up to this one, or in front of it. */
@@ -293,6 +304,82 @@ static void make_sum(hdi_lowering *l, const struct sum *sum, uint32_t how, uint3
                                : HDI_LOWER_MAKE(l, sum->with, type, r.carried, other);
     end_rounds(l, &r, type, counts, total);
     hdi_image_give(l, type, 1, &r.carried);
+}
+
+/* ---- AMD's set ---- */
+
+enum { SWIZZLE = 1, SWIZZLE_MASKED, WRITE, COUNT_BELOW };
+
+/* Each lane of a quad reads from the one that its offset says, or each lane of 32 from one by three masks: and, or, and
+ * what is turned. Who reads from a lane that is not there gets zeros. */
+static uint32_t swizzle(hdi_lowering *l, uint32_t which, uint32_t type, uint32_t value, uint32_t how) {
+    const uint32_t uint = hdi_lower_uint(l), lane = hdi_lower_input(l, SpvBuiltInSubgroupLocalInvocationId);
+    const uint32_t within = number(l, which == SWIZZLE ? 3 : 31);
+    uint32_t there = binary(l, SpvOpBitwiseAnd, lane, within);
+    const uint32_t first = binary(l, SpvOpBitwiseXor, lane, there);
+    if (which == SWIZZLE) {
+        there = HDI_LOWER_MAKE(l, SpvOpVectorExtractDynamic, uint, how, there);
+    } else {
+        static const uint32_t steps[] = { SpvOpBitwiseAnd, SpvOpBitwiseOr, SpvOpBitwiseXor };
+        for (uint32_t i = 0; i < HDI_COUNT(steps); i++)
+            there = binary(l, steps[i], there, HDI_LOWER_MAKE(l, SpvOpCompositeExtract, uint, how, i));
+    }
+    there = binary(l, SpvOpBitwiseOr, first, binary(l, SpvOpBitwiseAnd, there, within));
+    const uint32_t active = HDI_LOWER_MAKE(l, SpvOpGroupNonUniformBallotBitExtract, bool_type(l), subgroup(l),
+                                           ballot(l, truth(l)), there);
+    return HDI_LOWER_MAKE(l, SpvOpSelect, type, of_each(l, type, active), shuffle(l, type, value, there),
+                          hdi_lower_once(l, SpvOpConstantNull, type, NULL, 0));
+}
+
+/* How many bits of a number of 64 belong to lanes in front of this one. */
+static uint32_t count_below(hdi_lowering *l, uint32_t bits) {
+    const uint32_t uint = hdi_lower_uint(l), pair = HDI_LOWER_ONCE(l, SpvOpTypeVector, 0, uint, 2);
+    const uint32_t both = HDI_LOWER_MAKE(l, SpvOpBitcast, pair, bits);
+    const uint32_t words = HDI_LOWER_MAKE(l, SpvOpCompositeConstruct, words_type(l), component(l, uint, 2, both, 0),
+                                          component(l, uint, 2, both, 1), number(l, 0), number(l, 0));
+    return HDI_LOWER_MAKE(l, SpvOpGroupNonUniformBallotBitCount, uint, subgroup(l), SpvGroupOperationExclusiveScan,
+                          words);
+}
+
+/* What one of the set is given: values of these types? */
+static bool types_of_set_fit(hdi_lowering *l, uint32_t which, uint32_t type, const uint32_t types[3], uint32_t count) {
+    const uint32_t uint = hdi_lower_uint(l), *whole = hdi_lower_def(l, types[0], SpvOpTypeInt, 4);
+    const uint32_t *vector = hdi_lower_def(l, types[0], SpvOpTypeVector, 4);
+    if (which == COUNT_BELOW) return count == 1 && type == uint && whole && whole[2] == 64;
+    if (types[0] != type || (vector && vector[3] > 4)) return false;
+    if (which == WRITE) return count == 3 && types[1] == type && types[2] == uint;
+    return count == 2 && types[1] == HDI_LOWER_ONCE(l, SpvOpTypeVector, 0, uint, which == SWIZZLE ? 4 : 3);
+}
+
+static bool use_of_set(hdi_lowering *l, const uint32_t *words) {
+    const uint32_t which = words[4], type = words[1], count = HDI_MIN(hdi_lower_length(words) - 5u, 4u);
+    uint32_t types[4] = { 0 }, ids[4] = { 0 }, call[7] = { type, words[2] };
+    for (uint32_t i = 0; i < count; i++) types[i] = hdi_image_type_of(l, call[3 + i] = words[5 + i]);
+    if (which < SWIZZLE || which > COUNT_BELOW || !types_of_set_fit(l, which, type, types, count))
+        return hdi_lower_refuse(l, words, "number %u of AMD's set does not go together with its operands", which);
+    const hdi_lower_made key = { .opcode = SpvOpExtInst, .value = type, .component = which };
+    if (which != WRITE) need_core(l, SpvOpGroupNonUniformBallot);
+    if (which < WRITE) need_core(l, SpvOpGroupNonUniformShuffle);
+    need(l, SpvCapabilityGroupNonUniform);
+    call[2] = hdi_lower_made_before(l, &key);
+    if (!call[2]) {
+        if (l->made_count == HDI_LOWER_MAX_FUNCTIONS)
+            return hdi_lower_refuse(l, words, "more than %d ways to look at subgroups", HDI_LOWER_MAX_FUNCTIONS);
+        call[2] = hdi_lower_begin(l, type, types, count, ids);
+        l->functions_made[l->made_count] = key;
+        l->functions_made[l->made_count++].function = call[2];
+        uint32_t result = 0;
+        if (which == COUNT_BELOW) result = count_below(l, ids[0]);
+        else if (which != WRITE) result = swizzle(l, which, type, ids[0], ids[1]);
+        else {
+            const uint32_t self = hdi_lower_input(l, SpvBuiltInSubgroupLocalInvocationId),
+                           chosen = HDI_LOWER_MAKE(l, SpvOpIEqual, bool_type(l), self, ids[2]);
+            result = HDI_LOWER_MAKE(l, SpvOpSelect, type, of_each(l, type, chosen), ids[1], ids[0]);
+        }
+        hdi_image_give(l, type, 1, &result);
+    }
+    hdi_lower_add(l, &l->code, SpvOpFunctionCall, call, 3 + count);
+    return true;
 }
 
 /* ---- instructions ---- */
@@ -352,6 +439,7 @@ bool hdi_lower_group_use(hdi_lowering *l, const uint32_t *words) {
     const uint32_t opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
     const char *form = hdi_lower_group_operands(opcode);
     const bool sum = is_partitioned(words);
+    if (l->ballots && opcode == SpvOpExtInst && length > 5 && words[3] == l->ballots) return use_of_set(l, words);
     const size_t least = form ? strcspn(form, "?") + 1 : 0, most = form && form[least - 1] ? least + 1 : least;
     if (!sum && (!form || length < least || length > most)) return false;
     for (size_t i = 0; i < HDI_COUNT(renamed); i++)
