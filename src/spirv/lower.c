@@ -421,7 +421,7 @@ static void put_front(hdi_lowering *l, hdi_lower_words *to) {
         const bool about = opcode == SpvOpName || opcode == SpvOpDecorate || opcode == SpvOpMemberName ||
                            opcode == SpvOpMemberDecorate || opcode == SpvOpDecorateId;
         if (about && length > 1 && words[1] < l->bound && l->gone[words[1]] == 1) continue;
-        if (opcode == SpvOpNop || (result && l->gone[result])) continue;
+        if (opcode == SpvOpNop || (result && l->gone[result]) || hdi_lower_is_linear_mode(words)) continue;
         if (l->addressed && is_about_addresses(l, words)) continue;
         if (hdi_lower_pointer_front(l, to, words)) continue;
         if (opcode == SpvOpEntryPoint) put_entry(l, to, words);

@@ -105,6 +105,7 @@ typedef struct hdi_lowering {
     uint32_t        entry;            /* the function of the entry point */
     uint32_t        shared_count;     /* variables in shared memory that begin with zeros */
     bool            groups;           /* some instruction is lower_groups.c's, or some built-in of subgroups */
+    bool            linear_quads;     /* four invocations in a row are a quad */
     uint32_t        ballots;          /* AMD's set of instructions about subgroups; 0: it is not there */
     uint32_t        capabilities[HDI_LOWER_MAX_CAPABILITIES], capability_count; /* new ones, of subgroups */
 } hdi_lowering;
@@ -224,6 +225,8 @@ bool hdi_lower_pointer_use(hdi_lowering *l, const uint32_t *words);
 /* The operands of instructions that are taken here, as hdi_spirv_lowered_operands gives them. */
 const char *hdi_lower_group_operands(uint32_t opcode);
 void hdi_lower_find_groups(hdi_lowering *l); /* is there anything to do? */
+/* Is it said there that four invocations in a row are a quad? */
+bool hdi_lower_is_linear_mode(const uint32_t *words);
 bool hdi_lower_group_use(hdi_lowering *l, const uint32_t *words);
 
 /* ---- lower_shared.c ---- */

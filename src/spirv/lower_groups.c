@@ -40,9 +40,13 @@ static const struct {
     { SpvOpGroupSMaxNonUniformAMD, "trcni", SpvOpGroupNonUniformSMax },
 };
 
+/* How much a value differs along the quads of a workgroup. */
+static bool is_derivative(uint32_t opcode) { return opcode >= SpvOpDPdx && opcode <= SpvOpFwidthCoarse; }
+
 const char *hdi_lower_group_operands(uint32_t opcode) {
     for (size_t i = 0; i < HDI_COUNT(renamed); i++)
         if (renamed[i].opcode == opcode) return renamed[i].form;
+    if (is_derivative(opcode)) return "tri";
     if (opcode == ROTATE) return "trcii?i";
     return opcode == QUAD_ALL || opcode == QUAD_ANY || opcode == PARTITION ? "tri" : NULL;
 }
@@ -105,19 +109,25 @@ static void need_builtin(hdi_lowering *l, uint32_t builtin) {
     need(l, numbers ? SpvCapabilityGroupNonUniform : SpvCapabilityGroupNonUniformBallot);
 }
 
+bool hdi_lower_is_linear_mode(const uint32_t *words) {
+    enum { DERIVATIVE_GROUP_LINEAR = 5290 };
+    return words[0] == (3u << SpvWordCountShift | SpvOpExecutionMode) && words[2] == DERIVATIVE_GROUP_LINEAR;
+}
+
 void hdi_lower_find_groups(hdi_lowering *l) {
     bool has_capability = false;
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->count && !l->groups; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at, opcode = hdi_lower_opcode(words);
         if (opcode == SpvOpCapability && hdi_lower_length(words) == 2)
             has_capability |= words[1] >= SpvCapabilityGroupNonUniform && words[1] <= SpvCapabilityGroupNonUniformQuad;
+        l->linear_quads |= hdi_lower_is_linear_mode(words);
         const bool decorates = words[0] == (4u << SpvWordCountShift | SpvOpDecorate);
         if (decorates && words[2] == SpvDecorationBuiltIn && !has_capability) need_builtin(l, words[3]);
         l->groups = hdi_lower_group_operands(opcode) || is_partitioned(words);
     }
     l->ballots = hdi_lower_set(l, "SPV_AMD_shader_ballot");
     if (l->ballots && l->ballots < l->bound) l->gone[l->ballots] = 1;
-    l->groups |= l->capability_count != 0 || l->ballots;
+    l->groups |= l->capability_count != 0 || l->ballots || l->linear_quads;
 }
 
 /* ---- functions ---- */
@@ -194,6 +204,26 @@ static void make_rotate(hdi_lowering *l, uint32_t type, uint32_t value, uint32_t
     const uint32_t first = binary(l, SpvOpBitwiseAnd, lane, HDI_LOWER_MAKE(l, SpvOpNot, uint, within));
     const uint32_t there = binary(l, SpvOpBitwiseAnd, binary(l, SpvOpIAdd, lane, by), within);
     const uint32_t result = shuffle(l, type, value, binary(l, SpvOpBitwiseOr, first, there));
+    hdi_image_give(l, type, 1, &result);
+}
+
+/* What the value is more in the quad's next lane along an axis: of this lane's row or column, or (`coarse`) of the
+ * first one. */
+static uint32_t differ(hdi_lowering *l, uint32_t type, uint32_t value, uint32_t lane, uint32_t axis, bool coarse) {
+    const uint32_t bit = number(l, 1u << axis), within = number(l, ~(coarse ? 3u : 1u << axis));
+    const uint32_t first = binary(l, SpvOpBitwiseAnd, lane, within), second = binary(l, SpvOpBitwiseOr, first, bit);
+    const uint32_t at_second = shuffle(l, type, value, second), at_first = shuffle(l, type, value, first);
+    return HDI_LOWER_MAKE(l, SpvOpFSub, type, at_second, at_first);
+}
+
+static void make_derivative(hdi_lowering *l, uint32_t opcode, uint32_t type, uint32_t value) {
+    const uint32_t lane = hdi_lower_input(l, SpvBuiltInSubgroupLocalInvocationId), which = (opcode - SpvOpDPdx) % 3;
+    const bool coarse = opcode >= SpvOpDPdxCoarse;
+    uint32_t result = differ(l, type, value, lane, which == 1, coarse);
+    if (which == 2) {
+        const uint32_t down = glsl(l, GLSL_FABS, type, differ(l, type, value, lane, 1, coarse));
+        result = HDI_LOWER_MAKE(l, SpvOpFAdd, type, glsl(l, GLSL_FABS, type, result), down);
+    }
     hdi_image_give(l, type, 1, &result);
 }
 
@@ -392,7 +422,7 @@ static bool types_fit(hdi_lowering *l, uint32_t opcode, bool adds, uint32_t resu
     switch (opcode) {
     case ROTATE: return types[0] == result && types[1] == hdi_lower_uint(l);
     case PARTITION: return result == words_type(l);
-    default: return result == bool_type(l) && types[0] == result;
+    default: return types[0] == result && (is_derivative(opcode) || result == bool_type(l));
     }
 }
 
@@ -417,6 +447,7 @@ static uint32_t function_for(hdi_lowering *l, const uint32_t *words, const uint3
     made->function = hdi_lower_begin(l, type, types, count, ids);
     if (opcode == ROTATE) make_rotate(l, type, ids[0], ids[1], cluster);
     else if (opcode == PARTITION) make_partition(l, type, types[0], ids[0]);
+    else if (is_derivative(opcode)) make_derivative(l, opcode, type, ids[0]);
     else if (sum) make_sum(l, sum, words[4], type, none, ids[0], ids[1]);
     else make_quad(l, type, ids[0], opcode == QUAD_ALL);
     return made->function;
@@ -444,12 +475,15 @@ bool hdi_lower_group_use(hdi_lowering *l, const uint32_t *words) {
     if (!sum && (!form || length < least || length > most)) return false;
     for (size_t i = 0; i < HDI_COUNT(renamed); i++)
         if (renamed[i].opcode == opcode) return rename_use(l, words, form, renamed[i].to);
+    if (is_derivative(opcode) && !l->linear_quads)
+        return hdi_lower_refuse(l, words, "derivatives where quads are not said to be four invocations in a row");
     /* what is given: a value, and how far to go, or a ballot */
     const uint32_t at = sum ? 5 : opcode == ROTATE ? 4 : 3, count = at > 3 ? 2 : 1,
                    given[] = { words[at], count > 1 ? words[at + 1] : 0 };
     const uint32_t function = function_for(l, words, given, count);
-    if (opcode == ROTATE || opcode == PARTITION || sum) need_core(l, SpvOpGroupNonUniformShuffle);
-    if (opcode != ROTATE) need_core(l, SpvOpGroupNonUniformBallot);
+    const bool derivative = is_derivative(opcode);
+    if (opcode == ROTATE || opcode == PARTITION || sum || derivative) need_core(l, SpvOpGroupNonUniformShuffle);
+    if (opcode != ROTATE && !derivative) need_core(l, SpvOpGroupNonUniformBallot);
     const uint32_t call[] = { words[1], words[2], function, given[0], given[1] };
     hdi_lower_add(l, &l->code, SpvOpFunctionCall, call, 3 + count);
     return true;

@@ -1,5 +1,5 @@
 /* lower_spell.c: what extensions say in one instruction, spelled out in those that all know: composites of one value,
- * groups of decorations, fused multiply-adds, switches on numbers of 64 bits, and AMD's instructions for the least, the
+ * groups of decorations, what may be contracted by type, fused multiply-adds, switches on numbers of 64 bits, and AMD's instructions for the least, the
  * middle and the greatest of three and for the faces of a cube. Another module is made before anything else is
  * lowered. */
 #include "spirv/lower_images.h"
@@ -10,6 +10,8 @@ enum { GLSL_FMIN = 37, GLSL_FMA = 50 };
 enum { FACE_INDEX = 1, FACE_COORDINATES = 2, LAST_OF_THREE = 9 /* instructions of AMD's sets */ };
 #define OF_THREE "SPV_AMD_shader_trinary_minmax"
 #define OF_CUBES "SPV_AMD_gcn_shader"
+/* What fast arithmetic may do: only contracting is done at all. */
+enum { FAST_MATH_DEFAULT = 6028, MAY_CONTRACT = 0x10000 };
 enum { MOST_GROUPS = 256, MOST_PARTS = 0xFF00 };
 
 typedef struct spelling {
@@ -18,6 +20,9 @@ typedef struct spelling {
     hdi_lower_words front, code;
     const uint32_t *merge; /* that waits for the instruction behind it */
     uint32_t        groups;
+    bool           *said; /* by id: it says itself whether it may be contracted */
+    uint32_t        exact[4], exact_count; /* types of floats that are not contracted */
+    bool            decorated;
 } spelling;
 
 const char *hdi_lower_spelled_operands(uint32_t opcode) {
@@ -75,10 +80,20 @@ uint32_t hdi_lower_set(const hdi_lowering *l, const char *name) {
     return 0;
 }
 
+static bool is_default(const uint32_t *words) {
+    return words[0] == (5u << SpvWordCountShift | SpvOpExecutionModeId) && words[2] == FAST_MATH_DEFAULT;
+}
+static bool is_fast_math(const uint32_t *words) {
+    return words[0] == (4u << SpvWordCountShift | SpvOpDecorate) && words[2] == SpvDecorationFPFastMathMode;
+}
+
 bool hdi_lower_any_short(const hdi_lowering *l) {
-    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->count; at += hdi_lower_length(l->words + at))
-        if (hdi_lower_spelled_operands(hdi_lower_opcode(l->words + at)) || is_wide_switch(l, l->words + at))
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->count; at += hdi_lower_length(l->words + at)) {
+        const uint32_t *words = l->words + at;
+        if (hdi_lower_spelled_operands(hdi_lower_opcode(words)) || is_wide_switch(l, words) || is_default(words) ||
+            is_fast_math(words))
             return true;
+    }
     return hdi_lower_set(l, OF_CUBES) || hdi_lower_set(l, OF_THREE);
 }
 
@@ -145,12 +160,62 @@ static void put_group(spelling *s, const uint32_t *words) {
     }
 }
 
+/* The type of floats whose arithmetic an instruction is; 0: it is none that may be contracted. */
+static uint32_t arithmetic_of(const hdi_lowering *l, const uint32_t *words) {
+    uint32_t type = hdi_lower_length(words) > 3 ? words[1] : 0;
+    switch (hdi_lower_opcode(words)) {
+    case SpvOpFAdd: case SpvOpFSub: case SpvOpFMul: case SpvOpFDiv: case SpvOpFNegate: case SpvOpDot:
+    case SpvOpVectorTimesScalar: case SpvOpMatrixTimesScalar: case SpvOpVectorTimesMatrix: case SpvOpMatrixTimesVector:
+    case SpvOpMatrixTimesMatrix: break;
+    default: return 0;
+    }
+    const uint32_t *matrix = hdi_lower_def(l, type, SpvOpTypeMatrix, 4);
+    const uint32_t *vector = hdi_lower_def(l, type = matrix ? matrix[2] : type, SpvOpTypeVector, 4);
+    return vector ? vector[2] : type;
+}
+
+/* All arithmetic of the types that are not contracted, unless it says something itself. */
+static void put_exact(spelling *s) {
+    hdi_lowering *l = s->l;
+    for (size_t at = l->functions; at < l->count && s->exact_count; at += hdi_lower_length(l->words + at)) {
+        const uint32_t *words = l->words + at, type = arithmetic_of(l, words);
+        bool exact = false;
+        for (uint32_t i = 0; i < s->exact_count; i++) exact |= type == s->exact[i];
+        if (exact && words[2] < l->bound && !s->said[words[2]])
+            HDI_LOWER_ADD(l, &s->front, SpvOpDecorate, words[2], SpvDecorationNoContraction);
+    }
+}
+
+/* What is said of contracting; true: the instruction goes. */
+static bool look_at_contracting(spelling *s, const uint32_t *words) {
+    const hdi_lowering *l = s->l;
+    if (is_default(words)) {
+        const uint32_t *mask = hdi_lower_def(l, words[4], SpvOpConstant, 4);
+        if (!(mask && mask[3] & MAY_CONTRACT) && s->exact_count < HDI_COUNT(s->exact))
+            s->exact[s->exact_count++] = words[3];
+        return true;
+    }
+    const bool exact = words[0] == (3u << SpvWordCountShift | SpvOpDecorate) && words[2] == SpvDecorationNoContraction;
+    if (words[1] >= l->bound) return false;
+    if (exact) s->said[words[1]] = true;
+    if (!is_fast_math(words)) return false;
+    if (!(words[3] & MAY_CONTRACT) && !s->said[words[1]] && arithmetic_of(l, l->words + l->at[words[1]]))
+        HDI_LOWER_ADD(s->l, &s->front, SpvOpDecorate, words[1], SpvDecorationNoContraction);
+    s->said[words[1]] = true;
+    return true;
+}
+
 static void put_in_front(spelling *s, const uint32_t *words) {
     hdi_lowering *l = s->l;
     const uint32_t opcode = hdi_lower_opcode(words), length = hdi_lower_length(words), id = length > 1 ? words[1] : 0;
     const bool named = opcode == SpvOpName || opcode == SpvOpDecorate || opcode == SpvOpExtInstImport;
     if (named && (hdi_lower_def(l, id, SpvOpDecorationGroup, 2) || (id && (id == s->of_three || id == s->of_cubes))))
         return;
+    if (id && look_at_contracting(s, words)) return;
+    if (!s->decorated && (hdi_spirv_is_type(opcode) || hdi_spirv_is_constant(opcode))) {
+        s->decorated = true;
+        put_exact(s);
+    }
     switch (opcode) {
     case SpvOpNop:
     case SpvOpDecorationGroup: return;
@@ -308,6 +373,8 @@ static void put_in_function(spelling *s, const uint32_t *words) {
 bool hdi_lower_spell(hdi_lowering *l) {
     spelling s = { .l = l, .of_three = hdi_lower_set(l, OF_THREE), .of_cubes = hdi_lower_set(l, OF_CUBES) };
     l->glsl = hdi_lower_set(l, "GLSL.std.450");
+    s.said = hdi_arena_alloc(&l->arena, l->bound * sizeof *s.said);
+    if (!s.said) return false;
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->count && !l->status; at += hdi_lower_length(l->words + at)) {
         if (at < l->functions) put_in_front(&s, l->words + at);
         else put_in_function(&s, l->words + at);

@@ -242,6 +242,18 @@ void main() {
     if (gl_LocalInvocationID.x < 4u) d[t] += z + before * 16.0;
     if (t % 4u != 3u) d[t] += 1024.0 * swizzleInvocationsAMD(1.0, uvec4(3, 0, 1, 2));
 }'''),
+    # derivatives along quads of four invocations in a row
+    ('derived', '''#version 450
+#extension GL_NV_compute_shader_derivatives : require
+layout(local_size_x = 32) in;
+layout(derivative_group_linearNV) in;
+layout(std430, binding = 0) readonly buffer A { float a[]; };
+layout(std430, binding = 1) buffer D { float d[]; };
+void main() {
+    uint t = gl_GlobalInvocationID.x;
+    vec2 v = vec2(a[t], a[t] * 2.0);
+    d[t] = dFdxFine(v).y + 16.0 * dFdyFine(a[t]) + 64.0 * dFdxCoarse(a[t]) + 256.0 * dFdyCoarse(a[t]) + 1024.0 * fwidthFine(a[t]);
+}'''),
     # one block of shared memory that says how it is laid out; members of a buffer in any order
     ('laid_out', '''#version 450
 #extension GL_EXT_shared_memory_block : require
@@ -355,6 +367,13 @@ OpBranch %done
 %pair = OpCompositeConstruct %h2 %narrow %narrow
 %mixed = OpFDot2MixAcc32VALVE %float %pair %pair %which
 %result = OpFAdd %float %fused %mixed'''),
+    # a type whose arithmetic is not contracted: a product and the same one, of which nothing is left
+    ('uncontracted', '', '''%part = OpFMul %float %w %third
+%p1 = OpFMul %float %part %part
+%p2 = OpFMul %float %part %part
+%none = OpFSub %float %p1 %p2
+%much = OpFMul %float %none %big
+%result = OpFAdd %float %w %much'''),
     # pointers that are equal, that are none, and how far elements are from each other
     ('compared', '%kept = OpVariable %ppu Function', '''%y = OpBitwiseXor %uint %x %c3
 %r2 = OpAccessChain %pu %a %c0 %y
@@ -399,6 +418,13 @@ OpDecorate %a Binding 0
 %ulong = OpTypeInt 64 0
 %four_g = OpConstant %ulong 4294967296
 %ones = OpConstantCompositeReplicateEXT %v4 %f1
+%main = OpFunction''')),
+    'uncontracted': (('OpCapability Shader\n', '''OpCapability Shader
+OpCapability FloatControls2
+OpExtension "SPV_KHR_float_controls2"
+'''), ('LocalSize 32 1 1\n', 'LocalSize 32 1 1\nOpExecutionModeId %main FPFastMathDefault %float %c0\n'),
+                     ('%main = OpFunction', '''%third = OpConstant %float 0.3333333
+%big = OpConstant %float 1073741824
 %main = OpFunction''')),
     'compared': (('OpCapability Shader\n', '''OpCapability VariablePointers
 OpExtension "SPV_KHR_storage_buffer_storage_class"
@@ -508,7 +534,7 @@ def made(command, source, name):
 
 
 def assembled(source):
-    environment = 'spv1.4' if 'PtrEqual' in source else 'spv1.0'
+    environment = 'spv1.4' if 'PtrEqual' in source else 'spv1.2' if 'FPFastMathDefault' in source else 'spv1.0'
     return made([os.environ.get('SPIRV_AS', 'spirv-as'), '--target-env', environment, '--preserve-numeric-ids'], source, 'k.spvasm')
 
 

@@ -139,6 +139,15 @@ static int swizzles(void) {
     }
     return 64;
 }
+static int derived(void) {
+    for (int i = 0; i < 64; i++) {
+        const float *quad = a + i / 4 * 4;
+        const float across = quad[i % 4 | 1] - quad[i % 4 & 2], down = quad[i % 4 | 2] - quad[i % 4 & 1];
+        wanted[i] = 2 * across + 16 * down + 64 * (quad[1] - quad[0]) + 256 * (quad[2] - quad[0]);
+        wanted[i] += 1024 * (fabsf(across) + fabsf(down));
+    }
+    return 64;
+}
 static int laid_out(void) {
     for (int i = 0; i < 64; i++) wanted[i] = a[3 + (i % 32 ^ 3)] + a[0] * 16 + a[2] * 256;
     return 64;
@@ -149,6 +158,10 @@ static int specs(void) { /* 16, -5 and -9 */
 }
 static int spelled(void) {
     for (int i = 0; i < 64; i++) wanted[i] = 16 * a[i] + 7 + 2 * a[i] * a[i] + (i == 5 ? 1.0f : i == 6 ? 3.0f : 7.0f);
+    return 64;
+}
+static int uncontracted(void) {
+    for (int i = 0; i < 64; i++) wanted[i] = a[i];
     return 64;
 }
 static int compared(void) {
@@ -168,9 +181,10 @@ static const struct {
     { "some_partitions", some_partitions, 0, 0, NO_SUBGROUPS " opencl", 1, 0 }, /* which has them in shared memory */
     { "old_groups", old_groups, 0, 0, NO_SUBGROUPS, 1, 0 }, { "rotated", rotated, 0, 0, NO_SUBGROUPS " opencl", 1, 0 },
     { "swizzles", swizzles, 0, 0, NO_SUBGROUPS " opencl", 1, 0 },
+    { "derived", derived, 0, 0, NO_SUBGROUPS, 1, 0 },
     { "of_three", of_three, 0, 0, NULL, 1, 0 },     { "laid_out", laid_out, 0, 0, NULL, 1, 0 },
     { "specs", specs, 0, 3, "webgpu", 1, 0 },       { "spelled", spelled, 0, 0, "webgpu", 1, 0 },
-    { "compared", compared, 0, 0, NULL, 1, 0 },
+    { "compared", compared, 0, 0, NULL, 1, 0 },     { "uncontracted", uncontracted, 0, 0, NULL, 1, 0 },
     { "doubles", doubles, 0, 0, "webgpu", 1, 0 },
     { "uniforms", uniforms, 0, 0, NULL, 2, 0 },        { "stages", stages, 0, 0, NULL, 1, 0 },
     /* the stand-in for Level Zero is PoCL, whose fault the printed text goes around; that for CUDA shows that a round may
