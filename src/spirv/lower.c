@@ -312,6 +312,43 @@ static void find_narrow_types(hdi_lowering *l) {
     }
 }
 
+/* Bytes of narrow numbers in the type, or-ed. `left`: how many types may be looked at. */
+static uint32_t narrow_in(const hdi_lowering *l, uint32_t type, uint32_t depth, uint32_t *left) {
+    const uint32_t *words = type < l->bound && l->at[type] ? l->words + l->at[type] : NULL;
+    const uint32_t length = words ? hdi_lower_length(words) : 0;
+    uint32_t bytes = 0;
+    if (length < 3 || depth > HDI_SPIRV_MAX_TYPE_DEPTH || *left == 0) return 0;
+    --*left;
+    switch (hdi_lower_opcode(words)) {
+    case SpvOpTypeInt:
+    case SpvOpTypeFloat: return words[2] <= 16 ? words[2] / 8 : 0;
+    case SpvOpTypeVector:
+    case SpvOpTypeMatrix:
+    case SpvOpTypeArray:
+    case SpvOpTypeRuntimeArray: return narrow_in(l, words[2], depth + 1, left);
+    case SpvOpTypeStruct:
+        for (uint32_t i = 2; i < length; i++) bytes |= narrow_in(l, words[i], depth + 1, left);
+        return bytes;
+    default: return 0;
+    }
+}
+
+/* Some compilers put narrow numbers into buffers and only say that there are such numbers. */
+static void find_narrow_buffer(hdi_lowering *l, const uint32_t *variable) {
+    const uint32_t *pointer = hdi_lower_def(l, variable[1], SpvOpTypePointer, 4);
+    uint32_t left = HDI_LOWER_MAX_LOOKS, bytes = pointer ? narrow_in(l, pointer[3], 0, &left) : 0;
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; bytes && at < l->functions; at += hdi_lower_length(l->words + at)) {
+        const uint32_t *words = l->words + at;
+        if (words[0] != (2u << SpvWordCountShift | SpvOpCapability)) break;
+        const bool has8 = words[1] == SpvCapabilityStorageBuffer8BitAccess ||
+                          words[1] == SpvCapabilityUniformAndStorageBuffer8BitAccess;
+        const bool has16 = words[1] == SpvCapabilityStorageBuffer16BitAccess ||
+                           words[1] == SpvCapabilityUniformAndStorageBuffer16BitAccess;
+        bytes &= ~((has8 ? 1u : 0) | (has16 ? 2u : 0));
+    }
+    l->element_bytes |= bytes;
+}
+
 static bool scan(hdi_lowering *l) {
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions && !l->status; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at, length = hdi_lower_length(words);
@@ -320,13 +357,16 @@ static bool scan(hdi_lowering *l) {
         if (hdi_lower_opcode(words) != SpvOpVariable || length < 4 || words[2] >= l->bound) continue;
         if (words[3] == SpvStorageClassPushConstant) l->push = words[2];
         else if (words[3] == SpvStorageClassUniformConstant) hdi_lower_find_image(l, words);
-        else if (words[3] == SpvStorageClassStorageBuffer) hdi_lower_find_array(l, words);
+        else if (words[3] == SpvStorageClassStorageBuffer) {
+            hdi_lower_find_array(l, words);
+            find_narrow_buffer(l, words);
+        }
         l->shared_count += hdi_lower_begins_with_zeros(l, words);
     }
     l->glsl = hdi_lower_set(l, "GLSL.std.450");
     hdi_lower_find_groups(l);
-    return !l->status && (l->image_count || l->sampler_count || l->array_count || l->addressed || l->groups ||
-                          l->shared_count || hdi_lower_any_pointers(l));
+    return !l->status && (l->element_bytes || l->image_count || l->sampler_count || l->array_count || l->addressed ||
+                          l->groups || l->shared_count || hdi_lower_any_pointers(l));
 }
 
 /* Types of images, of samplers and of arrays of buffers, and pointers to them, have no use any more. */

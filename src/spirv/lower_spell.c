@@ -1,7 +1,7 @@
 /* lower_spell.c: what extensions say in one instruction, spelled out in those that all know: composites of one value,
- * groups of decorations, what may be contracted by type, fused multiply-adds, switches on numbers of 64 bits, and AMD's instructions for the least, the
- * middle and the greatest of three and for the faces of a cube. Another module is made before anything else is
- * lowered. */
+ * groups of decorations, what may be contracted by type, fused multiply-adds, products of halves, switches on numbers
+ * of 64 bits, and AMD's instructions for the least, the middle and the greatest of three and for the faces of a cube.
+ * Another module is made before anything else is lowered. */
 #include "spirv/lower_images.h"
 
 /* Numbers that older headers lack. */

@@ -22,6 +22,7 @@ typedef struct trimmer {
     /* by id: the word where it is defined in front of the functions, or its OpFunction; 0: elsewhere */
     uint32_t *at;
     bool      logical; /* its pointers are no addresses */
+    bool      quads; /* some instruction is about quads of invocations */
     uint32_t *same;  /* by id: an input that is the same built-in; 0: none */
     uint8_t  *kept;  /* by id: KEPT or LISTED */
     uint32_t *stack, stack_count; /* ids that were kept and not looked at */
@@ -157,11 +158,14 @@ static void forget_hints(trimmer *t, size_t at) {
 static bool is_line(uint32_t opcode) { return opcode == SpvOpLine || opcode == SpvOpNoLine; }
 
 static void keep_function(trimmer *t, size_t at) {
+    enum { QUAD_ALL = 5110, QUAD_ANY = 5111 };
     for (size_t length; at < t->count; at += length) {
         forget_hints(t, at);
         const uint32_t opcode = opcode_at(t, at);
         length = length_at(t, at);
         make_bitcast(t, at);
+        t->quads |= (opcode >= SpvOpDPdx && opcode <= SpvOpFwidthCoarse) || opcode == SpvOpGroupNonUniformQuadSwap ||
+                    opcode == SpvOpGroupNonUniformQuadBroadcast || opcode == QUAD_ALL || opcode == QUAD_ANY;
         if (is_line(opcode) || opcode == EXT_INST_WITH_FORWARD_REFS || is_for_debuggers(t, at)) blank(t, at, length);
         else keep_operands(t, at);
         if (opcode == SpvOpFunctionEnd) return;
@@ -220,11 +224,14 @@ static void list_interface(trimmer *t) {
 }
 
 /* Is it a mode of the chosen entry point, and one that asks for something? That lanes meet again where their ways do
- * is what subgroups do here anyway, and buffers of which an index needs 64 bits there are none. */
+ * is what subgroups do here anyway, buffers of which an index needs 64 bits there are none, and which invocations are
+ * quads nobody asks where nothing is about them. */
 static bool is_of_entry(const trimmer *t, const uint32_t *words, uint32_t length) {
-    enum { UNIFORM_CONTROL_FLOW = 4421, INDEXING_64_BITS = 5427, MAXIMALLY_RECONVERGES = 6023 };
+    enum { UNIFORM_CONTROL_FLOW = 4421, INDEXING_64_BITS = 5427, MAXIMALLY_RECONVERGES = 6023, QUADS = 5289,
+           QUADS_IN_A_ROW = 5290 };
+    const bool about_quads = length == 3 && (words[2] == QUADS || words[2] == QUADS_IN_A_ROW);
     const bool asks = length != 3 || (words[2] != UNIFORM_CONTROL_FLOW && words[2] != INDEXING_64_BITS &&
-                                      words[2] != MAXIMALLY_RECONVERGES);
+                                      words[2] != MAXIMALLY_RECONVERGES && (!about_quads || t->quads));
     return asks && words[1] == t->words[t->entry + 2];
 }
 

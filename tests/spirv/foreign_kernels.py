@@ -374,6 +374,15 @@ OpBranch %done
 %none = OpFSub %float %p1 %p2
 %much = OpFMul %float %none %big
 %result = OpFAdd %float %w %much'''),
+    # numbers of 16 bits in a buffer, of which the module only says that it has such numbers
+    ('narrow', '', '''%some = OpBitwiseAnd %uint %x %c3
+%few = OpUConvert %short %some
+%high = OpIAdd %short %few %most
+%two_x = OpIMul %uint %x %c2
+%behind = OpIAdd %uint %two_x %c1
+%n1 = OpAccessChain %ps %b %c0 %two_x
+%n2 = OpAccessChain %ps %b %c0 %behind
+OpStore %n1 %nought'''),
     # pointers that are equal, that are none, and how far elements are from each other
     ('compared', '%kept = OpVariable %ppu Function', '''%y = OpBitwiseXor %uint %x %c3
 %r2 = OpAccessChain %pu %a %c0 %y
@@ -419,6 +428,23 @@ OpDecorate %a Binding 0
 %four_g = OpConstant %ulong 4294967296
 %ones = OpConstantCompositeReplicateEXT %v4 %f1
 %main = OpFunction''')),
+    'narrow': (('OpCapability Shader\n', 'OpCapability Shader\nOpCapability Int16\n'),
+               ('OpMemberDecorate %B 0 Offset 0\n', '''OpMemberDecorate %B 0 Offset 0
+OpDecorate %shorts ArrayStride 2
+OpMemberDecorate %S 0 Offset 0
+OpDecorate %S BufferBlock
+'''),
+               ('%b = OpVariable %pB Uniform\n', '''%short = OpTypeInt 16 0
+%shorts = OpTypeRuntimeArray %short
+%S = OpTypeStruct %shorts
+%pS = OpTypePointer Uniform %S
+%ps = OpTypePointer Uniform %short
+%b = OpVariable %pS Uniform
+%c1 = OpConstant %uint 1
+%c2 = OpConstant %uint 2
+%nought = OpConstant %short 0
+%most = OpConstant %short 16256
+'''), ('%q = OpAccessChain %pu %b %c0 %x\nOpStore %q %result\n', 'OpStore %n2 %high\n')),
     'uncontracted': (('OpCapability Shader\n', '''OpCapability Shader
 OpCapability FloatControls2
 OpExtension "SPV_KHR_float_controls2"

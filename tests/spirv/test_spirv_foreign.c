@@ -160,6 +160,10 @@ static int spelled(void) {
     for (int i = 0; i < 64; i++) wanted[i] = 16 * a[i] + 7 + 2 * a[i] * a[i] + (i == 5 ? 1.0f : i == 6 ? 3.0f : 7.0f);
     return 64;
 }
+static int narrow(void) { /* the upper halves of floats */
+    for (int i = 0; i < 64; i++) wanted[i] = 1 + (float)(i & 3) / 128;
+    return 64;
+}
 static int uncontracted(void) {
     for (int i = 0; i < 64; i++) wanted[i] = a[i];
     return 64;
@@ -183,8 +187,9 @@ static const struct {
     { "swizzles", swizzles, 0, 0, NO_SUBGROUPS " opencl", 1, 0 },
     { "derived", derived, 0, 0, NO_SUBGROUPS, 1, 0 },
     { "of_three", of_three, 0, 0, NULL, 1, 0 },     { "laid_out", laid_out, 0, 0, NULL, 1, 0 },
-    { "specs", specs, 0, 3, "webgpu", 1, 0 },       { "spelled", spelled, 0, 0, "webgpu", 1, 0 },
+    { "specs", specs, 0, 3, NULL, 1, 0 },           { "spelled", spelled, 0, 0, "webgpu", 1, 0 },
     { "compared", compared, 0, 0, NULL, 1, 0 },     { "uncontracted", uncontracted, 0, 0, NULL, 1, 0 },
+    { "narrow", narrow, 0, 0, NULL, 1, 0 },
     { "doubles", doubles, 0, 0, "webgpu", 1, 0 },
     { "uniforms", uniforms, 0, 0, NULL, 2, 0 },        { "stages", stages, 0, 0, NULL, 1, 0 },
     /* the stand-in for Level Zero is PoCL, whose fault the printed text goes around; that for CUDA shows that a round may
