@@ -416,7 +416,8 @@ hd_status hdi_spirv_number(uint32_t *words, size_t count, const hdi_spirv_lowere
     qsort(met, found, sizeof *met, by_place);
     for (uint32_t v = 0; v < variables; v++) {
         uint32_t i = 0;
-        while (!same_place(&met[i], sets[v], numbers[v], elements[v])) i++;
+        while (i < found && !same_place(&met[i], sets[v], numbers[v], elements[v])) i++;
+        if (i == found) continue; /* an id that is defined twice, which was numbered; the checks say so */
         *sets[v] = 0;
         *numbers[v] = i;
     }
