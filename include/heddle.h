@@ -878,7 +878,8 @@ typedef struct hd_kernel_desc {
     size_t      spirv_bytes;
     const char *path;        /* a file to read it from */
     const char *entry;       /* NULL: "main" or the only one */
-    const uint32_t *spec_ids, *spec_values; /* specialisation constants */
+    const uint32_t *spec_ids, *spec_values; /* specialisation constants: narrow ones take the low bits, those of 64 carry the
+                                               sign on; doubles are not set */
     uint32_t    spec_count;
     const hd_image_desc *images; /* wishes for images and samplers */
     uint32_t    image_count;

@@ -194,12 +194,15 @@ static bool specialise(hdi_spirv_module *m, uint32_t inst, uint32_t def, const h
                        hdi_spirv_value *value) {
     uint32_t spec_id = hdi_spirv_decor_of(m, def)->spec_id;
     if (spec_id == HDI_SPIRV_NONE) return true;
-    if (type->kind != 'b' && type->width != 32)
-        return hdi_spirv_bad(m, inst, "specialisation constant %u has %u bits; 32-bit ones and bools are taken",
-                             spec_id, type->width);
-    for (uint32_t i = 0; i < m->input->spec_count; i++)
-        if (m->input->spec_ids[i] == spec_id)
-            value->bits = type->kind == 'b' ? m->input->spec_values[i] != 0 : m->input->spec_values[i];
+    for (uint32_t i = 0; i < m->input->spec_count; i++) {
+        if (m->input->spec_ids[i] != spec_id) continue;
+        const uint32_t bits = m->input->spec_values[i];
+        if (type->kind == 'f' && type->width == 64)
+            return hdi_spirv_bad(m, inst, "specialisation constant %u is a double, which 32 bits do not set",
+                                 spec_id);
+        const uint64_t wide = type->is_signed ? (uint64_t)(int64_t)(int32_t)bits : bits;
+        value->bits = type->kind == 'b' ? bits != 0 : wide & mask_of(type->width);
+    }
     return true;
 }
 

@@ -278,7 +278,8 @@ static bool struct_type(hdi_spirv_module *m, uint32_t inst, uint32_t def, hdi_sp
     const hdi_spirv_decor *decor = hdi_spirv_decor_of(m, def);
     type->kind = 's';
     type->count = hdi_spirv_length(m, inst) - 2;
-    type->laid_out = type->read_only = decor->members != NULL;
+    type->laid_out = decor->members != NULL || type->count == 0;
+    type->read_only = decor->members != NULL;
     type->plain_align = type->align = 1;
     for (uint32_t i = 0; i < type->count; i++) {
         uint32_t part_def = hdi_spirv_find(m, words[2 + i]);
@@ -303,11 +304,10 @@ static bool struct_type(hdi_spirv_module *m, uint32_t inst, uint32_t def, hdi_sp
         uint64_t bytes = 0;
         if (member->offset == HDI_SPIRV_NONE || !member_bytes(m, part_def, member, &bytes)) {
             type->laid_out = false;
-        } else if (member->offset < type->bytes || member->offset % part->align) {
-            return hdi_spirv_bad(m, inst, "member %u at offset %u is not aligned, or not behind the one in front of it",
-                                 i, member->offset);
-        } else {
-            type->bytes = member->offset + bytes;
+        } else if (member->offset % part->align) {
+            return hdi_spirv_bad(m, inst, "member %u at offset %u is not aligned", i, member->offset);
+        } else { /* in any order; the last row of a matrix may be shorter than its stride */
+            type->bytes = HDI_MAX(type->bytes, member->offset + bytes);
             if (type->bytes > UINT32_MAX) return hdi_spirv_beyond(m, inst, "the struct is larger than 4 GiB");
         }
     }

@@ -296,23 +296,77 @@ static bool index_ids(hdi_lowering *l) {
     return true;
 }
 
+/* Does the module say that it has addresses? */
+static bool has_addresses(const uint32_t *words, size_t count) {
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < count; at += hdi_lower_length(words + at))
+        if (words[at] == (3u << SpvWordCountShift | SpvOpMemoryModel)) return words[at + 1] == PHYSICAL_ADDRESSES;
+    return false;
+}
+
+/* What was reached by addresses lies in buffers now, narrow numbers too. */
+static void find_narrow_types(hdi_lowering *l) {
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at)) {
+        const uint32_t *words = l->words + at, opcode = hdi_lower_opcode(words);
+        if ((opcode == SpvOpTypeInt || opcode == SpvOpTypeFloat) && hdi_lower_length(words) > 2 && words[2] <= 16)
+            l->element_bytes |= words[2] / 8;
+    }
+}
+
+/* Bytes of narrow numbers in the type, or-ed. `left`: how many types may be looked at. */
+static uint32_t narrow_in(const hdi_lowering *l, uint32_t type, uint32_t depth, uint32_t *left) {
+    const uint32_t *words = type < l->bound && l->at[type] ? l->words + l->at[type] : NULL;
+    const uint32_t length = words ? hdi_lower_length(words) : 0;
+    uint32_t bytes = 0;
+    if (length < 3 || depth > HDI_SPIRV_MAX_TYPE_DEPTH || *left == 0) return 0;
+    --*left;
+    switch (hdi_lower_opcode(words)) {
+    case SpvOpTypeInt:
+    case SpvOpTypeFloat: return words[2] <= 16 ? words[2] / 8 : 0;
+    case SpvOpTypeVector:
+    case SpvOpTypeMatrix:
+    case SpvOpTypeArray:
+    case SpvOpTypeRuntimeArray: return narrow_in(l, words[2], depth + 1, left);
+    case SpvOpTypeStruct:
+        for (uint32_t i = 2; i < length; i++) bytes |= narrow_in(l, words[i], depth + 1, left);
+        return bytes;
+    default: return 0;
+    }
+}
+
+/* Some compilers put narrow numbers into buffers and only say that there are such numbers. */
+static void find_narrow_buffer(hdi_lowering *l, const uint32_t *variable) {
+    const uint32_t *pointer = hdi_lower_def(l, variable[1], SpvOpTypePointer, 4);
+    uint32_t left = HDI_LOWER_MAX_LOOKS, bytes = pointer ? narrow_in(l, pointer[3], 0, &left) : 0;
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; bytes && at < l->functions; at += hdi_lower_length(l->words + at)) {
+        const uint32_t *words = l->words + at;
+        if (words[0] != (2u << SpvWordCountShift | SpvOpCapability)) break;
+        const bool has8 = words[1] == SpvCapabilityStorageBuffer8BitAccess ||
+                          words[1] == SpvCapabilityUniformAndStorageBuffer8BitAccess;
+        const bool has16 = words[1] == SpvCapabilityStorageBuffer16BitAccess ||
+                           words[1] == SpvCapabilityUniformAndStorageBuffer16BitAccess;
+        bytes &= ~((has8 ? 1u : 0) | (has16 ? 2u : 0));
+    }
+    l->element_bytes |= bytes;
+}
+
 static bool scan(hdi_lowering *l) {
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions && !l->status; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at, length = hdi_lower_length(words);
         if (hdi_lower_opcode(words) == SpvOpMemoryModel && length == 3) l->addressed = words[1] == PHYSICAL_ADDRESSES;
-        if (hdi_lower_opcode(words) == SpvOpExtInstImport && length >= 6 &&
-            hdi_spirv_text_is(words + 2, "GLSL.std.450"))
-            l->glsl = words[1];
         if (hdi_lower_opcode(words) == SpvOpEntryPoint && length > 3) l->entry = words[2];
         if (hdi_lower_opcode(words) != SpvOpVariable || length < 4 || words[2] >= l->bound) continue;
         if (words[3] == SpvStorageClassPushConstant) l->push = words[2];
         else if (words[3] == SpvStorageClassUniformConstant) hdi_lower_find_image(l, words);
-        else if (words[3] == SpvStorageClassStorageBuffer) hdi_lower_find_array(l, words);
+        else if (words[3] == SpvStorageClassStorageBuffer) {
+            hdi_lower_find_array(l, words);
+            find_narrow_buffer(l, words);
+        }
         l->shared_count += hdi_lower_begins_with_zeros(l, words);
     }
+    l->glsl = hdi_lower_set(l, "GLSL.std.450");
     hdi_lower_find_groups(l);
-    return !l->status && (l->image_count || l->sampler_count || l->array_count || l->addressed || l->groups ||
-                          l->shared_count || hdi_lower_any_pointers(l));
+    return !l->status && (l->element_bytes || l->image_count || l->sampler_count || l->array_count || l->addressed ||
+                          l->groups || l->shared_count || hdi_lower_any_pointers(l));
 }
 
 /* Types of images, of samplers and of arrays of buffers, and pointers to them, have no use any more. */
@@ -407,7 +461,7 @@ static void put_front(hdi_lowering *l, hdi_lower_words *to) {
         const bool about = opcode == SpvOpName || opcode == SpvOpDecorate || opcode == SpvOpMemberName ||
                            opcode == SpvOpMemberDecorate || opcode == SpvOpDecorateId;
         if (about && length > 1 && words[1] < l->bound && l->gone[words[1]] == 1) continue;
-        if (opcode == SpvOpNop || (result && l->gone[result])) continue;
+        if (opcode == SpvOpNop || (result && l->gone[result]) || hdi_lower_is_linear_mode(words)) continue;
         if (l->addressed && is_about_addresses(l, words)) continue;
         if (hdi_lower_pointer_front(l, to, words)) continue;
         if (opcode == SpvOpEntryPoint) put_entry(l, to, words);
@@ -518,8 +572,12 @@ static hd_status lower(const hd_allocator *allocator, const hdi_spirv_input *inp
                          .bound = words[3],
                          .next = words[3] };
     bool indexed = index_ids(l);
-    if (indexed && free_addresses) indexed = note_stated(l) && hdi_lower_put_memory(l) && (l->status || index_ids(l));
+    if (indexed && hdi_lower_any_short(l))
+        indexed = note_stated(l) && hdi_lower_spell(l) && (l->status || index_ids(l));
+    if (indexed && free_addresses && !l->status)
+        indexed = note_stated(l) && hdi_lower_put_memory(l) && (l->status || index_ids(l));
     const uint32_t *before = l->words;
+    if (indexed && has_addresses(words, input->bytes / 4)) find_narrow_types(l);
     indexed = indexed && (l->status || hdi_lower_copy_functions(l));
     if (indexed && l->words != before) indexed = index_ids(l);
     l->gone = hdi_arena_alloc(&l->arena, l->bound);
@@ -548,13 +606,6 @@ static hd_status lower(const hd_allocator *allocator, const hdi_spirv_input *inp
     hdi_arena_free(&l->arena);
     hdi_free(allocator, l, sizeof *l);
     return status;
-}
-
-/* Does the module say that it has addresses? */
-static bool has_addresses(const uint32_t *words, size_t count) {
-    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < count; at += hdi_lower_length(words + at))
-        if (words[at] == (3u << SpvWordCountShift | SpvOpMemoryModel)) return words[at + 1] == PHYSICAL_ADDRESSES;
-    return false;
 }
 
 hd_status hdi_spirv_lower(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_spirv_lowered *out_lowered,

@@ -1,5 +1,6 @@
 /* lower.h: a module of others, trimmed, becomes one that knows buffers only. Internal to src/spirv/. In this order:
  *   lower.c         what the module is made of; words being written; its functions, instruction by instruction
+ *   lower_spell.c   what extensions say in one instruction is spelled out
  *   lower_memory.c  addresses that are kept, computed or chosen become numbers
  *   lower_calls.c   functions that are given images become copies that know them
  *   lower_images.c  images become buffers of texels (lower_texels.c), samplers arithmetic on them (lower_samplers.c)
@@ -44,6 +45,7 @@ typedef struct hdi_lower_image {
     uint32_t coding, bits, components; /* of a texel: what a component is (lower_texels.c), of how many bits */
     uint32_t element_bytes, texel_elements;
     uint32_t number;             /* in an array of images */
+    bool     aliased;            /* another image is the same tensor */
     uint32_t length;             /* which word behind the module's own push constants is its first length */
 } hdi_lower_image;
 /* An array of images, which are some of the images one after the other. */
@@ -103,6 +105,8 @@ typedef struct hdi_lowering {
     uint32_t        entry;            /* the function of the entry point */
     uint32_t        shared_count;     /* variables in shared memory that begin with zeros */
     bool            groups;           /* some instruction is lower_groups.c's, or some built-in of subgroups */
+    bool            linear_quads;     /* four invocations in a row are a quad */
+    uint32_t        ballots;          /* AMD's set of instructions about subgroups; 0: it is not there */
     uint32_t        capabilities[HDI_LOWER_MAX_CAPABILITIES], capability_count; /* new ones, of subgroups */
 } hdi_lowering;
 
@@ -143,6 +147,16 @@ uint32_t hdi_lower_input(hdi_lowering *l, uint32_t builtin);
 uint32_t hdi_lower_made_before(const hdi_lowering *l, const hdi_lower_made *key);
 /* Begins a function that is made, up to its first label: its id, and those of its parameters. */
 uint32_t hdi_lower_begin(hdi_lowering *l, uint32_t result, const uint32_t *types, uint32_t count, uint32_t *parameters);
+
+/* ---- lower_spell.c ---- */
+/* The operands of instructions that are spelled out there, as hdi_spirv_lowered_operands gives them. */
+const char *hdi_lower_spelled_operands(uint32_t opcode);
+/* The id of a set of extended instructions; 0: the module has no such one. */
+uint32_t hdi_lower_set(const hdi_lowering *l, const char *name);
+bool hdi_lower_any_short(const hdi_lowering *l);
+/* Another module in place of the lowering's words, in which they are. Knows `at`, `functions` and what is stated.
+ * False: no memory. */
+bool hdi_lower_spell(hdi_lowering *l);
 
 /* ---- lower_calls.c ---- */
 /* Another module in place of the lowering's words, where its functions are given images. Knows `at` and `functions`.
@@ -211,6 +225,8 @@ bool hdi_lower_pointer_use(hdi_lowering *l, const uint32_t *words);
 /* The operands of instructions that are taken here, as hdi_spirv_lowered_operands gives them. */
 const char *hdi_lower_group_operands(uint32_t opcode);
 void hdi_lower_find_groups(hdi_lowering *l); /* is there anything to do? */
+/* Is it said there that four invocations in a row are a quad? */
+bool hdi_lower_is_linear_mode(const uint32_t *words);
 bool hdi_lower_group_use(hdi_lowering *l, const uint32_t *words);
 
 /* ---- lower_shared.c ---- */

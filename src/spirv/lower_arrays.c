@@ -1,7 +1,7 @@
 /* lower_arrays.c: arrays of buffers. Each element becomes a buffer of its own. Where an index is a constant, its
  * buffer takes the array's place; where it is not, what is done with the pointer becomes a function with a case for
  * each buffer: the last one also for an index that is too large. */
-#include "spirv/lower.h"
+#include "spirv/lower_images.h"
 
 enum { MOST_OPERANDS = 16 }; /* words of an instruction that reads or writes */
 
@@ -117,10 +117,7 @@ static bool chain(hdi_lowering *l, const uint32_t *words) {
 
 /* The type of a value that is none of the module's constants, so that a function has to be given it; 0: else. */
 static uint32_t given_type(const hdi_lowering *l, uint32_t id) {
-    const uint32_t *words = id < l->bound && l->at[id] ? l->words + l->at[id] : NULL;
-    const hdi_spirv_op *row = words ? hdi_spirv_op_row(hdi_lower_opcode(words)) : NULL;
-    const bool typed = row && row->operands[0] == 't' && row->operands[1] == 'r' && hdi_lower_length(words) > 2;
-    return typed && l->at[id] >= l->functions ? words[1] : 0;
+    return id < l->bound && l->at[id] >= l->functions ? hdi_image_type_of(l, id) : 0;
 }
 
 bool hdi_lower_give(const hdi_lowering *l, uint32_t id, hdi_lower_given *g) {

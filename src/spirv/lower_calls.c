@@ -226,7 +226,7 @@ bool hdi_lower_copy_functions(hdi_lowering *l) {
     memcpy(to.items, l->words, HDI_SPIRV_HEADER_WORDS * sizeof *to.items);
     to.count = HDI_SPIRV_HEADER_WORDS;
     put_globals(c, &to);
-    memcpy(to.items + to.count, c->code.items, c->code.count * sizeof *to.items);
+    if (c->code.count) memcpy(to.items + to.count, c->code.items, c->code.count * sizeof *to.items);
     to.items[3] = l->next;
     l->words = to.items;
     l->count = to.count + c->code.count;

@@ -40,9 +40,13 @@ static const struct {
     { SpvOpGroupSMaxNonUniformAMD, "trcni", SpvOpGroupNonUniformSMax },
 };
 
+/* How much a value differs along the quads of a workgroup. */
+static bool is_derivative(uint32_t opcode) { return opcode >= SpvOpDPdx && opcode <= SpvOpFwidthCoarse; }
+
 const char *hdi_lower_group_operands(uint32_t opcode) {
     for (size_t i = 0; i < HDI_COUNT(renamed); i++)
         if (renamed[i].opcode == opcode) return renamed[i].form;
+    if (is_derivative(opcode)) return "tri";
     if (opcode == ROTATE) return "trcii?i";
     return opcode == QUAD_ALL || opcode == QUAD_ANY || opcode == PARTITION ? "tri" : NULL;
 }
@@ -105,17 +109,25 @@ static void need_builtin(hdi_lowering *l, uint32_t builtin) {
     need(l, numbers ? SpvCapabilityGroupNonUniform : SpvCapabilityGroupNonUniformBallot);
 }
 
+bool hdi_lower_is_linear_mode(const uint32_t *words) {
+    enum { DERIVATIVE_GROUP_LINEAR = 5290 };
+    return words[0] == (3u << SpvWordCountShift | SpvOpExecutionMode) && words[2] == DERIVATIVE_GROUP_LINEAR;
+}
+
 void hdi_lower_find_groups(hdi_lowering *l) {
     bool has_capability = false;
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->count && !l->groups; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at, opcode = hdi_lower_opcode(words);
         if (opcode == SpvOpCapability && hdi_lower_length(words) == 2)
             has_capability |= words[1] >= SpvCapabilityGroupNonUniform && words[1] <= SpvCapabilityGroupNonUniformQuad;
+        l->linear_quads |= hdi_lower_is_linear_mode(words);
         const bool decorates = words[0] == (4u << SpvWordCountShift | SpvOpDecorate);
         if (decorates && words[2] == SpvDecorationBuiltIn && !has_capability) need_builtin(l, words[3]);
         l->groups = hdi_lower_group_operands(opcode) || is_partitioned(words);
     }
-    l->groups |= l->capability_count != 0;
+    l->ballots = hdi_lower_set(l, "SPV_AMD_shader_ballot");
+    if (l->ballots && l->ballots < l->bound) l->gone[l->ballots] = 1;
+    l->groups |= l->capability_count != 0 || l->ballots || l->linear_quads;
 }
 
 /* ---- functions ---- */
@@ -158,16 +170,20 @@ static rounds begin_rounds(hdi_lowering *l, uint32_t type, uint32_t carried) {
     return r;
 }
 
+/* Old versions want a condition for each component. */
+static uint32_t of_each(hdi_lowering *l, uint32_t type, uint32_t condition) {
+    const uint32_t *vector = hdi_lower_def(l, type, SpvOpTypeVector, 4), all[] = { condition, condition, condition,
+                                                                                  condition };
+    if (!vector && type != words_type(l)) return condition;
+    const uint32_t count = HDI_MIN(vector ? vector[3] : 4, (uint32_t)HDI_COUNT(all)),
+                   truths = HDI_LOWER_ONCE(l, SpvOpTypeVector, 0, bool_type(l), count);
+    return hdi_lower_make(l, SpvOpCompositeConstruct, truths, all, count);
+}
+
 /* Where the condition holds the value is carried on. After the last round the block goes on, and `carried` is what came
  * of it. */
 static void end_rounds(hdi_lowering *l, const rounds *r, uint32_t type, uint32_t condition, uint32_t value) {
-    const uint32_t *vector = hdi_lower_def(l, type, SpvOpTypeVector, 4), all[] = { condition, condition, condition,
-                                                                                  condition };
-    if (vector || type == words_type(l)) { /* old versions want a condition for each component */
-        const uint32_t count = HDI_MIN(vector ? vector[3] : 4, (uint32_t)HDI_COUNT(all)),
-                       truths = HDI_LOWER_ONCE(l, SpvOpTypeVector, 0, bool_type(l), count);
-        condition = hdi_lower_make(l, SpvOpCompositeConstruct, truths, all, count);
-    }
+    condition = of_each(l, type, condition);
     HDI_LOWER_ADD(l, &l->made, SpvOpSelect, type, r->next_carried, condition, value, r->carried);
     HDI_LOWER_ADD(l, &l->made, SpvOpBranch, r->more);
     HDI_LOWER_ADD(l, &l->made, SpvOpLabel, r->more);
@@ -188,6 +204,26 @@ static void make_rotate(hdi_lowering *l, uint32_t type, uint32_t value, uint32_t
     const uint32_t first = binary(l, SpvOpBitwiseAnd, lane, HDI_LOWER_MAKE(l, SpvOpNot, uint, within));
     const uint32_t there = binary(l, SpvOpBitwiseAnd, binary(l, SpvOpIAdd, lane, by), within);
     const uint32_t result = shuffle(l, type, value, binary(l, SpvOpBitwiseOr, first, there));
+    hdi_image_give(l, type, 1, &result);
+}
+
+/* What the value is more in the quad's next lane along an axis: of this lane's row or column, or (`coarse`) of the
+ * first one. */
+static uint32_t differ(hdi_lowering *l, uint32_t type, uint32_t value, uint32_t lane, uint32_t axis, bool coarse) {
+    const uint32_t bit = number(l, 1u << axis), within = number(l, ~(coarse ? 3u : 1u << axis));
+    const uint32_t first = binary(l, SpvOpBitwiseAnd, lane, within), second = binary(l, SpvOpBitwiseOr, first, bit);
+    const uint32_t at_second = shuffle(l, type, value, second), at_first = shuffle(l, type, value, first);
+    return HDI_LOWER_MAKE(l, SpvOpFSub, type, at_second, at_first);
+}
+
+static void make_derivative(hdi_lowering *l, uint32_t opcode, uint32_t type, uint32_t value) {
+    const uint32_t lane = hdi_lower_input(l, SpvBuiltInSubgroupLocalInvocationId), which = (opcode - SpvOpDPdx) % 3;
+    const bool coarse = opcode >= SpvOpDPdxCoarse;
+    uint32_t result = differ(l, type, value, lane, which == 1, coarse);
+    if (which == 2) {
+        const uint32_t down = glsl(l, GLSL_FABS, type, differ(l, type, value, lane, 1, coarse));
+        result = HDI_LOWER_MAKE(l, SpvOpFAdd, type, glsl(l, GLSL_FABS, type, result), down);
+    }
     hdi_image_give(l, type, 1, &result);
 }
 
@@ -247,14 +283,22 @@ static void make_partition(hdi_lowering *l, uint32_t type, uint32_t value_type, 
     hdi_image_give(l, type, 1, &result);
 }
 
+/* The constant as all components of a vector, where the type is one; 0: of more than four. */
+static uint32_t as_vector(hdi_lowering *l, uint32_t type, uint32_t constant) {
+    const uint32_t *vector = hdi_lower_def(l, type, SpvOpTypeVector, 4);
+    const uint32_t all[] = { constant, constant, constant, constant };
+    if (!vector) return constant;
+    return vector[3] > HDI_COUNT(all) ? 0 : hdi_lower_once(l, SpvOpConstantComposite, type, all, vector[3]);
+}
+
 /* What the sum of no lanes is, of a type of numbers or truths; 0: it is none. */
 static uint32_t sum_of_none(hdi_lowering *l, const struct sum *sum, uint32_t type) {
     const uint32_t *vector = hdi_lower_def(l, type, SpvOpTypeVector, 4), part = vector ? vector[2] : type;
     const uint32_t *whole = hdi_lower_def(l, part, SpvOpTypeInt, 4), *real = hdi_lower_def(l, part, SpvOpTypeFloat, 3);
     const uint32_t width = whole ? whole[2] : real ? real[2] : 0;
     if (hdi_lower_def(l, part, SpvOpTypeBool, 2))
-        return vector ? 0
-                      : hdi_lower_once(l, sum->none == NOUGHT ? SpvOpConstantFalse : SpvOpConstantTrue, part, NULL, 0);
+        return as_vector(l, type, hdi_lower_once(l, sum->none == NOUGHT ? SpvOpConstantFalse : SpvOpConstantTrue, part,
+                                                 NULL, 0));
     if (width != 8 && width != 16 && width != 32 && width != 64) return 0;
     const uint64_t top = UINT64_C(1) << (width - 1);
     const uint64_t infinity = width == 64 ? UINT64_C(0x7FF) << 52 : width == 32 ? UINT64_C(0x7F800000) : 0x7C00;
@@ -270,10 +314,7 @@ static uint32_t sum_of_none(hdi_lowering *l, const struct sum *sum, uint32_t typ
     const bool cut = width < 32 && (real || !whole[3]);
     const uint64_t said = cut ? bits & (top | (top - 1)) : bits;
     const uint32_t words[] = { (uint32_t)said, (uint32_t)(said >> 32) };
-    const uint32_t constant = hdi_lower_once(l, SpvOpConstant, part, words, width == 64 ? 2 : 1);
-    const uint32_t all[] = { constant, constant, constant, constant };
-    if (vector && vector[3] > HDI_COUNT(all)) return 0;
-    return vector ? hdi_lower_once(l, SpvOpConstantComposite, type, all, vector[3]) : constant;
+    return as_vector(l, type, hdi_lower_once(l, SpvOpConstant, part, words, width == 64 ? 2 : 1));
 }
 
 /* The sum over the lanes whose bits are set, or of those up to this one, or in front of it. */
@@ -295,6 +336,82 @@ static void make_sum(hdi_lowering *l, const struct sum *sum, uint32_t how, uint3
     hdi_image_give(l, type, 1, &r.carried);
 }
 
+/* ---- AMD's set ---- */
+
+enum { SWIZZLE = 1, SWIZZLE_MASKED, WRITE, COUNT_BELOW };
+
+/* Each lane of a quad reads from the one that its offset says, or each lane of 32 from one by three masks: and, or, and
+ * what is turned. Who reads from a lane that is not there gets zeros. */
+static uint32_t swizzle(hdi_lowering *l, uint32_t which, uint32_t type, uint32_t value, uint32_t how) {
+    const uint32_t uint = hdi_lower_uint(l), lane = hdi_lower_input(l, SpvBuiltInSubgroupLocalInvocationId);
+    const uint32_t within = number(l, which == SWIZZLE ? 3 : 31);
+    uint32_t there = binary(l, SpvOpBitwiseAnd, lane, within);
+    const uint32_t first = binary(l, SpvOpBitwiseXor, lane, there);
+    if (which == SWIZZLE) {
+        there = HDI_LOWER_MAKE(l, SpvOpVectorExtractDynamic, uint, how, there);
+    } else {
+        static const uint32_t steps[] = { SpvOpBitwiseAnd, SpvOpBitwiseOr, SpvOpBitwiseXor };
+        for (uint32_t i = 0; i < HDI_COUNT(steps); i++)
+            there = binary(l, steps[i], there, HDI_LOWER_MAKE(l, SpvOpCompositeExtract, uint, how, i));
+    }
+    there = binary(l, SpvOpBitwiseOr, first, binary(l, SpvOpBitwiseAnd, there, within));
+    const uint32_t active = HDI_LOWER_MAKE(l, SpvOpGroupNonUniformBallotBitExtract, bool_type(l), subgroup(l),
+                                           ballot(l, truth(l)), there);
+    return HDI_LOWER_MAKE(l, SpvOpSelect, type, of_each(l, type, active), shuffle(l, type, value, there),
+                          hdi_lower_once(l, SpvOpConstantNull, type, NULL, 0));
+}
+
+/* How many bits of a number of 64 belong to lanes in front of this one. */
+static uint32_t count_below(hdi_lowering *l, uint32_t bits) {
+    const uint32_t uint = hdi_lower_uint(l), pair = HDI_LOWER_ONCE(l, SpvOpTypeVector, 0, uint, 2);
+    const uint32_t both = HDI_LOWER_MAKE(l, SpvOpBitcast, pair, bits);
+    const uint32_t words = HDI_LOWER_MAKE(l, SpvOpCompositeConstruct, words_type(l), component(l, uint, 2, both, 0),
+                                          component(l, uint, 2, both, 1), number(l, 0), number(l, 0));
+    return HDI_LOWER_MAKE(l, SpvOpGroupNonUniformBallotBitCount, uint, subgroup(l), SpvGroupOperationExclusiveScan,
+                          words);
+}
+
+/* What one of the set is given: values of these types? */
+static bool types_of_set_fit(hdi_lowering *l, uint32_t which, uint32_t type, const uint32_t types[3], uint32_t count) {
+    const uint32_t uint = hdi_lower_uint(l), *whole = hdi_lower_def(l, types[0], SpvOpTypeInt, 4);
+    const uint32_t *vector = hdi_lower_def(l, types[0], SpvOpTypeVector, 4);
+    if (which == COUNT_BELOW) return count == 1 && type == uint && whole && whole[2] == 64;
+    if (types[0] != type || (vector && vector[3] > 4)) return false;
+    if (which == WRITE) return count == 3 && types[1] == type && types[2] == uint;
+    return count == 2 && types[1] == HDI_LOWER_ONCE(l, SpvOpTypeVector, 0, uint, which == SWIZZLE ? 4 : 3);
+}
+
+static bool use_of_set(hdi_lowering *l, const uint32_t *words) {
+    const uint32_t which = words[4], type = words[1], count = HDI_MIN(hdi_lower_length(words) - 5u, 4u);
+    uint32_t types[4] = { 0 }, ids[4] = { 0 }, call[7] = { type, words[2] };
+    for (uint32_t i = 0; i < count; i++) types[i] = hdi_image_type_of(l, call[3 + i] = words[5 + i]);
+    if (which < SWIZZLE || which > COUNT_BELOW || !types_of_set_fit(l, which, type, types, count))
+        return hdi_lower_refuse(l, words, "number %u of AMD's set does not go together with its operands", which);
+    const hdi_lower_made key = { .opcode = SpvOpExtInst, .value = type, .component = which };
+    if (which != WRITE) need_core(l, SpvOpGroupNonUniformBallot);
+    if (which < WRITE) need_core(l, SpvOpGroupNonUniformShuffle);
+    need(l, SpvCapabilityGroupNonUniform);
+    call[2] = hdi_lower_made_before(l, &key);
+    if (!call[2]) {
+        if (l->made_count == HDI_LOWER_MAX_FUNCTIONS)
+            return hdi_lower_refuse(l, words, "more than %d ways to look at subgroups", HDI_LOWER_MAX_FUNCTIONS);
+        call[2] = hdi_lower_begin(l, type, types, count, ids);
+        l->functions_made[l->made_count] = key;
+        l->functions_made[l->made_count++].function = call[2];
+        uint32_t result = 0;
+        if (which == COUNT_BELOW) result = count_below(l, ids[0]);
+        else if (which != WRITE) result = swizzle(l, which, type, ids[0], ids[1]);
+        else {
+            const uint32_t self = hdi_lower_input(l, SpvBuiltInSubgroupLocalInvocationId),
+                           chosen = HDI_LOWER_MAKE(l, SpvOpIEqual, bool_type(l), self, ids[2]);
+            result = HDI_LOWER_MAKE(l, SpvOpSelect, type, of_each(l, type, chosen), ids[1], ids[0]);
+        }
+        hdi_image_give(l, type, 1, &result);
+    }
+    hdi_lower_add(l, &l->code, SpvOpFunctionCall, call, 3 + count);
+    return true;
+}
+
 /* ---- instructions ---- */
 
 /* Do the types of result and operands go together? */
@@ -305,7 +422,7 @@ static bool types_fit(hdi_lowering *l, uint32_t opcode, bool adds, uint32_t resu
     switch (opcode) {
     case ROTATE: return types[0] == result && types[1] == hdi_lower_uint(l);
     case PARTITION: return result == words_type(l);
-    default: return result == bool_type(l) && types[0] == result;
+    default: return types[0] == result && (is_derivative(opcode) || result == bool_type(l));
     }
 }
 
@@ -330,6 +447,7 @@ static uint32_t function_for(hdi_lowering *l, const uint32_t *words, const uint3
     made->function = hdi_lower_begin(l, type, types, count, ids);
     if (opcode == ROTATE) make_rotate(l, type, ids[0], ids[1], cluster);
     else if (opcode == PARTITION) make_partition(l, type, types[0], ids[0]);
+    else if (is_derivative(opcode)) make_derivative(l, opcode, type, ids[0]);
     else if (sum) make_sum(l, sum, words[4], type, none, ids[0], ids[1]);
     else make_quad(l, type, ids[0], opcode == QUAD_ALL);
     return made->function;
@@ -352,16 +470,20 @@ bool hdi_lower_group_use(hdi_lowering *l, const uint32_t *words) {
     const uint32_t opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
     const char *form = hdi_lower_group_operands(opcode);
     const bool sum = is_partitioned(words);
+    if (l->ballots && opcode == SpvOpExtInst && length > 5 && words[3] == l->ballots) return use_of_set(l, words);
     const size_t least = form ? strcspn(form, "?") + 1 : 0, most = form && form[least - 1] ? least + 1 : least;
     if (!sum && (!form || length < least || length > most)) return false;
     for (size_t i = 0; i < HDI_COUNT(renamed); i++)
         if (renamed[i].opcode == opcode) return rename_use(l, words, form, renamed[i].to);
+    if (is_derivative(opcode) && !l->linear_quads)
+        return hdi_lower_refuse(l, words, "derivatives where quads are not said to be four invocations in a row");
     /* what is given: a value, and how far to go, or a ballot */
     const uint32_t at = sum ? 5 : opcode == ROTATE ? 4 : 3, count = at > 3 ? 2 : 1,
                    given[] = { words[at], count > 1 ? words[at + 1] : 0 };
     const uint32_t function = function_for(l, words, given, count);
-    if (opcode == ROTATE || opcode == PARTITION || sum) need_core(l, SpvOpGroupNonUniformShuffle);
-    if (opcode != ROTATE) need_core(l, SpvOpGroupNonUniformBallot);
+    const bool derivative = is_derivative(opcode);
+    if (opcode == ROTATE || opcode == PARTITION || sum || derivative) need_core(l, SpvOpGroupNonUniformShuffle);
+    if (opcode != ROTATE && !derivative) need_core(l, SpvOpGroupNonUniformBallot);
     const uint32_t call[] = { words[1], words[2], function, given[0], given[1] };
     hdi_lower_add(l, &l->code, SpvOpFunctionCall, call, 3 + count);
     return true;

@@ -29,12 +29,17 @@ const char *hdi_spirv_lowered_operands(uint32_t opcode) {
     case SpvOpImageQueryLevels:
     case SpvOpConvertUToPtr:
     case SpvOpConvertPtrToU: return "tri";
-    case SpvOpImageQuerySizeLod: return "trii";
+    case SpvOpImageQuerySizeLod:
+    case SpvOpPtrEqual:
+    case SpvOpPtrNotEqual:
+    case SpvOpPtrDiff: return "trii";
     case SpvOpImageTexelPointer: return "triii";
     case SpvOpPtrAccessChain:
     case SpvOpInBoundsPtrAccessChain: return "trii*i";
-    default: return hdi_lower_group_operands(opcode);
+    default: break;
     }
+    const char *form = hdi_lower_group_operands(opcode);
+    return form ? form : hdi_lower_spelled_operands(opcode);
 }
 
 /* ---- what images there are ---- */
@@ -86,14 +91,33 @@ void hdi_lower_find_image(hdi_lowering *l, const uint32_t *variable) {
     }
 }
 
+static bool is_aliased(const hdi_lowering *l, uint32_t id) {
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < l->functions; at += hdi_lower_length(l->words + at))
+        if (l->words[at] == (3u << SpvWordCountShift | SpvOpDecorate) && l->words[at + 1] == id &&
+            l->words[at + 2] == SpvDecorationAliased)
+            return true;
+    return false;
+}
+
+/* An image in front of it that is the same tensor: bound at the same place, with texels of the same bytes. */
+static hdi_lower_image *same_tensor(hdi_lowering *l, const hdi_lower_image *image) {
+    for (hdi_lower_image *other = l->images; other < image; other++)
+        if (other->set == image->set && other->binding == image->binding && other->number == image->number &&
+            other->axes == image->axes && other->dtype == image->dtype && other->channels == image->channels)
+            return other;
+    return NULL;
+}
+
 void hdi_lower_put_images(hdi_lowering *l) {
     for (uint32_t i = 0; i < l->image_count && !l->status; i++) {
         hdi_lower_image *image = &l->images[i];
         const uint32_t *type = l->words + l->at[image->type];
         const hd_image_desc *wish = hdi_lower_wish(l, image->set, image->binding);
         if (!measure(l, type, image) || !hdi_texel_choose(l, type, wish, image)) return;
-        image->length = l->length_words;
-        l->length_words += image->axes;
+        hdi_lower_image *same = same_tensor(l, image);
+        if (same) same->aliased = image->aliased = true;
+        image->length = same ? same->length : l->length_words;
+        l->length_words += same ? 0 : image->axes;
         const uint32_t open = l->next++, block = l->next++;
         HDI_LOWER_ADD(l, &l->decorations, SpvOpDecorate, open, SpvDecorationArrayStride, image->element_bytes);
         HDI_LOWER_ADD(l, &l->decorations, SpvOpDecorate, block, SpvDecorationBlock);
@@ -109,6 +133,9 @@ void hdi_lower_put_images(hdi_lowering *l) {
             HDI_LOWER_ADD(l, &l->decorations, SpvOpDecorate, image->variable, SpvDecorationBinding, image->binding);
         }
     }
+    for (uint32_t i = 0; i < l->image_count; i++)
+        if (l->images[i].aliased && !is_aliased(l, l->images[i].variable))
+            HDI_LOWER_ADD(l, &l->decorations, SpvOpDecorate, l->images[i].variable, SpvDecorationAliased);
 }
 
 /* The type of a value; 0: not known. */

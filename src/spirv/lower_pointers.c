@@ -1,9 +1,9 @@
 /* lower_pointers.c: pointers into buffers and shared memory that are values: chosen, carried around a loop, kept in a
  * variable, stepped on from, returned, or given to a function. Each becomes a vector of whole numbers: which *place* it
  * leads to, then the indices that lead there. A place is a variable with a way into it: members by their numbers,
- * elements by an index each that is known at run time. What is done with such a pointer becomes a function with a case
- * for each place that it may lead to, as follows from where its values come from. Pointers that lead to one place stay
- * as they are. */
+ * elements by an index each that is known at run time. Places count from 1, as 0 is a pointer to nothing. What is done
+ * with such a pointer becomes a function with a case for each place that it may lead to, as follows from where its
+ * values come from. Pointers that lead to one place stay as they are. */
 #include "spirv/lower.h"
 
 enum {
@@ -105,6 +105,10 @@ static void want_vector(hdi_lowering *l, uint32_t id) {
     p->changed = true;
 }
 
+static bool is_comparison(uint32_t opcode) {
+    return opcode == SpvOpPtrEqual || opcode == SpvOpPtrNotEqual || opcode == SpvOpPtrDiff;
+}
+
 /* Which words of the instruction are pointers that it goes through, and not values. */
 static bool goes_through(uint32_t opcode, uint32_t at) {
     if (opcode == SpvOpStore || opcode == SpvOpAtomicStore) return at == 1;
@@ -161,6 +165,7 @@ static void find_roles(hdi_lowering *l, const uint32_t *words) {
 bool hdi_lower_any_pointers(const hdi_lowering *l) {
     for (size_t at = l->functions; at < l->count; at += hdi_lower_length(l->words + at)) {
         const uint32_t *words = l->words + at, opcode = hdi_lower_opcode(words), type = type_of(words);
+        if (is_comparison(opcode) && hdi_lower_length(words) == 5 && pointer_of(l, words[3])) return true;
         if (opcode == SpvOpFunctionCall)
             for (uint32_t i = 4; i < hdi_lower_length(words); i++) {
                 const uint32_t *argument = pointer_of(l, words[i]) ? words_of(l, words[i]) : NULL;
@@ -267,7 +272,9 @@ static bool follow(hdi_lowering *l, const way *along, place *to) {
     for (uint32_t s = 0; s < along->count; s++) {
         const uint32_t *words = along->steps[s];
         const bool steps = is_step(hdi_lower_opcode(words));
-        if (steps && (hdi_lower_length(words) < 5 || !to->stepped || to->stride != l->pointers->stride[words[1]])) {
+        const bool strides = to->storage != SpvStorageClassWorkgroup; /* which lies as it likes */
+        if (steps && (hdi_lower_length(words) < 5 || !to->stepped ||
+                      (strides && to->stride != l->pointers->stride[words[1]]))) {
             /* an element in front of which and behind which nothing is known to lie */
             const uint32_t *zero = hdi_lower_length(words) > 4 ? hdi_lower_def(l, words[4], SpvOpConstant, 4) : NULL;
             if (!zero || zero[3] != 0)
@@ -476,7 +483,7 @@ static void put_vector(hdi_lowering *l, const uint32_t *words) {
     const bool variable = hdi_lower_opcode(words) == SpvOpVariable;
     uint32_t place_number = 0, all[2 + 1 + MOST_SLOTS] = { p->type, p->vector[id] }, at = 3, indices[MOST_INDICES];
     while (place_number < p->count && !(p->places[id] >> place_number & 1)) place_number++;
-    all[2] = number(l, place_number);
+    all[2] = number(l, 1 + place_number);
     place to;
     if (!place_of(l, words, &to, indices)) to.count = 0;
     for (uint32_t i = 0; i < to.count; i++) {
@@ -532,7 +539,7 @@ static void put_case(hdi_lowering *l, const uint32_t *words, uint32_t at, const 
         return;
     }
     const uint32_t components = 1 + HDI_MAX(l->pointers->slots, 1u);
-    uint32_t parts[1 + MOST_SLOTS] = { number(l, number_of(l, &to)) }, count = 1;
+    uint32_t parts[1 + MOST_SLOTS] = { number(l, 1 + number_of(l, &to)) }, count = 1;
     if (to.slots > l->pointers->slots) return; /* an id that is defined twice */
     for (uint32_t i = 0; i < to.count; i++)
         if (!to.indices[i]) parts[count++] = indices[1 + i];
@@ -564,7 +571,7 @@ static void put_cases(hdi_lowering *l, const uint32_t *words, uint32_t at, const
     for (uint32_t i = 0; i < count; i++) labels[i] = l->next++;
     cases[operands++] = which;
     cases[operands++] = labels[count - 1];
-    for (uint32_t i = 0; i + 1 < count; i++) cases[operands++] = numbers[i], cases[operands++] = labels[i];
+    for (uint32_t i = 0; i + 1 < count; i++) cases[operands++] = 1 + numbers[i], cases[operands++] = labels[i];
     HDI_LOWER_ADD(l, &l->made, SpvOpSelectionMerge, merge, SpvSelectionControlMaskNone);
     hdi_lower_add(l, &l->made, SpvOpSwitch, cases, operands);
     for (uint32_t i = 0; i < count; i++) {
@@ -657,6 +664,43 @@ static bool put_values(hdi_lowering *l, const uint32_t *words) {
     return true;
 }
 
+/* The vector of an operand that is a pointer; 0: it is none. */
+static uint32_t vector_of(const hdi_lowering *l, uint32_t id) {
+    const pointers *p = l->pointers;
+    if (id >= l->bound || !pointer_of(l, id)) return 0;
+    return p->role[id] == VALUE ? id : p->vector[id];
+}
+
+/* Pointers are equal where they lead to one place by the same indices. Elements of one array differ in its index only,
+ * so that the sum of all differences is how far they are from each other. */
+static bool compare(hdi_lowering *l, const uint32_t *words) {
+    const pointers *p = l->pointers;
+    const uint32_t opcode = hdi_lower_opcode(words), components = 1 + HDI_MAX(p->slots, 1u);
+    const uint32_t a = vector_of(l, words[3]), b = vector_of(l, words[4]), id = l->next++;
+    if (!a || !b) return hdi_lower_refuse(l, words, "what it compares are no pointers into buffers or shared memory");
+    if (opcode != SpvOpPtrDiff) {
+        const bool equal = opcode == SpvOpPtrEqual;
+        const uint32_t one = hdi_lower_once(l, SpvOpTypeBool, 0, NULL, 0);
+        const uint32_t several = HDI_LOWER_ONCE(l, SpvOpTypeVector, 0, one, components);
+        HDI_LOWER_ADD(l, &l->code, equal ? SpvOpIEqual : SpvOpINotEqual, several, id, a, b);
+        HDI_LOWER_ADD(l, &l->code, equal ? SpvOpAll : SpvOpAny, words[1], words[2], id);
+        return true;
+    }
+    const uint32_t *integer = hdi_lower_def(l, words[1], SpvOpTypeInt, 4);
+    if (!integer) return hdi_lower_refuse(l, words, "its result is no integer");
+    uint32_t sum = 0;
+    HDI_LOWER_ADD(l, &l->code, SpvOpISub, p->type, id, a, b);
+    for (uint32_t i = 1; i < components; i++) {
+        const uint32_t part = l->next++;
+        HDI_LOWER_ADD(l, &l->code, SpvOpCompositeExtract, p->number, part, id, i);
+        if (sum) HDI_LOWER_ADD(l, &l->code, SpvOpIAdd, p->number, l->next++, sum, part);
+        sum = sum ? l->next - 1 : part;
+    }
+    const uint32_t as = words[1] == p->number ? SpvOpCopyObject : integer[2] == 32 ? SpvOpBitcast : SpvOpSConvert;
+    HDI_LOWER_ADD(l, &l->code, as, words[1], words[2], sum);
+    return true;
+}
+
 bool hdi_lower_pointer_use(hdi_lowering *l, const uint32_t *words) {
     const pointers *p = l->pointers;
     const uint32_t opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
@@ -673,6 +717,7 @@ bool hdi_lower_pointer_use(hdi_lowering *l, const uint32_t *words) {
         put_vector(l, words);
         return true;
     }
+    if (is_comparison(opcode) && length == 5) return compare(l, words);
     const bool stores = opcode == SpvOpStore || opcode == SpvOpAtomicStore;
     const bool known = stores || opcode == SpvOpLoad || opcode == SpvOpArrayLength || hdi_spirv_is_atomic(opcode);
     const uint32_t least = opcode == SpvOpStore ? 3 : opcode == SpvOpLoad ? 4 : 5, at = stores ? 1 : 3;

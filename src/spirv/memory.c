@@ -122,10 +122,10 @@ static bool access_fits(hdi_spirv_module *m, uint32_t inst, bool store) {
             return hdi_spirv_bad(m, inst, "memory access 0x%x does not go with it", bits);
         uint32_t align = bits & 2 ? o.words[literal++] : 1;
         if (align == 0 || (align & (align - 1))) return hdi_spirv_bad(m, inst, "an alignment of %u bytes", align);
-        for (; literal < o.end; literal++)
+        const uint32_t end = literal + (bits >> 3 & 1) + (bits >> 4 & 1);
+        for (; literal < end; literal++)
             if (!hdi_spirv_scope_fits(m, o.words[literal], false))
                 return hdi_spirv_bad(m, inst, "id %u is no scope", o.words[literal]);
-        return true;
     }
     return true;
 }

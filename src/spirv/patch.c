@@ -17,10 +17,15 @@ static uint32_t instruction(const uint32_t *words, size_t count, size_t at, uint
 bool hdi_spirv_set_specs(const hd_allocator *allocator, uint32_t *words, size_t count, const uint32_t *ids,
                          const uint32_t *values, uint32_t spec_count) {
     const uint32_t bound = spec_count && count >= HEADER_WORDS ? words[3] : 0;
-    uint8_t *set_by = bound ? hdi_alloc(allocator, bound) : NULL; /* by result id: one more than its place in `ids` */
+    enum { SIGNED = 128 };
+    /* by result id: one more than its place in `ids`; of a type of numbers: its bytes, and whether it has a sign */
+    uint8_t *set_by = bound ? hdi_alloc(allocator, 2 * (size_t)bound) : NULL, *forms = set_by ? set_by + bound : NULL;
     uint32_t op, length;
     if (bound && !set_by) return false;
     for (size_t at = HEADER_WORDS; bound && (length = instruction(words, count, at, &op)) != 0; at += length) {
+        if ((op == SpvOpTypeInt || op == SpvOpTypeFloat) && length > 2 && words[at + 1] < bound)
+            forms[words[at + 1]] =
+                (uint8_t)((words[at + 2] / 8 & 15) | (length == 4 && words[at + 3] == 1 ? SIGNED : 0));
         const uint32_t target = length > 2 ? words[at + (op == SpvOpDecorate ? 1 : 2)] : bound;
         if (target >= bound) continue;
         for (uint32_t i = 0;
@@ -28,13 +33,20 @@ bool hdi_spirv_set_specs(const hd_allocator *allocator, uint32_t *words, size_t 
             if (words[at + 3] == ids[i]) set_by[target] = (uint8_t)(i + 1);
         if (!set_by[target]) continue;
         const uint32_t value = values[set_by[target] - 1];
-        if (op == SpvOpSpecConstant && length == 4)
-            words[at + 3] = value;
-        else if (op == SpvOpSpecConstantTrue || op == SpvOpSpecConstantFalse)
+        if (op == SpvOpSpecConstant && (length == 4 || length == 5)) {
+            const uint8_t form = words[at + 1] < bound ? forms[words[at + 1]] : 0;
+            const int32_t number = (int32_t)value, sign = number < 0 ? -1 : 0;
+            words[at + 3] = form == SIGNED + 1   ? (uint32_t)(int8_t)number
+                            : form == SIGNED + 2 ? (uint32_t)(int16_t)number
+                            : form == 1          ? value & UINT8_MAX
+                            : form == 2          ? value & UINT16_MAX
+                                                 : value;
+            if (length == 5) words[at + 4] = form == SIGNED + 8 ? (uint32_t)sign : 0; /* the checks refuse doubles */
+        } else if (op == SpvOpSpecConstantTrue || op == SpvOpSpecConstantFalse)
             words[at] =
                 length << SpvWordCountShift | (uint32_t)(value ? SpvOpSpecConstantTrue : SpvOpSpecConstantFalse);
     }
-    hdi_free(allocator, set_by, bound);
+    hdi_free(allocator, set_by, 2 * (size_t)bound);
     return true;
 }
 

@@ -22,6 +22,7 @@ typedef struct trimmer {
     /* by id: the word where it is defined in front of the functions, or its OpFunction; 0: elsewhere */
     uint32_t *at;
     bool      logical; /* its pointers are no addresses */
+    bool      quads; /* some instruction is about quads of invocations */
     uint32_t *same;  /* by id: an input that is the same built-in; 0: none */
     uint8_t  *kept;  /* by id: KEPT or LISTED */
     uint32_t *stack, stack_count; /* ids that were kept and not looked at */
@@ -51,9 +52,9 @@ bool hdi_spirv_is_readable(const uint32_t *words, size_t count) {
 /* The id that the instruction defines; 0: none, or out of bounds. */
 static uint32_t result_at(const trimmer *t, size_t at) {
     bool result = false, type = false;
-    const hdi_spirv_op *row = hdi_spirv_op_row(opcode_at(t, at));
+    const char *form = hdi_lower_operands(t->words + at).next;
     SpvHasResultAndType((SpvOp)opcode_at(t, at), &result, &type); /* older headers lack some that heddle takes */
-    if (row) result = strchr(row->operands, 'r') != NULL, type = result && row->operands[0] == 't';
+    if (*form) result = strchr(form, 'r') != NULL, type = result && form[0] == 't';
     const uint32_t word = type ? 2 : 1;
     if (!result || length_at(t, at) <= word || t->words[at + word] >= t->bound) return 0;
     return t->words[at + word];
@@ -115,7 +116,7 @@ static void keep(trimmer *t, uint32_t id) {
 /* Keeps what the instruction names, and what it defines. */
 static void keep_operands(trimmer *t, size_t at) {
     for (hdi_spirv_operands o = hdi_lower_operands(t->words + at); hdi_spirv_next(&o);) {
-        if (!strchr("rtigcevlfa", o.letter)) continue;
+        if (!strchr("rtigcevfa", o.letter)) continue; /* labels may be halves of a switch's numbers of 64 bits */
         if (o.word < t->bound && t->same[o.word]) t->words[at + o.at] = t->same[o.word];
         keep(t, t->words[at + o.at]);
     }
@@ -157,11 +158,14 @@ static void forget_hints(trimmer *t, size_t at) {
 static bool is_line(uint32_t opcode) { return opcode == SpvOpLine || opcode == SpvOpNoLine; }
 
 static void keep_function(trimmer *t, size_t at) {
+    enum { QUAD_ALL = 5110, QUAD_ANY = 5111 };
     for (size_t length; at < t->count; at += length) {
         forget_hints(t, at);
         const uint32_t opcode = opcode_at(t, at);
         length = length_at(t, at);
         make_bitcast(t, at);
+        t->quads |= (opcode >= SpvOpDPdx && opcode <= SpvOpFwidthCoarse) || opcode == SpvOpGroupNonUniformQuadSwap ||
+                    opcode == SpvOpGroupNonUniformQuadBroadcast || opcode == QUAD_ALL || opcode == QUAD_ANY;
         if (is_line(opcode) || opcode == EXT_INST_WITH_FORWARD_REFS || is_for_debuggers(t, at)) blank(t, at, length);
         else keep_operands(t, at);
         if (opcode == SpvOpFunctionEnd) return;
@@ -181,7 +185,8 @@ static void keep_reached(trimmer *t) {
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < t->functions; at += length_at(t, at)) {
         const bool mode =
             opcode_at(t, at) == SpvOpExecutionModeId && length_at(t, at) > 2 && t->words[at + 1] == function;
-        if (is_root(t->words + at)) keep(t, t->words[at + 1]);
+        const bool group = opcode_at(t, at) == SpvOpDecorationGroup && length_at(t, at) == 2;
+        if (group || is_root(t->words + at)) keep(t, t->words[at + 1]);
         if (mode) keep_operands(t, at);
     }
     while (t->stack_count) {
@@ -219,10 +224,14 @@ static void list_interface(trimmer *t) {
 }
 
 /* Is it a mode of the chosen entry point, and one that asks for something? That lanes meet again where their ways do
- * is what subgroups do here anyway. */
+ * is what subgroups do here anyway, buffers of which an index needs 64 bits there are none, and which invocations are
+ * quads nobody asks where nothing is about them. */
 static bool is_of_entry(const trimmer *t, const uint32_t *words, uint32_t length) {
-    enum { UNIFORM_CONTROL_FLOW = 4421, MAXIMALLY_RECONVERGES = 6023 };
-    const bool asks = length != 3 || (words[2] != UNIFORM_CONTROL_FLOW && words[2] != MAXIMALLY_RECONVERGES);
+    enum { UNIFORM_CONTROL_FLOW = 4421, INDEXING_64_BITS = 5427, MAXIMALLY_RECONVERGES = 6023, QUADS = 5289,
+           QUADS_IN_A_ROW = 5290 };
+    const bool about_quads = length == 3 && (words[2] == QUADS || words[2] == QUADS_IN_A_ROW);
+    const bool asks = length != 3 || (words[2] != UNIFORM_CONTROL_FLOW && words[2] != INDEXING_64_BITS &&
+                                      words[2] != MAXIMALLY_RECONVERGES && (!about_quads || t->quads));
     return asks && words[1] == t->words[t->entry + 2];
 }
 
@@ -246,11 +255,59 @@ static bool stays(const trimmer *t, size_t at) {
     case SpvOpName: case SpvOpMemberName: case SpvOpMemberDecorate: return is_kept(t, words[1]);
     case SpvOpDecorate: case SpvOpDecorateId: /* which promise that a value is the same for many, or not */
         return is_kept(t, words[1]) && length > 2 && words[2] != SpvDecorationUniform &&
-               words[2] != SpvDecorationUniformId && words[2] != SpvDecorationNonUniform;
+               words[2] != SpvDecorationUniformId && words[2] != SpvDecorationNonUniform &&
+               words[2] != SpvDecorationCounterBuffer; /* which only says what another buffer is for */
     case SpvOpExtInst: case EXT_INST_WITH_FORWARD_REFS: return false; /* out here they compute nothing */
     case SpvOpTypeForwardPointer: return is_kept(t, words[1]);
     default: return result_at(t, at) == 0 || t->kept[result_at(t, at)];
     }
+}
+
+static bool has_type(const trimmer *t, uint32_t opcode, uint32_t width) {
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < t->functions; at += length_at(t, at))
+        if (opcode_at(t, at) == opcode && length_at(t, at) > 2 && t->words[at + 2] == width &&
+            is_kept(t, t->words[at + 1]))
+            return true;
+    return false;
+}
+
+/* Where no two blocks of shared memory lie over each other, nobody sees how one is laid out: it is shared memory like
+ * any other. Then narrow numbers in it need no more than to be there. */
+static void forget_layout(trimmer *t) {
+    enum { EXPLICIT_LAYOUT = 4428, LAYOUT_8_BITS = 4429, LAYOUT_16_BITS = 4430 };
+    size_t free[3], blocks = 0, count = 0, filled = 0;
+    bool narrower[2] = { false };
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < t->functions; at += length_at(t, at)) {
+        const uint32_t *words = t->words + at, opcode = opcode_at(t, at), length = length_at(t, at);
+        if (opcode == SpvOpVariable && length > 3)
+            blocks += words[3] == SpvStorageClassWorkgroup && is_kept(t, words[2]);
+        if (opcode != SpvOpCapability || length != 2 || words[1] < EXPLICIT_LAYOUT || words[1] > LAYOUT_16_BITS ||
+            count == HDI_COUNT(free))
+            continue;
+        if (words[1] >= LAYOUT_8_BITS) narrower[words[1] - LAYOUT_8_BITS] = true;
+        free[count++] = at;
+    }
+    if (blocks > 1) return;
+    static const struct { uint32_t opcode, width, capability; } narrow[] = {
+        { SpvOpTypeInt, 8, SpvCapabilityInt8 }, { SpvOpTypeInt, 16, SpvCapabilityInt16 },
+        { SpvOpTypeFloat, 16, SpvCapabilityFloat16 }
+    };
+    for (size_t i = 0; i < HDI_COUNT(narrow) && filled < count; i++)
+        if (narrower[narrow[i].width / 16] && has_type(t, narrow[i].opcode, narrow[i].width))
+            t->words[free[filled++] + 1] = narrow[i].capability;
+    while (filled < count) blank(t, free[filled++], 2);
+}
+
+/* A compute shader has that capability, though its module may only name one that brings it along. */
+static void say_shader(trimmer *t) {
+    size_t free = 0;
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < t->functions; at += length_at(t, at)) {
+        if (opcode_at(t, at) != SpvOpCapability || length_at(t, at) != 2) continue;
+        const uint32_t capability = t->words[at + 1];
+        if (capability == SpvCapabilityShader || capability == SpvCapabilityKernel) return;
+        if (hdi_spirv_may_drop_capability(capability)) free = at;
+    }
+    if (free) t->words[free + 1] = SpvCapabilityShader;
 }
 
 static void leave_out(trimmer *t) {
@@ -342,8 +399,9 @@ hd_status hdi_spirv_number(uint32_t *words, size_t count, const hdi_spirv_lowere
                             HDI_SPIRV_MAX_BINDINGS);
         if (i == found) met[found++].place = (hdi_spirv_binding_place){ *set, *number, element };
         if (part < lowered->part_count && lowered->parts[part].image.axes) {
-            if (met[i].image.axes)
-                return hdi_fail(error, HD_STATUS_MODULE, "SPIR-V: two images at set %u, binding %u", *set, *number);
+            if (met[i].image.axes && memcmp(&met[i].image, &lowered->parts[part].image, sizeof met[i].image) != 0)
+                return hdi_fail(error, HD_STATUS_MODULE, "SPIR-V: two images that differ at set %u, binding %u",
+                                *set, *number);
             met[i].image = lowered->parts[part].image;
         }
         plain &= *set == 0 && *number < HDI_SPIRV_MAX_BINDINGS && element == 0;
@@ -358,7 +416,8 @@ hd_status hdi_spirv_number(uint32_t *words, size_t count, const hdi_spirv_lowere
     qsort(met, found, sizeof *met, by_place);
     for (uint32_t v = 0; v < variables; v++) {
         uint32_t i = 0;
-        while (!same_place(&met[i], sets[v], numbers[v], elements[v])) i++;
+        while (i < found && !same_place(&met[i], sets[v], numbers[v], elements[v])) i++;
+        if (i == found) continue; /* an id that is defined twice, which was numbered; the checks say so */
         *sets[v] = 0;
         *numbers[v] = i;
     }
@@ -385,6 +444,8 @@ hd_status hdi_spirv_trim(const hd_allocator *allocator, uint32_t *words, size_t 
         join_builtins(&t);
         keep_reached(&t);
         list_interface(&t);
+        say_shader(&t);
+        forget_layout(&t);
         leave_out(&t);
         join_storage(&t);
         name_memory_model(&t);

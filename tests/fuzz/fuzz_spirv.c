@@ -5,6 +5,7 @@
 #include "spirv/module.h"
 #include <stdlib.h>
 #include "../spirv/image_kernels.h"
+#include "../spirv/foreign_kernels.h"
 #include "../spirv/user_kernels.h"
 #include "../unit/spirv_fixtures.h"
 
@@ -173,26 +174,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
 }
 
+static size_t begin_from(uint8_t *data, size_t size, size_t max_size, const uint32_t *words, size_t bytes) {
+    if (bytes > max_size) return LLVMFuzzerMutate(data, size, max_size);
+    memcpy(data, words, bytes);
+    return bytes;
+}
+#define FROM(kernels, which) (kernels)[(which) % HDI_COUNT(kernels)].words, (kernels)[(which) % HDI_COUNT(kernels)].bytes
+
 /* Whole words and ids are what a module is made of: half of the mutations stay that way, and some begin from a fixture. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed) {
     uint32_t word, other;
     size_t words = size / 4;
     if (words < 8 || seed % 64 == 0) {
-        enum { OTHERS = HDI_COUNT(fixtures), USERS = HDI_COUNT(user_kernels), IMAGES = HDI_COUNT(image_kernels) };
-        size_t chosen = seed / 64 % (OTHERS + USERS + IMAGES), user = chosen - OTHERS, image = user - USERS;
-        if (chosen >= OTHERS + USERS) {
-            if (image_kernels[image].bytes > max_size) return LLVMFuzzerMutate(data, size, max_size);
-            memcpy(data, image_kernels[image].words, image_kernels[image].bytes);
-            return image_kernels[image].bytes;
+        const size_t which = seed / 256;
+        switch (seed / 64 % 4) {
+        case 0: return begin_from(data, size, max_size, FROM(fixtures, which));
+        case 1: return begin_from(data, size, max_size, FROM(user_kernels, which));
+        case 2: return begin_from(data, size, max_size, FROM(image_kernels, which));
+        default: return begin_from(data, size, max_size, FROM(foreign_kernels, which));
         }
-        if (chosen >= OTHERS) {
-            if (user_kernels[user].bytes > max_size) return LLVMFuzzerMutate(data, size, max_size);
-            memcpy(data, user_kernels[user].words, user_kernels[user].bytes);
-            return user_kernels[user].bytes;
-        }
-        if (fixtures[chosen].bytes > max_size) return LLVMFuzzerMutate(data, size, max_size);
-        memcpy(data, fixtures[chosen].words, fixtures[chosen].bytes);
-        return fixtures[chosen].bytes;
     }
     if (seed % 2) return LLVMFuzzerMutate(data, size, max_size);
     size_t at = seed / 16 % words, from = seed / 7 % words;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes foreign_kernels.h: kernels that asked more of heddle than its own do, as C arrays of SPIR-V, with glslc and spirv-as.
 
-Usage: tests/spirv/foreign_kernels.py > tests/spirv/foreign_kernels.h      (GLSLC names another glslc)
+Usage: tests/spirv/foreign_kernels.py > tests/spirv/foreign_kernels.h      (GLSLC and SPIRV_AS name others)
 """
 import os
 import struct
@@ -193,6 +193,91 @@ void main() {
     }
     d[i] = x;
 }'''),
+    # a value that a rotation gives goes to a buffer that is chosen; a sum of two truths
+    ('rotated', '''#version 450
+#extension GL_KHR_shader_subgroup_rotate : require
+#extension GL_NV_shader_subgroup_partitioned : require
+layout(local_size_x = 32) in;
+layout(std430, binding = 0) readonly buffer A { float a[]; };
+layout(std430, binding = 1) buffer D { float d[]; } outs[1];
+void main() {
+    uint t = gl_GlobalInvocationID.x;
+    float next = subgroupClusteredRotate(a[t], 1u, 4u);
+    bvec2 some = subgroupPartitionedOrNV(bvec2(a[t] > 2.0, false), subgroupPartitionNV(t / 4u));
+    outs[t >> 31].d[t] = next;
+    outs[t >> 30].d[t] += some.x && !some.y ? 64.0 : 0.0;
+}'''),
+    # AMD's least, greatest and middle of three, and the faces of a cube
+    ('of_three', '''#version 450
+#extension GL_AMD_shader_trinary_minmax : require
+#extension GL_AMD_gcn_shader : require
+layout(local_size_x = 32) in;
+layout(std430, binding = 0) readonly buffer A { float a[]; };
+layout(std430, binding = 1) buffer D { float d[]; };
+void main() {
+    uint t = gl_GlobalInvocationID.x;
+    vec3 v = vec3(a[t], a[t + 1u], a[t + 2u]);
+    ivec2 w = ivec2(v.xy * 16.0);
+    uvec3 u = uvec3(t, 40u, t * 7u % 64u);
+    float sum = min3(v.x, v.y, v.z) + 2.0 * mid3(v.x, v.y, v.z) + 4.0 * max3(v.x, v.y, v.z);
+    ivec2 least = min3(w, w.yx, ivec2(-3)), middle = mid3(w, w.yx, ivec2(-3));
+    sum += float(least.x + middle.y + max3(w.x, w.y, -3)) + float(min3(u.x, u.y, u.z) + mid3(u.x, u.y, u.z) + max3(u.x, u.y, u.z));
+    vec2 at = cubeFaceCoordAMD(v);
+    d[t] = sum + 100.0 * cubeFaceIndexAMD(v) + 8.0 * at.x + 16.0 * at.y;
+}'''),
+    # AMD's swizzles, of which some read from lanes that are not there
+    ('swizzles', '''#version 450
+#extension GL_AMD_shader_ballot : require
+#extension GL_ARB_gpu_shader_int64 : require
+layout(local_size_x = 32) in;
+layout(std430, binding = 0) readonly buffer A { float a[]; };
+layout(std430, binding = 1) buffer D { float d[]; };
+void main() {
+    uint t = gl_GlobalInvocationID.x;
+    float x = swizzleInvocationsAMD(a[t], uvec4(3, 2, 0, 0));
+    vec2 y = swizzleInvocationsMaskedAMD(vec2(a[t], 1.0), uvec3(30, 0, 2));
+    float z = writeInvocationAMD(0.0, 512.0, 1u);
+    float before = float(mbcntAMD(0x5ul));
+    d[t] = x + y.x + y.y;
+    if (gl_LocalInvocationID.x < 4u) d[t] += z + before * 16.0;
+    if (t % 4u != 3u) d[t] += 1024.0 * swizzleInvocationsAMD(1.0, uvec4(3, 0, 1, 2));
+}'''),
+    # derivatives along quads of four invocations in a row
+    ('derived', '''#version 450
+#extension GL_NV_compute_shader_derivatives : require
+layout(local_size_x = 32) in;
+layout(derivative_group_linearNV) in;
+layout(std430, binding = 0) readonly buffer A { float a[]; };
+layout(std430, binding = 1) buffer D { float d[]; };
+void main() {
+    uint t = gl_GlobalInvocationID.x;
+    vec2 v = vec2(a[t], a[t] * 2.0);
+    d[t] = dFdxFine(v).y + 16.0 * dFdyFine(a[t]) + 64.0 * dFdxCoarse(a[t]) + 256.0 * dFdyCoarse(a[t]) + 1024.0 * fwidthFine(a[t]);
+}'''),
+    # one block of shared memory that says how it is laid out; members of a buffer in any order
+    ('laid_out', '''#version 450
+#extension GL_EXT_shared_memory_block : require
+#extension GL_EXT_scalar_block_layout : require
+layout(local_size_x = 32) in;
+layout(std430, binding = 0) readonly buffer A { layout(offset = 8) float second; layout(offset = 0) float first; layout(offset = 12) float more[]; };
+layout(std430, binding = 1) buffer D { float d[]; };
+shared S { layout(offset = 16) float here[32]; layout(offset = 256) uint there; } s;
+void main() {
+    uint t = gl_LocalInvocationID.x;
+    s.here[t] = more[t];
+    if (t == 5u) s.there = 3u;
+    barrier();
+    d[gl_GlobalInvocationID.x] = s.here[t ^ s.there] + first * 16.0 + second * 256.0;
+}'''),
+    # specialisation constants of 64 and of 16 bits
+    ('specs', '''#version 450
+#extension GL_EXT_shader_explicit_arithmetic_types : require
+layout(local_size_x = 32) in;
+layout(std430, binding = 1) buffer D { float d[]; };
+layout(constant_id = 0) const int64_t wide = 7l;
+layout(constant_id = 1) const int64_t other = -8l;
+layout(constant_id = 2) const int16_t narrow = -3s;
+void main() { d[gl_GlobalInvocationID.x] = float(int(wide)) * 4.0 + float(int(other)) + float(int(narrow)); }'''),
 ]
 
 # What glslc does not make: from one buffer of floats to another.
@@ -260,7 +345,123 @@ ASSEMBLED = [
 %long = OpCompositeConstruct %v3 %f4 %f3 %w
 %four = OpVectorShuffle %v4 %short %long 0 3 1 4
 %result = OpDot %float %four %weights'''),
+    # composites of one value, a fused multiply-add, products of halves; the middle one of three cases of 64 bits
+    ('spelled', '', '''%two = OpCompositeConstructReplicateEXT %v4 %w
+%dot = OpDot %float %two %ones
+%fused = OpFmaKHR %float %dot %f4 %f7
+%lots = OpUConvert %ulong %x
+%big = OpIAdd %ulong %lots %four_g
+OpSelectionMerge %done None
+OpSwitch %big %other 4294967301 %one 4294967302 %six 7 %never
+%one = OpLabel
+OpBranch %done
+%six = OpLabel
+OpBranch %done
+%never = OpLabel
+OpBranch %done
+%other = OpLabel
+OpBranch %done
+%done = OpLabel
+%which = OpPhi %float %f1 %one %f3 %six %f4 %never %f7 %other
+%narrow = OpFConvert %half %w
+%pair = OpCompositeConstruct %h2 %narrow %narrow
+%mixed = OpFDot2MixAcc32VALVE %float %pair %pair %which
+%result = OpFAdd %float %fused %mixed'''),
+    # a type whose arithmetic is not contracted: a product and the same one, of which nothing is left
+    ('uncontracted', '', '''%part = OpFMul %float %w %third
+%p1 = OpFMul %float %part %part
+%p2 = OpFMul %float %part %part
+%none = OpFSub %float %p1 %p2
+%much = OpFMul %float %none %big
+%result = OpFAdd %float %w %much'''),
+    # numbers of 16 bits in a buffer, of which the module only says that it has such numbers
+    ('narrow', '', '''%some = OpBitwiseAnd %uint %x %c3
+%few = OpUConvert %short %some
+%high = OpIAdd %short %few %most
+%two_x = OpIMul %uint %x %c2
+%behind = OpIAdd %uint %two_x %c1
+%n1 = OpAccessChain %ps %b %c0 %two_x
+%n2 = OpAccessChain %ps %b %c0 %behind
+OpStore %n1 %nought'''),
+    # pointers that are equal, that are none, and how far elements are from each other
+    ('compared', '%kept = OpVariable %ppu Function', '''%y = OpBitwiseXor %uint %x %c3
+%r2 = OpAccessChain %pu %a %c0 %y
+%low = OpBitwiseAnd %uint %x %c4
+%is = OpIEqual %bool %low %c4
+%p = OpSelect %pu %is %r %r2
+OpStore %kept %p
+%again = OpLoad %pu %kept
+%same = OpPtrEqual %bool %again %r
+%s1 = OpSelect %float %same %f1 %f7
+%none = OpPtrNotEqual %bool %again %null
+%s2 = OpSelect %float %none %f3 %f7
+%out = OpAccessChain %pu %b %c0 %x
+%apart = OpPtrEqual %bool %r %out
+%s3 = OpSelect %float %apart %f7 %f4
+%far = OpPtrDiff %int %again %r
+%s4 = OpConvertSToF %float %far
+%t1 = OpFAdd %float %s1 %s2
+%t2 = OpFAdd %float %t1 %s3
+%result = OpFAdd %float %t2 %s4'''),
 ]
+# What each of them needs besides.
+NEEDS = {
+    'spelled': (('OpCapability Shader\n', '''OpCapability Shader
+OpCapability Float16
+OpCapability Int64
+OpCapability FMAKHR
+OpCapability ReplicatedCompositesEXT
+OpCapability DotProductFloat16AccFloat32VALVE
+OpExtension "SPV_KHR_fma"
+OpExtension "SPV_EXT_replicated_composites"
+OpExtension "SPV_VALVE_mixed_float_dot_product"
+'''),
+                ('OpDecorate %a DescriptorSet 0\nOpDecorate %a Binding 0\nOpDecorate %b DescriptorSet 0\n',
+                 '''OpDecorate %set DescriptorSet 0
+%set = OpDecorationGroup
+OpGroupDecorate %set %a %b
+OpDecorate %a Binding 0
+'''),
+                ('%main = OpFunction', '''%half = OpTypeFloat 16
+%h2 = OpTypeVector %half 2
+%ulong = OpTypeInt 64 0
+%four_g = OpConstant %ulong 4294967296
+%ones = OpConstantCompositeReplicateEXT %v4 %f1
+%main = OpFunction''')),
+    'narrow': (('OpCapability Shader\n', 'OpCapability Shader\nOpCapability Int16\n'),
+               ('OpMemberDecorate %B 0 Offset 0\n', '''OpMemberDecorate %B 0 Offset 0
+OpDecorate %shorts ArrayStride 2
+OpMemberDecorate %S 0 Offset 0
+OpDecorate %S BufferBlock
+'''),
+               ('%b = OpVariable %pB Uniform\n', '''%short = OpTypeInt 16 0
+%shorts = OpTypeRuntimeArray %short
+%S = OpTypeStruct %shorts
+%pS = OpTypePointer Uniform %S
+%ps = OpTypePointer Uniform %short
+%b = OpVariable %pS Uniform
+%c1 = OpConstant %uint 1
+%c2 = OpConstant %uint 2
+%nought = OpConstant %short 0
+%most = OpConstant %short 16256
+'''), ('%q = OpAccessChain %pu %b %c0 %x\nOpStore %q %result\n', 'OpStore %n2 %high\n')),
+    'uncontracted': (('OpCapability Shader\n', '''OpCapability Shader
+OpCapability FloatControls2
+OpExtension "SPV_KHR_float_controls2"
+'''), ('LocalSize 32 1 1\n', 'LocalSize 32 1 1\nOpExecutionModeId %main FPFastMathDefault %float %c0\n'),
+                     ('%main = OpFunction', '''%third = OpConstant %float 0.3333333
+%big = OpConstant %float 1073741824
+%main = OpFunction''')),
+    'compared': (('OpCapability Shader\n', '''OpCapability VariablePointers
+OpExtension "SPV_KHR_storage_buffer_storage_class"
+OpExtension "SPV_KHR_variable_pointers"
+'''), ('Uniform', 'StorageBuffer'), ('BufferBlock', 'Block'), ('"main" %id', '"main" %id %a %b'),
+                 ('%main = OpFunction', '''%int = OpTypeInt 32 1
+%bool = OpTypeBool
+%ppu = OpTypePointer Function %pu
+%null = OpConstantNull %pu
+%main = OpFunction''')),
+}
 
 # Another stage with its texture, a built-in that stands there twice, and capabilities of no compute shader.
 STAGES = ASSEMBLY.replace('OpCapability Shader\n', 'OpCapability Shader\nOpCapability ImageQuery\nOpCapability Sampled1D\n')
@@ -359,7 +560,8 @@ def made(command, source, name):
 
 
 def assembled(source):
-    return made(['spirv-as', '--target-env', 'spv1.0', '--preserve-numeric-ids'], source, 'k.spvasm')
+    environment = 'spv1.4' if 'PtrEqual' in source else 'spv1.2' if 'FPFastMathDefault' in source else 'spv1.0'
+    return made([os.environ.get('SPIRV_AS', 'spirv-as'), '--target-env', environment, '--preserve-numeric-ids'], source, 'k.spvasm')
 
 
 rows = []
@@ -376,10 +578,13 @@ def put(name, label, words):
 print('/* Made by foreign_kernels.py. Do not edit. */')
 for name, source in KERNELS:
     for option, ending in (('-O', ''), ('-O0', '_plain')):
-        words = made([os.environ.get('GLSLC', 'glslc'), option, '--target-env=vulkan1.1'], source, 'k.comp')
+        target = '--target-env=vulkan1.2' if 'shared_memory_block' in source else '--target-env=vulkan1.1'
+        words = made([os.environ.get('GLSLC', 'glslc'), option, target], source, 'k.comp')
         put(name + ending, name + (', plain' if ending else ''), words)
 for name, variables, body in ASSEMBLED:
     source = ASSEMBLY.replace('VARIABLES', variables).replace('BODY', body)
+    for old, new in NEEDS.get(name, ()):
+        source = source.replace(old, new)
     put(name, name, assembled(source))
 put('stages', 'stages', assembled(STAGES))
 put('old_groups', 'old_groups', assembled(OLD))

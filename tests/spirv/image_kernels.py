@@ -135,6 +135,16 @@ void main() {
     taken[i * 16u + 12u] = textureLod(sampler2DShadow(halves[nonuniformEXT(i & 1u)], taker), vec3(where, by), 0.0);
 }'''),
     # functions that are given images and samplers, alone and together, and give them on
+    # one image by two names, each texel read by one and written by the other
+    ('two_views', '''layout(local_size_x = 8, local_size_y = 4) in;
+layout(binding = 0, r32f) readonly uniform image2D from;
+layout(binding = 0, r32f) writeonly uniform image2D to;
+layout(binding = 1) writeonly buffer O { float taken[]; };
+void main() {
+    ivec2 at = ivec2(gl_GlobalInvocationID.xy);
+    taken[at.y * 8 + at.x] = imageLoad(from, at).x + float(imageSize(to).x * 16 + imageSize(from).y);
+    imageStore(to, at, imageLoad(from, at) * 2.0);
+}'''),
     ('given', '''#extension GL_EXT_shader_image_load_formatted : require
 layout(local_size_x = 32) in;
 layout(binding = 0) uniform sampler2D one;

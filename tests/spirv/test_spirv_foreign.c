@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "foreign_kernels.h"
 
@@ -99,6 +100,78 @@ static int old_groups(void) { /* 2: the ballot's first quad; 4: any is; 3: the t
     for (int i = 0; i < 64; i++) wanted[i] = a[i] + 2 + 0 + 4 + 3 + 1 + 2;
     return 64;
 }
+static int rotated(void) {
+    for (int i = 0; i < 64; i++) {
+        const float *quad = a + i / 4 * 4;
+        bool any = false;
+        for (int k = 0; k < 4; k++) any |= quad[k] > 2.0f;
+        wanted[i] = quad[(i + 1) % 4] + (any ? 64.0f : 0.0f);
+    }
+    return 64;
+}
+static int order(const void *x, const void *y) {
+    const float p = *(const float *)x, q = *(const float *)y;
+    return (p > q) - (p < q);
+}
+static int of_three(void) {
+    for (int i = 0; i < 64; i++) {
+        const float x = a[i], y = a[i + 1], z = a[i + 2], p = truncf(x * 16), q = truncf(y * 16);
+        float v[] = { x, y, z }, w[] = { p, q, -3 }, u[] = { (float)i, 40, (float)(i * 7 % 64) };
+        qsort(v, 3, sizeof *v, order);
+        qsort(w, 3, sizeof *w, order);
+        qsort(u, 3, sizeof *u, order);
+        const bool along_z = fabsf(z) >= fabsf(x) && fabsf(z) >= fabsf(y), along_y = !along_z && fabsf(y) >= fabsf(x);
+        const float along = along_z ? z : along_y ? y : x;
+        const float across = along_z ? (z < 0 ? -x : x) : along_y ? x : x < 0 ? z : -z;
+        const float down = along_y ? (y < 0 ? -z : z) : -y;
+        wanted[i] = v[0] + 2 * v[1] + 4 * v[2] + w[0] + w[1] + w[2] + u[0] + u[1] + u[2];
+        wanted[i] += 100.0f * (float)((along_z ? 4 : along_y ? 2 : 0) + (along < 0));
+        wanted[i] += 8 * (across / fabsf(along) * 0.5f + 0.5f) + 16 * (down / fabsf(along) * 0.5f + 0.5f);
+    }
+    return 64;
+}
+static int swizzles(void) {
+    static const int from[] = { 3, 2, 0, 0 }, below[] = { 0, 1, 1, 2 };
+    for (int i = 0; i < 64; i++) {
+        wanted[i] = a[i / 4 * 4 + from[i % 4]] + a[(i & ~1) ^ 2] + 1;
+        wanted[i] += i % 32 < 4 ? (float)(below[i % 4] * 16 + (i % 4 == 1 ? 512 : 0)) : 0;
+        wanted[i] += i % 4 == 1 || i % 4 == 2 ? 1024.0f : 0; /* the first one reads from the fourth, which is not there */
+    }
+    return 64;
+}
+static int derived(void) {
+    for (int i = 0; i < 64; i++) {
+        const float *quad = a + i / 4 * 4;
+        const float across = quad[i % 4 | 1] - quad[i % 4 & 2], down = quad[i % 4 | 2] - quad[i % 4 & 1];
+        wanted[i] = 2 * across + 16 * down + 64 * (quad[1] - quad[0]) + 256 * (quad[2] - quad[0]);
+        wanted[i] += 1024 * (fabsf(across) + fabsf(down));
+    }
+    return 64;
+}
+static int laid_out(void) {
+    for (int i = 0; i < 64; i++) wanted[i] = a[3 + (i % 32 ^ 3)] + a[0] * 16 + a[2] * 256;
+    return 64;
+}
+static int specs(void) { /* 16, -5 and -9 */
+    for (int i = 0; i < 64; i++) wanted[i] = 16 * 4 - 5 - 9;
+    return 64;
+}
+static int spelled(void) {
+    for (int i = 0; i < 64; i++) wanted[i] = 16 * a[i] + 7 + 2 * a[i] * a[i] + (i == 5 ? 1.0f : i == 6 ? 3.0f : 7.0f);
+    return 64;
+}
+static int narrow(void) { /* the upper halves of floats */
+    for (int i = 0; i < 64; i++) wanted[i] = 1 + (float)(i & 3) / 128;
+    return 64;
+}
+static int uncontracted(void) {
+    for (int i = 0; i < 64; i++) wanted[i] = a[i];
+    return 64;
+}
+static int compared(void) {
+    for (int i = 0; i < 64; i++) wanted[i] = i & 4 ? 1 + 3 + 4 : (float)(7 + 3 + 4 + ((i ^ 3) - i));
+    return 64;
+}
 static const struct {
     const char *name;
     int (*give)(void);
@@ -110,7 +183,13 @@ static const struct {
     { "zeros", zeros, 0, 0, NULL, 1, 8 },           { "zeros_sized", zeros_sized, 0, 1, NULL, 1, 16 },
     { "quads", quads, 0, 0, NO_SUBGROUPS, 1, 0 },   { "partitions", partitions, 0, 0, NO_SUBGROUPS, 1, 0 },
     { "some_partitions", some_partitions, 0, 0, NO_SUBGROUPS " opencl", 1, 0 }, /* which has them in shared memory */
-    { "old_groups", old_groups, 0, 0, NO_SUBGROUPS, 1, 0 },
+    { "old_groups", old_groups, 0, 0, NO_SUBGROUPS, 1, 0 }, { "rotated", rotated, 0, 0, NO_SUBGROUPS " opencl", 1, 0 },
+    { "swizzles", swizzles, 0, 0, NO_SUBGROUPS " opencl", 1, 0 },
+    { "derived", derived, 0, 0, NO_SUBGROUPS, 1, 0 },
+    { "of_three", of_three, 0, 0, NULL, 1, 0 },     { "laid_out", laid_out, 0, 0, NULL, 1, 0 },
+    { "specs", specs, 0, 3, NULL, 1, 0 },           { "spelled", spelled, 0, 0, "webgpu", 1, 0 },
+    { "compared", compared, 0, 0, NULL, 1, 0 },     { "uncontracted", uncontracted, 0, 0, NULL, 1, 0 },
+    { "narrow", narrow, 0, 0, NULL, 1, 0 },
     { "doubles", doubles, 0, 0, "webgpu", 1, 0 },
     { "uniforms", uniforms, 0, 0, NULL, 2, 0 },        { "stages", stages, 0, 0, NULL, 1, 0 },
     /* the stand-in for Level Zero is PoCL, whose fault the printed text goes around; that for CUDA shows that a round may
@@ -124,15 +203,16 @@ static const struct {
 /* ---- running one ---- */
 
 static hd_status run(hd_context *context, hd_device *device, int k, int rule) {
-    static const uint32_t push[] = { N, M }, spec_id = 0, spec = 16;
+    static const uint32_t push[] = { N, M }, spec_ids[] = { 0, 1, 2 };
+    static const uint32_t spec_values[] = { 16, (uint32_t)-5, (uint32_t)-9 };
     hd_kernel *kernel = NULL;
     hd_plan *plan = NULL;
     hd_program *program = hd_program_create(context);
     const hd_value x = hd_input(program, "x", HD_F32, HD_SHAPE(COUNT)), inputs[] = { x, x };
     const hd_kernel_desc what = { .spirv = foreign_kernels[k].words,
                                   .spirv_bytes = foreign_kernels[k].bytes,
-                                  .spec_ids = &spec_id,
-                                  .spec_values = &spec,
+                                  .spec_ids = spec_ids,
+                                  .spec_values = spec_values,
                                   .spec_count = (uint32_t)rules[rule].specs };
     const hd_dispatch_desc desc = { .inputs = inputs,
                                     .input_count = rules[rule].inputs,

@@ -260,6 +260,15 @@ static void given(void) {
     }
 }
 
+static void two_views(void) {
+    held *both = put(HD_F32, HD_SHAPE(4, 8), true);
+    float *taken = put(HD_F32, HD_SHAPE(32), true)->wanted.f;
+    for (int i = 0; i < 32; i++) {
+        taken[i] = both->before.f[i] + 8 * 16 + 4;
+        both->wanted.f[i] = both->before.f[i] * 2;
+    }
+}
+
 typedef struct on_face { int face; double s, t, by; } on_face;
 static on_face face_of(double x, double y, double z) { /* the table of Vulkan's specification */
     const double ax = fabs(x), ay = fabs(y), az = fabs(z);
@@ -529,6 +538,7 @@ static const struct {
         { 0, 2, HD_DTYPE_NONE, 0, HD_FILTER_NEAREST, HD_WRAP_REPEAT, 0, HD_COMPARE_LESS },
         { 1, 0, HD_F32, 1, HD_FILTER_NEAREST, HD_WRAP_REPEAT, 0, 0 },
         { 1, 1, HD_DTYPE_NONE, 0, HD_FILTER_LINEAR, HD_WRAP_REPEAT, 0, HD_COMPARE_NOT_EQUAL } }, NULL },
+    { "two_views", two_views, { 0 }, 0, { 1, 1 }, { { 0 } }, NULL },
     { "given", given, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "cubes", cubes, { 0 }, 0, { 2, 1 }, { { 0, 0, HD_F32, 4, HD_FILTER_LINEAR, HD_WRAP_REPEAT, 0, 0 } }, NULL },
     { "atomics", atomics, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "spirv/foreign_kernels.h"
 #include "unit/spirv_fixtures.h"
 
 static hdi_user_kernel *kernel_of(const uint32_t *words, size_t bytes, const char *entry, hd_error *error) {
@@ -54,6 +55,17 @@ static void one_entry_point_stays(void **state) {
     hdi_user_kernel_release(scale);
     assert_null(KERNEL(two_entries, NULL, &error));
     assert_int_equal(error.status, HD_STATUS_KERNEL_NOT_FOUND);
+}
+
+static void what_a_type_may_not_do_its_arithmetic_says(void **state) {
+    (void)state;
+    hdi_user_kernel *kernel = kernel_of(foreign_uncontracted, sizeof foreign_uncontracted, NULL, NULL);
+    assert_non_null(kernel);
+    uint32_t exact = 0;
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < kernel->word_count; at += kernel->words[at] >> 16)
+        exact += kernel->words[at] == (3u << 16 | SpvOpDecorate) && kernel->words[at + 2] == SpvDecorationNoContraction;
+    assert_int_equal(exact, 6); /* four products, a difference and a sum */
+    hdi_user_kernel_release(kernel);
 }
 
 static void images_are_buffers(void **state) {
@@ -127,7 +139,8 @@ static void time_can_be_up(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(uniform_blocks_are_buffers), cmocka_unit_test(sets_and_high_bindings_are_numbered),
-        cmocka_unit_test(one_entry_point_stays), cmocka_unit_test(images_are_buffers), cmocka_unit_test(the_rest_is_refused_by_name),
+        cmocka_unit_test(one_entry_point_stays), cmocka_unit_test(what_a_type_may_not_do_its_arithmetic_says),
+        cmocka_unit_test(images_are_buffers), cmocka_unit_test(the_rest_is_refused_by_name),
         cmocka_unit_test(accesses_stay_inside), cmocka_unit_test(time_can_be_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
