@@ -44,6 +44,7 @@ static bool read_recipe(void *user) {
         !cli_get_fraction(j->args, "--alpha", 0, 1e6, 2.0 * lora->rank, &alpha))
         return false;
     lora->alpha = (float)alpha;
+    j->run.desc.recompute = cli_get(j->args, "--recompute") != NULL;
     if (targets && strlen(targets) >= sizeof lora->targets)
         return cli_usage(j->args->command, "--targets is too long"), false;
     if (targets) strcpy(lora->targets, targets);
@@ -134,6 +135,7 @@ static const cli_option options[] = {
     { "--rank", "N", "of the adapters; default: 16" },
     { "--alpha", "X", "what they add is multiplied by alpha / rank; default: twice the rank" },
     { "--targets", "LIST", "weights that get adapters: attn_q,attn_v; default: all of attention and feed-forward" },
+    { "--recompute", NULL, "compute a layer again for its gradients: much less memory, about a third more time" },
     { "--template", "NAME", "the model's own, or chatml, llama3, qwen, gemma, mistral, llama2, phi3, bitnet" },
     { "--held-out", "FILE.jsonl",
       "samples to measure the loss on, all of them, twenty times in a run; the best adapter is kept" },

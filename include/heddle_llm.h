@@ -605,12 +605,14 @@ typedef struct hd_model_graph_desc {
     void    *user;     /* of all of them */
     int      headless; /* 1: out_scores is what the head's matrix would be multiplied with, f32 [sequences * length, hidden] */
     int      bf16;     /* 1: attention may round what it multiplies, as hd_attention_desc.bf16 says */
+    uint32_t score_rows; /* rows of each of out_scores, so that not all scores need be there at once; 0: all */
 } hd_model_graph_desc;
 /** Adds to a program what the model computes. Its weights become inputs under their names, once: later calls for the same program share
  *  them; hd_weights_bind gives them their memory. Gradients go through it (hd_gradients), through quantised weights too.
  *  @param out_layers NULL, or room for 1 + the number of layers: what goes into the first one, then what each gives, [rows,hidden].
- *  @param out_scores f32 [sequences * length, vocabulary]. Statuses: NULL_POINTER, INVALID_ARGUMENT, LIMIT (longer than the
- *  model's context), the program's own. */
+ *  @param out_scores f32 [sequences * length, vocabulary]; with score_rows room for as many values as there are such pieces,
+ *  [score_rows,vocabulary] each. Statuses: NULL_POINTER, INVALID_ARGUMENT (score_rows that do not divide the rows among them), LIMIT
+ *  (longer than the model's context), the program's own. */
 HD_API hd_status hd_model_build(const hd_model *model, hd_program *p, const hd_model_graph_desc *desc, hd_value *out_layers,
                                 hd_value *out_scores);
 

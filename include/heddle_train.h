@@ -234,6 +234,8 @@ typedef struct hd_trainer_desc {
                                   blocks of HD_TQ2_0, as which they are exported */
     hd_math       math;
     hd_precision  precision;   /* of a model that learns whole */
+    uint32_t      recompute;   /* 1: of a step's forward part only what goes from layer to layer is kept, and a layer is computed again when
+                                  its gradients are: much less memory, for about a third more time. In exact mode the bits are the same */
     uint64_t      data;        /* tells what it is trained on, such as a hash; only kept in checkpoints. 0: nothing is told */
     const hd_model *tokenizer; /* that gave the tokens; only kept in checkpoints, as tokenizer.gguf; read when one is saved. NULL: none */
 } hd_trainer_desc;

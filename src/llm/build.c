@@ -35,6 +35,10 @@ hd_status hd_model_build(const hd_model *model, hd_program *p, const hd_model_gr
         return hdl_model_fail(model, HD_STATUS_LIMIT,
                               "sequences of %u tokens are longer than the model's context of %u", desc->length,
                               model->figures.context);
+    const int64_t rows = (int64_t)desc->sequences * desc->length, each = desc->score_rows ? desc->score_rows : rows;
+    if (rows % each != 0)
+        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "%lld rows are no whole pieces of %lld",
+                              (long long)rows, (long long)each);
     hdl_graph g = { .model = model, .program = p, .desc = desc, .positions = desc->positions,
                     .ports = hd_program_port_count(p),
                     .size = { .sequences = desc->sequences, .tokens = desc->length, .context = desc->length } };
@@ -44,7 +48,12 @@ hd_status hd_model_build(const hd_model *model, hd_program *p, const hd_model_gr
         x = hdl_layer(&g, x);
         if (out_layers) out_layers[g.layer + 1] = x;
     }
-    *out_scores = desc->headless ? hdl_hidden(&g, x) : hdl_logits(&g, x);
+    for (int64_t i = 0; i < rows / each; i++) {
+        const int64_t begin[] = { i * each, 0 }, end[] = { (i + 1) * each, model->figures.hidden };
+        const hd_value some = each == rows ? x : hd_slice(p, x, begin, end, 2);
+        out_scores[i] = desc->headless ? hdl_hidden(&g, some) : hdl_logits(&g, some);
+        g.ports = hd_program_port_count(p); /* the next ones read the same weights */
+    }
     return *out_scores ? HD_OK : hd_program_check(p); /* which also asks for outputs, that the caller may yet name */
 }
 

@@ -129,6 +129,7 @@ static char *settings_of(const hd_trainer *trainer) {
     if (trainer->desc.precision == HD_PRECISION_BF16)
         good = good && json_object_set_new(root, "precision", json_string("bf16")) == 0;
     if (trainer->desc.ternary) good = good && json_object_set_new(root, "ternary", json_true()) == 0;
+    if (trainer->desc.recompute) good = good && json_object_set_new(root, "recompute", json_true()) == 0;
     if (trainer->layout.sketch)
         good = good && put_fields(decoder, decoder_fields, HDT_COUNT(decoder_fields), &trainer->desc) &&
                json_object_set(root, "decoder", decoder) == 0;
@@ -217,6 +218,7 @@ static hd_status read_settings(hd_context *context, const char *folder, hd_train
     if (!status) status = take_fields(context, path, root, fields, HDT_COUNT(fields), out_desc);
     if (!status && lora) status = take_fields(context, path, lora, lora_fields, HDT_COUNT(lora_fields), out_desc);
     out_desc->ternary = json_is_true(json_object_get(root, "ternary"));
+    out_desc->recompute = json_is_true(json_object_get(root, "recompute"));
     if (!status) status = take_precision(context, path, json_object_get(root, "precision"), out_desc);
     if (!status && decoder)
         status = take_fields(context, path, decoder, decoder_fields, HDT_COUNT(decoder_fields), out_desc);

@@ -161,6 +161,6 @@ hd_value hdt_graph_decoder(hdt_graph *graph, hd_value tokens) {
                                        .bf16 = graph->casts != NULL };
     graph->drawn = 0;
     /* what fails sticks to the program, or leaves no values */
-    hd_model_build(graph->layout->sketch, graph->program, &desc, NULL, &hidden);
+    hd_model_build(graph->layout->sketch, graph->program, &desc, graph->layers, &hidden);
     return hidden;
 }

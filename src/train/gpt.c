@@ -172,12 +172,15 @@ hd_status hdt_graph_draw(hdt_graph *graph, hd_value key, hd_value *values) {
 
 /* ---- layers ---- */
 
-hd_value hdt_graph_rows(const hdt_graph *graph, hd_value x, uint32_t first, uint32_t count) {
+hd_value hdt_graph_rows(const hdt_graph *graph, hd_value x, int64_t first, int64_t count) {
     hd_shape shape = { 0 };
     if (hd_value_describe(graph->program, x, NULL, &shape) != HD_OK) return 0;
-    const int64_t begin[] = { (int64_t)first * graph->length, 0 },
-                  end[] = { ((int64_t)first + count) * graph->length, shape.dims[1] };
-    return begin[0] == 0 && end[0] == shape.dims[0] ? x : hd_slice(graph->program, x, begin, end, shape.rank);
+    const int64_t begin[] = { first, 0 }, end[] = { first + count, shape.dims[1] };
+    return first == 0 && count == shape.dims[0] ? x : hd_slice(graph->program, x, begin, end, shape.rank);
+}
+
+hd_value hdt_graph_sequences(const hdt_graph *graph, hd_value x, uint32_t first, uint32_t count) {
+    return hdt_graph_rows(graph, x, (int64_t)first * graph->length, (int64_t)count * graph->length);
 }
 
 hd_value hdt_graph_input(hdt_graph *graph, const char *name, hd_dtype dtype, hd_shape shape) {
@@ -199,7 +202,7 @@ hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x) {
     for (uint32_t i = 0; i < graph->batch; i++) {
         const int64_t begin[] = { graph->first + i, 0 }, end[] = { graph->first + i + 1, 4 };
         const hd_value key = hd_reshape(p, hd_slice(p, graph->keys, begin, end, 2), HD_SHAPE(4));
-        graph->room[i] = hd_dropout(p, hdt_graph_rows(graph, x, i, 1), key, graph->drawn, graph->dropout);
+        graph->room[i] = hd_dropout(p, hdt_graph_sequences(graph, x, i, 1), key, graph->drawn, graph->dropout);
     }
     graph->drawn++;
     return hdt_concat(p, graph->room, graph->batch);
@@ -252,7 +255,11 @@ hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens) {
     graph->drawn = 0;
     const hd_value words = hd_reshape(p, hd_gather(p, w[EMBEDDING], tokens), HD_SHAPE(B, T, C));
     hd_value x = hdt_graph_dropped(graph, hd_reshape(p, hd_add(p, words, w[POSITIONS]), HD_SHAPE(B * T, C)));
-    for (uint32_t i = 0; i < graph->layout->model.layers; i++) x = layer(graph, x, w + BEFORE + i * OF_LAYER);
+    if (graph->layers) graph->layers[0] = x;
+    for (uint32_t i = 0; i < graph->layout->model.layers; i++) {
+        x = layer(graph, x, w + BEFORE + i * OF_LAYER);
+        if (graph->layers) graph->layers[i + 1] = x;
+    }
     const hd_value *head = w + BEFORE + graph->layout->model.layers * OF_LAYER;
     return hd_layer_norm(p, x, head[0], head[1], HDT_EPS);
 }

@@ -70,6 +70,7 @@ typedef struct hdt_graph {
     uint32_t    head_rows; /* scores of a row, where they are more than tokens; else 0 */
     hd_value    wide_head; /* which gives so many; 0: not yet */
     hd_value   *room;     /* for a value of each sequence */
+    hd_value   *layers;   /* what goes into the first one, then what each gives: one more than there are; may be NULL */
     uint32_t    drawn;    /* streams of random numbers that a sequence took */
 } hdt_graph;
 /* Declares the states "weights.0", ... and sets the weights, for which there is room of layout->count. */
@@ -84,8 +85,9 @@ hd_value hdt_graph_product(hdt_graph *graph, hd_value x, hd_value weight, uint32
 hd_value hdt_graph_decoder(hdt_graph *graph, hd_value tokens);
 /* An input "positions" i32 [batch * length]: 0, 1, 2, ... of each sequence. */
 hd_value hdt_graph_positions(hdt_graph *graph);
-/* The same scores of a base with its adapters (lora.c). */
+/* The same scores of a base with its adapters (lora.c), and the losses [batch * length] of targets; 0: none. */
 hd_value hdt_graph_lora_scores(hdt_graph *graph, hd_value tokens);
+hd_value hdt_graph_lora_losses(hdt_graph *graph, hd_value tokens, hd_value targets);
 /* x, or what dropout leaves of it. */
 hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x);
 /* An input, once for all parts of a program that read it. */
@@ -97,7 +99,8 @@ hd_status hdt_graph_join(const hdt_graph *graph, const hd_value *values, hd_valu
 hd_status hdt_graph_draw(hdt_graph *graph, hd_value key, hd_value *values);
 /* The rows of the values one below the other; the values are not kept. */
 hd_value hdt_concat(hd_program *program, hd_value *values, uint32_t count);
-/* Rows of sequences first to first + count of x [rows, ..] or [rows]. */
-hd_value hdt_graph_rows(const hdt_graph *graph, hd_value x, uint32_t first, uint32_t count);
+/* Rows first to first + count of x [rows, ..] or [rows]; those of so many sequences. */
+hd_value hdt_graph_rows(const hdt_graph *graph, hd_value x, int64_t first, int64_t count);
+hd_value hdt_graph_sequences(const hdt_graph *graph, hd_value x, uint32_t first, uint32_t count);
 
 #endif

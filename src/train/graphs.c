@@ -46,10 +46,11 @@ static hd_status begin(hd_trainer *trainer, uint32_t batch, draft *out) {
     out->losses = values(trainer, trainer->desc.batch);
     out->gradients = values(trainer, trainer->desc.batch);
     out->graph.room = values(trainer, trainer->desc.batch);
+    out->graph.layers = values(trainer, trainer->desc.model.layers + 1);
     if (narrow) out->graph.casts = values(trainer, count + 1);
     if (narrow) out->graph.head_rows = head_rows(&trainer->desc);
     if (!out->graph.program || !out->weights || !out->others || !out->sums || !out->losses || !out->gradients ||
-        !out->graph.room || (narrow && !out->graph.casts))
+        !out->graph.room || !out->graph.layers || (narrow && !out->graph.casts))
         return hdt_no_memory(trainer->context);
     hdt_graph_weights(&out->graph, out->weights);
     return HD_OK;
@@ -60,6 +61,7 @@ static void end(draft *d) {
     hd_value *const of_weights[] = { d->weights, d->others, d->sums };
     hd_value *const of_sequences[] = { d->losses, d->gradients, d->graph.room };
     free_values(d->trainer, d->graph.casts, d->trainer->layout.count + 1);
+    free_values(d->trainer, d->graph.layers, d->trainer->desc.model.layers + 1);
     for (size_t i = 0; i < HDT_COUNT(of_weights); i++) free_values(d->trainer, of_weights[i], d->trainer->layout.count);
     for (size_t i = 0; i < HDT_COUNT(of_sequences); i++)
         free_values(d->trainer, of_sequences[i], d->trainer->desc.batch);
@@ -130,10 +132,6 @@ static uint32_t sequences_at_once(const hd_trainer_desc *desc) {
     return count;
 }
 
-/* Losses [rows] of adapters' targets; 0 where there is none. */
-static hd_value losses_of(draft *d, hd_value tokens, hd_value targets) {
-    return hd_cross_entropy(d->graph.program, hdt_graph_lora_scores(&d->graph, tokens), targets);
-}
 static hd_value mean_of_targets(draft *d, hd_value losses) {
     hd_program *p = d->graph.program;
     return hd_mul(p, hd_sum(p, losses, HD_ALL_AXES), hdt_graph_input(&d->graph, "share", HD_F32, (hd_shape){ 0 }));
@@ -149,9 +147,10 @@ static hd_status head(draft *d, hd_value hidden, hd_value targets, hd_value *hea
     const uint32_t step = sequences_at_once(desc), count = desc->micro_batch / step;
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < count && !status; i++) {
-        const hd_value rows = hdt_graph_rows(&d->graph, hidden, i * step, step);
+        const hd_value rows = hdt_graph_sequences(&d->graph, hidden, i * step, step);
         const hd_value of_rows =
-            hd_cross_entropy(p, hdt_graph_scores(&d->graph, rows), hdt_graph_rows(&d->graph, targets, i * step, step));
+            hd_cross_entropy(p, hdt_graph_scores(&d->graph, rows),
+                             hdt_graph_sequences(&d->graph, targets, i * step, step));
         const hd_value wanted[] = { rows, d->graph.wide_head ? d->graph.wide_head : d->graph.head };
         d->graph.room[i] = of_rows;
         if (!out_gradient) continue;
@@ -182,12 +181,13 @@ static hd_status add_up(draft *d, hd_value *out_loss, hd_value out_gradients[HDT
     hd_status status = HD_OK;
     for (uint32_t part = 0; part < parts && !status; part++) {
         hd_gradients_desc going_on = { .chunk_rows = desc->math == HD_MATH_EXACT ? desc->length : 0,
-                                       .continued = part ? d->sums : NULL };
+                                       .continued = part ? d->sums : NULL, .recompute = desc->recompute != 0,
+                                       .kept = d->graph.layers, .kept_count = desc->model.layers + 1 };
         d->graph.first = part * desc->micro_batch;
         const hd_value of_tokens = rows_of(d, tokens, d->graph.first), of_targets = rows_of(d, targets, d->graph.first);
         hd_value made;
         if (adapters) {
-            d->losses[part] = losses_of(d, of_tokens, of_targets);
+            d->losses[part] = hdt_graph_lora_losses(&d->graph, of_tokens, of_targets);
             made = mean_of_targets(d, d->losses[part]);
         } else {
             made = hdt_graph_hidden(&d->graph, of_tokens);
@@ -290,7 +290,7 @@ hd_status hdt_plan_loss(hd_trainer *trainer) {
         const hd_value tokens = hd_input(p, "tokens", HD_I32, shape), targets = hd_input(p, "targets", HD_I32, shape);
         hd_value losses = 0;
         if (!trainer->layout.base) status = head(&d, hdt_graph_hidden(&d.graph, tokens), targets, NULL, NULL, &losses);
-        else losses = losses_of(&d, tokens, targets);
+        else losses = hdt_graph_lora_losses(&d.graph, tokens, targets);
         hd_output(p, "loss", mean_of_targets(&d, losses));
     }
     return finish(&d, status, &trainer->loss);

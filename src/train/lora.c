@@ -99,15 +99,41 @@ static hd_value adapt(void *user, hd_program *p, const char *weight, hd_value x,
     return hd_add(p, y, hd_scale(p, wide, graph->layout->scale, 0));
 }
 
-hd_value hdt_graph_lora_scores(hdt_graph *graph, hd_value tokens) {
-    hd_value scores = 0;
+/* The scores of `rows` rows at a time. */
+static void build(hdt_graph *graph, hd_value tokens, uint32_t rows, hd_value *out_scores) {
     const hd_model_graph_desc desc = { .sequences = graph->batch, .length = graph->length, .tokens = tokens,
-                                       .positions = hdt_graph_positions(graph),
+                                       .positions = hdt_graph_positions(graph), .score_rows = rows,
                                        .adapt = adapt, .user = graph };
     graph->drawn = 0;
     /* what fails sticks to the program, or leaves no scores */
-    hd_model_build(graph->layout->base, graph->program, &desc, NULL, &scores);
+    hd_model_build(graph->layout->base, graph->program, &desc, graph->layers, out_scores);
+}
+
+hd_value hdt_graph_lora_scores(hdt_graph *graph, hd_value tokens) {
+    hd_value scores = 0;
+    build(graph, tokens, 0, &scores);
     return scores;
+}
+
+/* Scores of a large vocabulary are many times what a layer keeps: so many rows of them at a time. */
+static uint32_t rows_at_once(const hdt_graph *graph) {
+    const uint64_t most = UINT64_C(1) << 26; /* scores */
+    uint32_t rows = graph->batch * graph->length;
+    while (rows % 2 == 0 && rows * (uint64_t)graph->layout->model.vocabulary > most) rows /= 2;
+    return rows;
+}
+
+hd_value hdt_graph_lora_losses(hdt_graph *graph, hd_value tokens, hd_value targets) {
+    const uint32_t rows = rows_at_once(graph), count = graph->batch * graph->length / rows;
+    hd_value *losses = hdt_alloc(graph->layout->context, count, sizeof *losses), all = 0;
+    if (!losses) return 0;
+    build(graph, tokens, rows, losses);
+    for (uint32_t i = 0; i < count; i++)
+        losses[i] = hd_cross_entropy(graph->program, losses[i],
+                                     hdt_graph_rows(graph, targets, (int64_t)i * rows, rows));
+    all = hdt_concat(graph->program, losses, count);
+    hdt_free(graph->layout->context, losses, count, sizeof *losses);
+    return all;
 }
 
 /* ---- as an adapter ---- */

@@ -30,8 +30,9 @@ expect 0 '^adapter     a.gguf$' '^heddle: chats.jsonl: 14 samples, [0-9]+ tokens
     "$heddle" finetune "$model" chats.jsonl -o a.gguf --steps 20 --held-out chats.jsonl $small
 straight=$(hash_of)
 [ "$(wc -l <heddle-finetune/log.csv)" = 21 ] || fail "log.csv has no line for each step"
-expect 0 - - "$heddle" finetune "$model" chats.jsonl -o peft --out other --steps 20 $small
-[ "$(hash_of)" = "$straight" ] || fail "the same run came to other weights"
+expect 0 - - "$heddle" finetune "$model" chats.jsonl -o peft --out other --steps 20 --recompute $small
+[ "$(hash_of)" = "$straight" ] || fail "layers that are computed again came to other weights"
+grep -q '"recompute": true' other/checkpoint-00000020/trainer.json || fail "the checkpoint forgot that layers are computed again"
 for file in adapter_config.json adapter_model.safetensors; do
     [ -s peft/$file ] || fail "the folder has no $file"
 done

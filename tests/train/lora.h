@@ -46,20 +46,20 @@ static inline void step(const place *at, hd_trainer *trainer, const int32_t *tok
     assert_true(told);
 }
 
-/* Scores [LORA_LENGTH, vocabulary] of a model's own graph in f32, without a cache. */
-static inline float *scores_of(const place *at, hd_model *model, const int32_t *tokens) {
+/* Scores [LORA_LENGTH, vocabulary] of a model's own graph in f32, without a cache; made so many rows at a time. */
+static inline float *scores_by(const place *at, hd_model *model, const int32_t *tokens, uint32_t rows) {
     hd_model_info info;
     hd_weights *weights;
     hd_plan *plan;
     int32_t positions[LORA_LENGTH];
-    hd_value scores;
+    hd_value scores[LORA_LENGTH];
     check_on(at, hd_model_get_info(model, &info));
     float *out = malloc(sizeof *out * LORA_LENGTH * info.vocabulary);
     hd_program *p = hd_program_create(at->context);
     const hd_model_graph_desc desc = { .sequences = 1, .length = LORA_LENGTH, .tokens = hd_input(p, "tokens", HD_I32, HD_SHAPE(LORA_LENGTH)),
-                                       .positions = hd_input(p, "positions", HD_I32, HD_SHAPE(LORA_LENGTH)) };
-    check_on(at, hd_model_build(model, p, &desc, NULL, &scores));
-    hd_output(p, "scores", scores);
+                                       .positions = hd_input(p, "positions", HD_I32, HD_SHAPE(LORA_LENGTH)), .score_rows = rows };
+    check_on(at, hd_model_build(model, p, &desc, NULL, scores));
+    hd_output(p, "scores", rows == LORA_LENGTH ? scores[0] : hd_concat(p, scores, LORA_LENGTH / rows, 0));
     check_on(at, hd_plan_create(at->device, p, &(hd_plan_desc){ .math = HD_MATH_FAST }, &plan));
     check_on(at, hd_weights_load(model, at->device, &weights));
     check_on(at, hd_weights_bind(weights, plan));
@@ -73,6 +73,8 @@ static inline float *scores_of(const place *at, hd_model *model, const int32_t *
     hd_program_destroy(p);
     return out;
 }
+
+static inline float *scores_of(const place *at, hd_model *model, const int32_t *tokens) { return scores_by(at, model, tokens, LORA_LENGTH); }
 
 static inline double distance(const float *a, const float *b, size_t count) {
     double most = 0;

@@ -27,6 +27,15 @@ static void adapters(void **state) {
         for (int k = 0; k < LORA_LAST; k++)
             if (fabsf(last[k] - lora_runs[i].last[k]) > 2e-4f) fail_msg("%s: PEFT's %d-th score is %.6f, not %.6f", name, k, (double)lora_runs[i].last[k], (double)last[k]);
         assert_true(session_distance(&at, adapted, tokens, last, vocabulary) < 0.05);
+        float *pieces = scores_by(&at, adapted, tokens, LORA_LENGTH / 4);
+        assert_true(distance(pieces, scores, (size_t)LORA_LENGTH * vocabulary) < 1e-4);
+        free(pieces);
+        hd_program *p = hd_program_create(at.context);
+        hd_value none[LORA_LENGTH];
+        const hd_model_graph_desc uneven = { .sequences = 1, .length = LORA_LENGTH, .score_rows = 7 };
+        assert_int_equal(hd_model_build(adapted, p, &uneven, NULL, none), HD_STATUS_INVALID_ARGUMENT);
+        hd_context_error(at.context);
+        hd_program_destroy(p);
 
         snprintf(path, sizeof path, "%s/%s.gguf", folder, name); /* through GGUF, twice half as strong */
         check_on(&at, hd_adapter_write(peft, path));

@@ -1,6 +1,6 @@
 /* test_lora.c: adapters in training beside models of several kinds. Twenty steps are PEFT's; one batch is learned by heart, beside
  * quantised weights too; in exact mode all A, B and moments have the golden bits on every device, and those of the whole batch in
- * micro-batches of any size, and a run goes on from a checkpoint; an adapter has the trainer's loss beside its model. A GPT that was
+ * micro-batches of any size, with layers kept or computed again, and a run goes on from a checkpoint; an adapter has the trainer's loss beside its model. A GPT that was
  * trained computes the same as a GGUF file. */
 #define _XOPEN_SOURCE 700
 #include "lora.h"
@@ -211,6 +211,39 @@ static void one_is_many(void **state) {
     close_place(&at);
 }
 
+/* Layers that are computed again have the bits of those that are kept, in less memory: of adapters, and of a whole model. */
+static void recomputed(void **state) {
+    (void)state;
+    enum { WHOLE = 2, LAYERS = 4 };
+    place at;
+    int32_t tokens[MOST_TOKENS], targets[MOST_TOKENS];
+    assert_true(open_place("cpu", 2, &at));
+    for (int i = 0; i <= WHOLE; i++) {
+        hd_model *base = i < WHOLE ? open_model(&at, golden[i].name) : NULL;
+        hd_trainer_desc desc = base ? exact(base) : (hd_trainer_desc){ .model = { .layers = LAYERS, .width = 32, .heads = 2, .context = LORA_LENGTH, .vocabulary = 64 },
+            .batch = LORA_BATCH, .seed = 3, .schedule = { .rate = 1e-2 }, .dropout = 0.1f, .math = HD_MATH_EXACT };
+        uint64_t hashes[2], bytes[2];
+        for (uint32_t again = 0; again < 2; again++) {
+            hd_plan_memory memory;
+            hd_train_report report;
+            desc.recompute = again;
+            check_on(&at, hd_trainer_fit(at.context, at.device, &desc, &memory));
+            bytes[again] = memory.scratch_bytes;
+            hd_trainer *trainer = make(&at, &desc);
+            for (int s = 0; s < 3; s++) {
+                batch_of(s, 64, tokens, targets);
+                step(&at, trainer, tokens, base ? targets : tokens, &report);
+            }
+            hashes[again] = hash(&at, trainer);
+            hd_trainer_destroy(trainer);
+        }
+        hd_model_close(base);
+        if (hashes[0] != hashes[1] || bytes[1] >= bytes[0])
+            fail_msg("case %d: hashes %016llx and %016llx, %llu and %llu bytes", i, (unsigned long long)hashes[0], (unsigned long long)hashes[1], (unsigned long long)bytes[0], (unsigned long long)bytes[1]);
+    }
+    close_place(&at);
+}
+
 /* ---- what comes out ---- */
 
 /* A trained adapter beside its model has the trainer's loss, quantised weights or not. */
@@ -327,7 +360,7 @@ static void exported(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(as_peft), cmocka_unit_test(by_heart), cmocka_unit_test(golden_bits), cmocka_unit_test(one_is_many),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(as_peft), cmocka_unit_test(by_heart), cmocka_unit_test(golden_bits), cmocka_unit_test(one_is_many), cmocka_unit_test(recomputed),
                                         cmocka_unit_test(trained),
                                         cmocka_unit_test(exported) };
     return cmocka_run_group_tests(tests, begin, end);
