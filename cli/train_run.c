@@ -181,6 +181,25 @@ int train_run_begin(train_run *j, uint64_t data, bool (*recipe)(void *user), voi
     return CLI_OK;
 }
 
+/* The device has not so much memory: what would take less. */
+static int too_large(train_run *j, uint64_t bytes) {
+    cli_cell most, least;
+    hd_plan_memory takes;
+    hd_trainer_desc desc = j->desc;
+    const bool again = desc.base && !desc.recompute, apart = desc.micro_batch != 1 && desc.batch > 1;
+    cli_session_forget(&j->cli);
+    desc.micro_batch = 1;
+    if (again) desc.recompute = 1;
+    if (hd_trainer_fit(j->cli.context, j->cli.device, &desc, &takes)) return cli_session_fail(&j->cli, NULL);
+    if (!again && !apart)
+        return cli_fail(j->args->command, "out of device memory: training takes %s; use a smaller --length",
+                        cli_bytes(bytes, most));
+    return cli_fail(j->args->command,
+                    "out of device memory: training takes %s, and with%s%s %s; a smaller --length takes less",
+                    cli_bytes(bytes, most), apart ? " --micro-batch 1" : "", again ? " --recompute" : "",
+                    cli_bytes(takes.total_bytes, least));
+}
+
 int train_run_make(train_run *j, uint64_t data_bytes) {
     char folder[TRAIN_PATH];
     cli_cell size, memory;
@@ -190,7 +209,9 @@ int train_run_make(train_run *j, uint64_t data_bytes) {
     if (hd_trainer_fit(j->cli.context, j->cli.device, &j->desc, &takes)) return cli_session_fail(&j->cli, NULL);
     cli_tell("heddle: memory %s, of it weights and optimizer %s\n", cli_bytes(takes.total_bytes, memory),
              cli_bytes(takes.state_bytes, size));
-    if (hd_trainer_create(j->cli.context, j->cli.device, &j->desc, &j->trainer)) return cli_session_fail(&j->cli, NULL);
+    const hd_status made = hd_trainer_create(j->cli.context, j->cli.device, &j->desc, &j->trainer);
+    if (made == HD_STATUS_OUT_OF_DEVICE_MEMORY) return too_large(j, takes.total_bytes);
+    if (made) return cli_session_fail(&j->cli, NULL);
     j->desc = *hd_trainer_get_desc(j->trainer);
     folder_of(j, j->first, folder);
     if (cli_get(j->args, "--resume") && hd_trainer_load(j->trainer, folder)) return cli_session_fail(&j->cli, NULL);

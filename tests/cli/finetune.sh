@@ -33,6 +33,8 @@ straight=$(hash_of)
 expect 0 - - "$heddle" finetune "$model" chats.jsonl -o peft --out other --steps 20 --recompute $small
 [ "$(hash_of)" = "$straight" ] || fail "layers that are computed again came to other weights"
 grep -q '"recompute": true' other/checkpoint-00000020/trainer.json || fail "the checkpoint forgot that layers are computed again"
+expect 1 - 'takes [0-9.]+ [KM]iB, and with --micro-batch 1 --recompute [0-9.]+ [KM]iB; a smaller --length takes less$' \
+    env HEDDLE_FAULT=alloc:1+:out-of-device-memory "$heddle" finetune "$model" chats.jsonl --out large --steps 2 $small
 for file in adapter_config.json adapter_model.safetensors; do
     [ -s peft/$file ] || fail "the folder has no $file"
 done
