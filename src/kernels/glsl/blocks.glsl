@@ -1,5 +1,6 @@
 // blocks.glsl: keys and values in the quantised types that a cache may have, q8_0 and q4_0: blocks of 32 elements, an f16 d
 // before their codes. A value is d * code, which f32 holds exactly.
+// Where these lie is said for these two alone: quant.glsl, which says it for all types, would make attention's kernels a third longer.
 #ifndef BLOCKS_GLSL
 #define BLOCKS_GLSL
 #include "tensor.glsl"
