@@ -188,12 +188,12 @@ static int too_large(train_run *j, uint64_t bytes) {
     hd_trainer_desc desc = j->desc;
     const bool again = desc.base && !desc.recompute, apart = desc.micro_batch != 1 && desc.batch > 1;
     cli_session_forget(&j->cli);
-    desc.micro_batch = 1;
-    if (again) desc.recompute = 1;
-    if (hd_trainer_fit(j->cli.context, j->cli.device, &desc, &takes)) return cli_session_fail(&j->cli, NULL);
     if (!again && !apart)
         return cli_fail(j->args->command, "out of device memory: training takes %s; use a smaller --length",
                         cli_bytes(bytes, most));
+    desc.micro_batch = 1;
+    if (again) desc.recompute = 1;
+    if (hd_trainer_fit(j->cli.context, j->cli.device, &desc, &takes)) return cli_session_fail(&j->cli, NULL);
     return cli_fail(j->args->command,
                     "out of device memory: training takes %s, and with%s%s %s; a smaller --length takes less",
                     cli_bytes(bytes, most), apart ? " --micro-batch 1" : "", again ? " --recompute" : "",

@@ -1,4 +1,4 @@
-/* sha256.h: the digest of a piece (hash.h), for the reference and the CPU's kernel. */
+/* sha256.h: the digest of a piece (hash.h), for the reference, the CPU's kernel and digests that the host joins. */
 #ifndef HDI_KERNELS_SHA256_H
 #define HDI_KERNELS_SHA256_H
 

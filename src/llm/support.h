@@ -67,6 +67,10 @@ static inline bool hdl_pad(uint64_t value, uint64_t unit, uint64_t *out) {
     return true;
 }
 
+/* FNV-1a, a byte or number at a time, from HDL_HASH_START on. */
+#define HDL_HASH_START UINT64_C(0xcbf29ce484222325)
+static inline uint64_t hdl_hash(uint64_t hash, uint64_t next) { return (hash ^ next) * UINT64_C(0x100000001b3); }
+
 /* "1.5 GiB". Returns `out`. */
 enum { HDL_AMOUNT = 24 };
 char *hdl_amount(uint64_t bytes, char out[HDL_AMOUNT]);

@@ -107,9 +107,9 @@ static size_t seek(const hdl_tokenizer *t, const uint8_t *text, size_t bytes, si
                    int32_t *out_id) {
     size_t longest = t->sought.longest[text[at]], found = 0;
     if (longest > bytes - at) longest = bytes - at;
-    uint64_t hash = HDL_TEXT_HASH_START;
+    uint64_t hash = HDL_HASH_START;
     for (size_t count = 1; count <= longest; count++) {
-        hash = hdl_text_hash(hash, text[at + count - 1]);
+        hash = hdl_hash(hash, text[at + count - 1]);
         int32_t id = hdl_text_table_probe(t, &t->sought, hash, text + at, count);
         if (id == HDL_NO_TOKEN || (t->types[id] != HDL_TOKEN_USER && !(flags & HDL_PARSE_SPECIAL))) continue;
         *out_id = id;

@@ -53,9 +53,6 @@ static inline hdl_span hdl_pool_text(const hdl_tokenizer *t, int32_t id) {
     return (hdl_span){ t->pool + t->starts[id], t->starts[id + 1] - t->starts[id] };
 }
 
-#define HDL_TEXT_HASH_START UINT64_C(0xcbf29ce484222325)
-static inline uint64_t hdl_text_hash(uint64_t hash, uint8_t byte) { return (hash ^ byte) * UINT64_C(0x100000001b3); }
-
 bool hdl_text_table_make(const hd_allocator *allocator, size_t count, hdl_text_table *out_table);
 void hdl_text_table_free(const hd_allocator *allocator, hdl_text_table *table);
 hdl_added hdl_text_table_add(const hdl_tokenizer *t, hdl_text_table *table, int32_t id, int32_t *out_earlier);

@@ -30,8 +30,8 @@ void hdl_text_table_free(const hd_allocator *allocator, hdl_text_table *table) {
 hdl_added hdl_text_table_add(const hdl_tokenizer *t, hdl_text_table *table, int32_t id, int32_t *out_earlier) {
     hdl_span text = hdl_pool_text(t, id);
     const uint8_t *bytes = text.bytes;
-    uint64_t hash = HDL_TEXT_HASH_START;
-    for (size_t i = 0; i < text.count; i++) hash = hdl_text_hash(hash, bytes[i]);
+    uint64_t hash = HDL_HASH_START;
+    for (size_t i = 0; i < text.count; i++) hash = hdl_hash(hash, bytes[i]);
     *out_earlier = hdl_text_table_probe(t, table, hash, bytes, text.count);
     if (*out_earlier != HDL_NO_TOKEN) return HDL_ADDED_TWICE;
     size_t mask = ((size_t)1 << table->bits) - 1, at = first_slot(hash, table->bits);
@@ -58,8 +58,8 @@ int32_t hdl_text_table_probe(const hdl_tokenizer *t, const hdl_text_table *table
 
 int32_t hdl_text_table_find(const hdl_tokenizer *t, const hdl_text_table *table, const uint8_t *text, size_t bytes) {
     if (bytes == 0 || bytes > table->longest[text[0]]) return HDL_NO_TOKEN;
-    uint64_t hash = HDL_TEXT_HASH_START;
-    for (size_t i = 0; i < bytes; i++) hash = hdl_text_hash(hash, text[i]);
+    uint64_t hash = HDL_HASH_START;
+    for (size_t i = 0; i < bytes; i++) hash = hdl_hash(hash, text[i]);
     return hdl_text_table_probe(t, table, hash, text, bytes);
 }
 

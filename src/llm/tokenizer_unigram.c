@@ -20,12 +20,12 @@ static void reach(step *place, float score, uint32_t begin, int32_t id) {
 /* All pieces that begin at `at`, and the character itself as an unknown one where it is no piece. */
 static void go_on(const hdl_tokenizer *t, step *steps, const uint8_t *text, uint32_t at, uint32_t bytes,
                   uint32_t character) {
-    uint64_t hash = HDL_TEXT_HASH_START;
+    uint64_t hash = HDL_HASH_START;
     uint32_t longest = t->texts.longest[text[at]];
     bool known = false;
     if (longest > bytes - at) longest = bytes - at;
     for (uint32_t count = 1; count <= longest; count++) {
-        hash = hdl_text_hash(hash, text[at + count - 1]);
+        hash = hdl_hash(hash, text[at + count - 1]);
         int32_t id = hdl_text_table_probe(t, &t->texts, hash, text + at, count);
         if (id == HDL_NO_TOKEN) continue;
         reach(&steps[at + count], steps[at].score + t->scores[id], at, id);

@@ -66,10 +66,10 @@ static uint32_t without_accents(uint32_t code, uint32_t out[3]) {
 /* Bytes of the longest piece that the text begins with; 0: there is none. */
 static size_t longest_piece(const hdl_tokenizer *t, const uint8_t *text, size_t bytes, int32_t *out_id) {
     size_t longest = t->texts.longest[text[0]], found = 0;
-    uint64_t hash = HDL_TEXT_HASH_START;
+    uint64_t hash = HDL_HASH_START;
     if (longest > bytes) longest = bytes;
     for (size_t count = 1; count <= longest; count++) {
-        hash = hdl_text_hash(hash, text[count - 1]);
+        hash = hdl_hash(hash, text[count - 1]);
         const int32_t id = hdl_text_table_probe(t, &t->texts, hash, text, count);
         if (id == HDL_NO_TOKEN) continue;
         *out_id = id;

@@ -5,11 +5,10 @@
 static hd_status head_of(const hd_model *model, const hdl_weight *weight, hdl_span *out_data, uint64_t *out_key,
                          hd_error *error) {
     const hd_status status = hdl_weight_data(model, weight, out_data, error);
-    uint64_t key = UINT64_C(0xcbf29ce484222325) ^ weight->tensor.type; /* FNV-1a */
+    uint64_t key = HDL_HASH_START ^ weight->tensor.type;
     if (status) return status;
-    for (uint64_t i = 0; i < out_data->count && i < HDL_HEAD_BYTES; i++)
-        key = (key ^ out_data->bytes[i]) * UINT64_C(0x100000001b3);
-    *out_key = (key ^ out_data->count) * UINT64_C(0x100000001b3);
+    for (uint64_t i = 0; i < out_data->count && i < HDL_HEAD_BYTES; i++) key = hdl_hash(key, out_data->bytes[i]);
+    *out_key = hdl_hash(key, out_data->count);
     return HD_OK;
 }
 

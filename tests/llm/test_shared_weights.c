@@ -44,6 +44,15 @@ static uint64_t weights_on(hd_device *on) {
     return bytes;
 }
 
+/* With the last session nothing is left there. */
+static void end_two(hd_device *on, hd_session *one, hd_session *two, hd_model *a, hd_model *b) {
+    hd_session_destroy(one);
+    hd_session_destroy(two);
+    assert_int_equal(weights_on(on), 0);
+    hd_model_close(a);
+    hd_model_close(b);
+}
+
 /* ---- models ---- */
 
 static const char LLAMA[] = "llama_q8_0", DEMO[] = HEDDLE_TESTS_DIR "/../models/demo.gguf";
@@ -152,11 +161,7 @@ static void long_heads(void **state) {
     assert_int_equal(apart.device_weight_bytes, equal.device_weight_bytes + ELEMENTS * sizeof(float));
     assert_int_equal(apart.device_weight_bytes - apart.device_shared_bytes, ELEMENTS * sizeof(float));
     assert_int_equal(weights_on(device), apart.device_weight_bytes);
-    hd_session_destroy(one);
-    hd_session_destroy(two);
-    assert_int_equal(weights_on(device), 0);
-    hd_model_close(a);
-    hd_model_close(b);
+    end_two(device, one, two, a, b);
 }
 
 /* Weights of a caller's own plans, which may write them, and those on the CPU, which lie in the file. */
@@ -312,11 +317,7 @@ static void memory_fails(void **state) {
             failures++;
         }
         assert_int_equal(weights_on(device), fit.device_weight_bytes);
-        hd_session_destroy(one);
-        hd_session_destroy(two);
-        assert_int_equal(weights_on(device), 0);
-        hd_model_close(a);
-        hd_model_close(b);
+        end_two(device, one, two, a, b);
         hd_context_destroy(context);
         assert_int_equal(atomic_load(&alive), 0);
     }

@@ -29,12 +29,12 @@ const uint PASS_SIXTEENS = OCTET_SIXTEENS * PASS_OCTETS, OWN_SIXTEENS = (PASS_SI
 const uint ASKED_SIXTEENS = PRODUCTS * OWN_SIXTEENS, PASS_SUMS = PRODUCTS * PART_N * STRANDS, OWN_SUMS = (PASS_SUMS + WORKGROUP - 1) / WORKGROUP;
 #define MOST_OCTET_WORDS 68
 const uint RAW = 5;            // sixteens of memory that a run's loads give at most
-const uint LINE = STRANDS + 1; // one more: lanes that add strands spread over the memory's banks
+const uint LINE = STRANDS + 1, OCTET_LINE = 8 + 1; // one more: lanes that add strands spread over the memory's banks
 shared uvec4 a_codes[2 * TILE_M * RUNS]; // first halves of the runs, then second ones
 shared uvec2 a_facts[TILE_M * RUNS];     // a run's scale, and the sum of its codes: of all, or of each half in 16 bits
 shared float strands[DEALT ? PRODUCTS * TILE_N * LINE : SUMS * SLOTS * LINE];
 shared uvec4 sixteens[DEALT ? PRODUCTS * PASS_SIXTEENS : 1u];
-shared float dealt[DEALT ? PRODUCTS * PASS_OCTETS * 9u : 1u]; // what each run comes to; of a lane's eight one more, as of strands
+shared float dealt[DEALT ? PRODUCTS * PASS_OCTETS * OCTET_LINE : 1u]; // what each run comes to
 // Sums of squares, of each subgroup's halves of runs: so many neighbours along K, whatever rows or lanes there are beside them, and
 // added in their order. So a row's norm is the same alone and among others.
 const bool NORMED = NORM != HDI_MM_NORM_NONE;
@@ -318,7 +318,7 @@ float dealt_block(uvec4 codes[2], uint d, uint at) {
 }
 // Runs 2 `pair` and the next one of the lane's octet, whose words `w` are.
 void leave_two(uint w[MOST_OCTET_WORDS], uint pair, uint octet) {
-    const uint at = octet + 2u * pair * OCTETS, to = 9u * lane_number() + 2u * pair;
+    const uint at = octet + 2u * pair * OCTETS, to = OCTET_LINE * lane_number() + 2u * pair;
     uvec4 codes[2];
     if (B_TYPE == HDI_TYPE_Q4_K) { // halves of bytes
         for (uint h = 0u; h < 2u; h++)
@@ -356,12 +356,12 @@ void sum_pass(uint pass) {
     [[unroll]] for (uint i = 0u; i < OWN_SUMS; i++) {
         uint number = i * WORKGROUP + lane_number(), column = number / STRANDS, strand = number % STRANDS;
         if (number >= PASS_SUMS) continue;
-        uint at = column * OCTETS * 9u + strand / 8u * 9u + strand % 8u;
+        uint at = (column * OCTETS + strand / 8u) * OCTET_LINE + strand % 8u;
         float sum = 0.0;
         for (uint run = strand; run < RUNS; run += STRANDS) {
             precise float next = sum + dealt[at];
             sum = next;
-            at += STRANDS / 8u * 9u;
+            at += STRANDS / 8u * OCTET_LINE;
         }
         uint n = pass * PART_N + column % PART_N;
         if (n < TILE_N) strands[(column / PART_N * TILE_N + n) * LINE + strand] = sum;

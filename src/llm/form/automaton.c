@@ -86,8 +86,8 @@ static int by_number(const void *left, const void *right) {
 }
 
 static uint64_t hash_of(const uint32_t *members, uint32_t count) {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (uint32_t i = 0; i < count; i++) hash = (hash ^ members[i]) * UINT64_C(0x100000001b3);
+    uint64_t hash = HDL_HASH_START;
+    for (uint32_t i = 0; i < count; i++) hash = hdl_hash(hash, members[i]);
     return hash ^ hash >> 29;
 }
 
