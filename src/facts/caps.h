@@ -32,6 +32,7 @@
     X(integer_dot, "1: 4 x 8-bit dot products in hardware")                                                            \
     X(matrix_f16, "1: cooperative matrix f16 x f16 + f32, 16x16x16, subgroup scope")                                   \
     X(matrix_s8, "1: cooperative matrix s8 x s8 + s32, 16x16x32, subgroup scope")                                      \
+    X(matrix_s8_narrow, "1: cooperative matrix s8 x s8 + s32, 16x8x32, subgroup scope")                                \
     X(matrix_workgroup,                                                                                                \
       "1: the same of a whole workgroup of 256 invocations, in steps of 64 at most, through tensor layouts")           \
     X(matrix_reduces, "1: matrix units reduce rows of sums, and make factors of f16 of them")                          \

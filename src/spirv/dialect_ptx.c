@@ -25,15 +25,22 @@ const char *const hdi_spirv_nvidia_spaces[] = {
     "#define SHARED_ADDRESS(p) ((u32)(u64)(p))",
     NULL
 };
-/* What both kinds of matrices have. */
+/* What both kinds of matrices have: sums, by their name's beginning and how many of them a lane holds. */
 #define PTX_MATRIX_SUMS \
-    "INLINE matrix_c_f32 matrix_fill_c_f32(f32 x) {", \
-    "  matrix_c_f32 m; for (int i = 0; i < 8; i++) m.r[i] = x; return m;", \
+    "#define EACH(use, count, name, value) \\", \
+    "INLINE matrix_##use##_f32 matrix_##name(matrix_##use##_f32 a, matrix_##use##_f32 b) { \\", \
+    "  for (int i = 0; i < count; i++) a.r[i] = value; return a; \\", \
     "}", \
-    "#define EACH(name, value) \\", \
-    "INLINE matrix_c_f32 matrix_##name(matrix_c_f32 a, matrix_c_f32 b) { for (int i = 0; i < 8; i++) a.r[i] = value; " \
-    "return a; }", \
-    "EACH(add, a.r[i] + b.r[i]) EACH(sub, a.r[i] - b.r[i]) EACH(mul, a.r[i] * b.r[i]) EACH(div, a.r[i] / b.r[i])"
+    "#define SUMS(use, count) \\", \
+    "INLINE matrix_##use##_f32 matrix_fill_##use##_f32(f32 x) { \\", \
+    "  matrix_##use##_f32 m; for (int i = 0; i < count; i++) m.r[i] = x; return m; \\", \
+    "} \\", \
+    "EACH(use, count, add, a.r[i] + b.r[i]) EACH(use, count, sub, a.r[i] - b.r[i]) \\", \
+    "EACH(use, count, mul, a.r[i] * b.r[i]) EACH(use, count, div, a.r[i] / b.r[i]) \\", \
+    "EACH(use, count, exact_add, exact_add(a.r[i], b.r[i])) \\", \
+    "EACH(use, count, exact_sub, exact_sub(a.r[i], b.r[i])) \\", \
+    "EACH(use, count, exact_mul, exact_mul(a.r[i], b.r[i]))", \
+    "SUMS(c, 8)"
 /* Tensor cores by their instructions: headers would have to be found. Before sm_80 they multiply only halves, and how
  * the elements of a and b lie depends on how they were loaded; what remembers it is known to the compiler, which keeps
  * nothing of it. */
@@ -111,6 +118,10 @@ const char *const hdi_spirv_ptx_fragments[] = {
     "typedef struct { u32 r[4]; } matrix_a_bf16, matrix_b_bf16;",
     "typedef struct { u32 r[8]; } matrix_c_u32;",
     "typedef struct { f32 r[8]; } matrix_c_f32;",
+    /* of 8 columns, the first half of the registers of 16 */
+    "typedef struct { u32 r[2]; } matrix_b8_u8;",
+    "typedef struct { u32 r[4]; } matrix_c8_u32;",
+    "typedef struct { f32 r[4]; } matrix_c8_f32;",
     "INLINE u32 matrix_lane(void) { u32 lane; asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(lane)); return lane; }",
     "INLINE u32 matrix_row(u32 i) { return matrix_lane() / 4u + i / 2u % 2u * 8u; }",
     "INLINE u32 matrix_column(u32 i) { return matrix_lane() % 4u * 2u + i % 2u + i / 4u * 8u; }",
@@ -149,14 +160,26 @@ const char *const hdi_spirv_ptx_fragments[] = {
     "      p + (lane / 4u + of_line(i) * 8u) * line + (lane % 4u * 4u + of_depth(i) * 16u) * depth, depth); \\",
     "  return m; \\",
     "}",
-    "#define SUM_ACCESSES(SPACE, T) \\",
-    "INLINE matrix_c_##T matrix_load_c_##T(const SPACE T *p, u32 stride, bool columns) { \\",
-    "  matrix_c_##T m; \\",
-    "  for (u32 i = 0u; i < 8u; i++) m.r[i] = ((const SPACE T##_any *)p)[matrix_place(i, stride, columns)]; \\",
+    "#define EIGHT_COLUMNS(SPACE, is_shared) \\",
+    "INLINE matrix_b8_u8 matrix_load_b8_u8(const SPACE u8 *p, u32 stride, bool columns) { \\",
+    "  matrix_b8_u8 m; u32 lane = matrix_lane(); \\",
+    "  u32 line = columns ? stride : 1u, depth = columns ? 1u : stride; \\",
+    "  if (is_shared && columns) { \\",
+    "    u32 at = SHARED_ADDRESS(p + lane % 8u * stride + lane / 8u % 2u * 16u); \\",
+    "    asm volatile(\"ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];\" \\",
+    "      : \"=r\"(m.r[0]), \"=r\"(m.r[1]) : \"r\"(at) : \"memory\"); \\",
+    "  } else for (u32 i = 0u; i < 2u; i++) \\",
+    "    m.r[i] = matrix_four(p + lane / 4u * line + (lane % 4u * 4u + i * 16u) * depth, depth); \\",
+    "  return m; \\",
+    "}",
+    "#define SUM_ACCESSES(SPACE, use, count, T) \\",
+    "INLINE matrix_##use##_##T matrix_load_##use##_##T(const SPACE T *p, u32 stride, bool columns) { \\",
+    "  matrix_##use##_##T m; \\",
+    "  for (u32 i = 0u; i < count; i++) m.r[i] = ((const SPACE T##_any *)p)[matrix_place(i, stride, columns)]; \\",
     "  return m; \\",
     "} \\",
-    "INLINE void matrix_store(SPACE T *p, matrix_c_##T m, u32 stride, bool columns) { \\",
-    "  for (u32 i = 0u; i < 8u; i++) ((SPACE T##_any *)p)[matrix_place(i, stride, columns)] = m.r[i]; \\",
+    "INLINE void matrix_store(SPACE T *p, matrix_##use##_##T m, u32 stride, bool columns) { \\",
+    "  for (u32 i = 0u; i < count; i++) ((SPACE T##_any *)p)[matrix_place(i, stride, columns)] = m.r[i]; \\",
     "}",
     "#define LOW(i) ((i) % 2u)",
     "#define HIGH(i) ((i) / 2u)",
@@ -171,7 +194,9 @@ const char *const hdi_spirv_ptx_fragments[] = {
     "HALVES(a, f16, SPACE, is_shared, !columns, LOW, HIGH) HALVES(b, f16, SPACE, is_shared, columns, HIGH, LOW) \\",
     "HALVES(a, bf16, SPACE, is_shared, !columns, LOW, HIGH) HALVES(b, bf16, SPACE, is_shared, columns, HIGH, LOW) \\",
     "BYTES(a, SPACE, is_shared, !columns, LOW, HIGH) BYTES(b, SPACE, is_shared, columns, HIGH, LOW) \\",
-    "SUM_ACCESSES(SPACE, u32) SUM_ACCESSES(SPACE, f32)",
+    "EIGHT_COLUMNS(SPACE, is_shared) \\",
+    "SUM_ACCESSES(SPACE, c, 8u, u32) SUM_ACCESSES(SPACE, c, 8u, f32) \\",
+    "SUM_ACCESSES(SPACE, c8, 4u, u32) SUM_ACCESSES(SPACE, c8, 4u, f32)",
     "SPACES(ACCESSES)",
     "INLINE matrix_a_f16 matrix_fill_a_f16(f16 x) {",
     "  matrix_a_f16 m; for (int i = 0; i < 4; i++) m.r[i] = x | (u32)x << 16; return m;",
@@ -181,10 +206,16 @@ const char *const hdi_spirv_ptx_fragments[] = {
     "  matrix_a_u8 m; for (int i = 0; i < 4; i++) m.r[i] = x * 0x01010101u; return m;",
     "}",
     "#define matrix_fill_b_u8(x) matrix_fill_a_u8(x)",
-    "INLINE matrix_c_u32 matrix_fill_c_u32(u32 x) {",
-    "  matrix_c_u32 m; for (int i = 0; i < 8; i++) m.r[i] = x; return m;",
-    "}",
     PTX_MATRIX_SUMS,
+    "SUMS(c8, 4)",
+    "#define WHOLE_SUMS(use, count) \\",
+    "INLINE matrix_##use##_u32 matrix_fill_##use##_u32(u32 x) { \\",
+    "  matrix_##use##_u32 m; for (int i = 0; i < count; i++) m.r[i] = x; return m; \\",
+    "} \\",
+    "INLINE matrix_##use##_f32 matrix_to_f32(matrix_##use##_u32 a) { \\",
+    "  matrix_##use##_f32 m; for (int i = 0; i < count; i++) m.r[i] = (f32)(i32)a.r[i]; return m; \\",
+    "}",
+    "WHOLE_SUMS(c, 8) WHOLE_SUMS(c8, 4)",
     "#define FACTORS(number) \\",
     "INLINE matrix_a_##number matrix_to_##number(matrix_c_f32 a) { \\",
     "  matrix_a_##number m; \\",
@@ -208,9 +239,6 @@ const char *const hdi_spirv_ptx_fragments[] = {
     "  } return m; \\",
     "}",
     "REDUCTION(sum, x + y) REDUCTION(max, fmax(x, y))",
-    "INLINE matrix_c_f32 matrix_to_f32(matrix_c_u32 a) {",
-    "  matrix_c_f32 m; for (int i = 0; i < 8; i++) m.r[i] = (f32)(i32)a.r[i]; return m;",
-    "}",
     "#define MULTIPLY(number) \\",
     "INLINE matrix_c_f32 matrix_multiply(matrix_a_##number a, matrix_b_##number b, matrix_c_f32 c) { \\",
     "  for (int i = 0; i < 2; i++) \\",
@@ -222,13 +250,16 @@ const char *const hdi_spirv_ptx_fragments[] = {
     "  return c; \\",
     "}",
     "MULTIPLY(f16) MULTIPLY(bf16)",
-    "INLINE matrix_c_u32 matrix_multiply(matrix_a_u8 a, matrix_b_u8 b, matrix_c_u32 c) {",
-    "  for (int i = 0; i < 2; i++)",
-    "    asm(\"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, \"",
-    "        \"{%0, %1, %2, %3};\"",
-    "        : \"+r\"(c.r[4 * i]), \"+r\"(c.r[4 * i + 1]), \"+r\"(c.r[4 * i + 2]), \"+r\"(c.r[4 * i + 3])",
-    "        : \"r\"(a.r[0]), \"r\"(a.r[1]), \"r\"(a.r[2]), \"r\"(a.r[3]), \"r\"(b.r[2 * i]), \"r\"(b.r[2 * i + 1]));",
-    "  return c;",
+    "#define WHOLE_MULTIPLY(b_use, c_use, count) \\",
+    "INLINE matrix_##c_use##_u32 matrix_multiply(matrix_a_u8 a, matrix_##b_use##_u8 b, matrix_##c_use##_u32 c) { \\",
+    "  for (int i = 0; i < count; i++) \\",
+    "    asm(\"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, \" \\",
+    "        \"{%0, %1, %2, %3};\" \\",
+    "        : \"+r\"(c.r[4 * i]), \"+r\"(c.r[4 * i + 1]), \"+r\"(c.r[4 * i + 2]), \"+r\"(c.r[4 * i + 3]) \\",
+    "        : \"r\"(a.r[0]), \"r\"(a.r[1]), \"r\"(a.r[2]), \"r\"(a.r[3]), \\",
+    "          \"r\"(b.r[2 * i]), \"r\"(b.r[2 * i + 1])); \\",
+    "  return c; \\",
     "}",
+    "WHOLE_MULTIPLY(b, c, 2) WHOLE_MULTIPLY(b8, c8, 1)",
     NULL
 };

@@ -166,9 +166,8 @@ static bool check_offers(hdi_spirv_printer *p) {
     if (p->parts >> HDI_SPIRV_PART_ATOMICS64 & 1 && !is_offered(p, HDI_SPIRV_OFFERS_INT64_ATOMICS))
         return hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE,
                                      "atomic operations on 64 bits, which the device does not have");
-    /* What a kernel of CUDA or HIP may declare; elsewhere the limit is the driver's. */
-    uint32_t most = p->target->dialect == HDI_SPIRV_OPENCL_C || hdi_spirv_is_wgsl(p) ? UINT32_MAX
-                  : p->target->dialect == HDI_SPIRV_CUDA ? 48u << 10 : 64u << 10;
+    /* What a kernel of HIP may declare; elsewhere the limit is the driver's. */
+    const uint32_t most = p->target->dialect == HDI_SPIRV_HIP ? 64u << 10 : UINT32_MAX;
     if (p->printed->shared_bytes > most)
         return hdi_spirv_beyond(p->m, HDI_SPIRV_NONE, "%u bytes of shared memory; at most %u can be declared",
                                 p->printed->shared_bytes, most);
@@ -210,14 +209,22 @@ static bool allocate(hdi_spirv_printer *p) {
 
 bool hdi_spirv_begin(hdi_spirv_printer *p, uint32_t entry) { return allocate(p) && check_modes(p, entry); }
 
+uint64_t hdi_spirv_shared_place(const hdi_spirv_printer *p, uint32_t def, uint64_t after) {
+    enum { MOST_ALIGN = 16 };
+    const hdi_spirv_type *type = hdi_spirv_type_at(p->m, hdi_spirv_type_of(p->m, def)->element);
+    const uint64_t align = p->target->dialect == HDI_SPIRV_CUDA ? MOST_ALIGN : type->plain_align;
+    return hdi_divide_up(after, align) * align;
+}
+
 void hdi_spirv_sum_shared(hdi_spirv_printer *p) {
     uint64_t bytes = 0;
     for (uint32_t def = 1; def < p->m->def_count; def++) {
         if (!is_used(p, def) || storage_of(p, def) != SpvStorageClassWorkgroup) continue;
-        const hdi_spirv_type *type = hdi_spirv_type_at(p->m, hdi_spirv_type_of(p->m, def)->element);
-        bytes = hdi_divide_up(bytes, type->plain_align) * type->plain_align + type->plain_bytes;
+        bytes = hdi_spirv_shared_place(p, def, bytes) +
+                hdi_spirv_type_at(p->m, hdi_spirv_type_of(p->m, def)->element)->plain_bytes;
     }
     p->printed->shared_bytes = (uint32_t)HDI_MIN(bytes, (uint64_t)UINT32_MAX / 2);
+    p->printed->shared_at_launch = p->target->dialect == HDI_SPIRV_CUDA && bytes > 48u << 10;
 }
 
 /* Does the module say where it waits for what comes earlier? */
@@ -258,6 +265,7 @@ static bool put_kernel(hdi_spirv_printer *p, uint32_t entry, hdi_text *globals, 
     if (!hdi_spirv_is_wgsl(p)) put_head(p);
     else hdi_spirv_wgsl_put_head(p);
     if (shares_subgroups(p)) hdi_spirv_put(p, "  SHARED u32 sg_room[WORKGROUP];\n");
+    if (p->printed->shared_at_launch) hdi_spirv_put(p, "  alignas(16) extern __shared__ u8 shared_room[];\n");
     hdi_spirv_put(p, "%s%s}\n", globals->count ? globals->bytes : "", body->count ? body->bytes : "");
     return !p->stop;
 }

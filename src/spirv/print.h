@@ -91,6 +91,7 @@ typedef struct hdi_spirv_printer {
     uint32_t   indent, depth;
     bool       stop;     /* refused: the rest prints nothing */
     bool       declares_first; /* nothing is declared inside of loops */
+    uint64_t   shared_at; /* in the room that a launch gives: behind what was declared so far */
     /* by def */
     uint64_t  *bits;
     uint8_t   *facts;
@@ -124,6 +125,8 @@ bool hdi_spirv_begin(hdi_spirv_printer *p, uint32_t entry_inst); /* room, and no
 /* buffers, words and lengths that the kernel is given */
 void hdi_spirv_find_arguments(hdi_spirv_printer *p);
 void hdi_spirv_sum_shared(hdi_spirv_printer *p);
+/* Where a shared variable begins behind `after` bytes of others. */
+uint64_t hdi_spirv_shared_place(const hdi_spirv_printer *p, uint32_t def, uint64_t after);
 
 /* ---- fold.c ---- */
 void hdi_spirv_fold(hdi_spirv_printer *p, uint32_t entry_function);

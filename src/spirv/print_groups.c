@@ -191,7 +191,7 @@ static void sizes(const hdi_spirv_printer *p, uint32_t type_def, uint64_t out[3]
 static void put_matrix_name(hdi_spirv_printer *p, uint32_t type_def) {
     uint64_t size[3];
     sizes(p, type_def, size);
-    hdi_spirv_put(p, "%c_", "abc"[size[2]]);
+    hdi_spirv_put(p, "%c%s_", "abc"[size[2]], size[2] != 0 && size[1] == 8 ? "8" : "");
     const hdi_spirv_type *const element = element_of(p->m, hdi_spirv_type_at(p->m, type_def));
     if (element->kind == 'h') hdi_spirv_put(p, "bf16");
     else hdi_spirv_put_scalar_name(p, element, false);
@@ -204,17 +204,18 @@ void hdi_spirv_put_matrix_type(hdi_spirv_printer *p, uint32_t type_def) {
 }
 
 /* A x B + C of the sizes and types that matrix units have wherever there are some: 16 x 16 x 16, halves or bf16, sums
- * of f32; or 16 x 16 x 32, whole numbers of 8 bits, sums of 32. */
+ * of f32; or 16 x 16 x 32 and 16 x 8 x 32, whole numbers of 8 bits, sums of 32. */
 static bool is_taken(hdi_spirv_printer *p, uint32_t inst, uint32_t type_def) {
     uint64_t size[3];
     sizes(p, type_def, size);
     const bool whole = multiplies(p->m, 'i'), sum = size[2] == 2;
     const hdi_spirv_type *type = element_of(p->m, hdi_spirv_type_at(p->m, type_def));
     const uint64_t depth = whole ? 32 : 16, rows = size[2] == 1 ? depth : 16, columns = size[2] == 0 ? depth : 16;
-    bool fits = size[0] == rows && size[1] == columns && type->width == (sum ? 32 : whole ? 8 : 16) &&
+    const bool eight = whole && size[2] != 0 && size[1] == 8;
+    bool fits = size[0] == rows && (size[1] == columns || eight) && type->width == (sum ? 32 : whole ? 8 : 16) &&
                 (type->kind == 'f' || whole || (type->kind == 'h' && !sum)) && (sum || (type->kind == 'i') == whole);
     return fits || hdi_spirv_unsupported(p->m, inst, "a cooperative matrix other than 16 x 16 halves beside sums of "
-                                         "f32, or 16 x 32 and 32 x 16 numbers of 8 bits beside sums of 32");
+                                         "f32, or 16 x 32 and 32 x 16 or 8 numbers of 8 bits beside sums of 32");
 }
 
 static bool put_matrix_access(hdi_spirv_printer *p, uint32_t inst, const uint32_t *words, bool store) {
@@ -251,7 +252,8 @@ static bool put_matrix_of_two(hdi_spirv_printer *p, uint32_t inst, const uint32_
     const uint32_t type_def = hdi_spirv_find(p->m, words[1]);
     sizes(p, type_def, size);
     if (size[2] != 2) return hdi_spirv_unsupported(p->m, inst, "it has no form for cooperative matrices but sums");
-    hdi_spirv_put(p, "matrix_%s(%v, %v)", name, def_at(p, words, 3), def_at(p, words, 4));
+    const bool exact = p->m->defs[def_at(p, words, 2)].flags & HDI_SPIRV_NO_CONTRACTION && strcmp(name, "div") != 0;
+    hdi_spirv_put(p, "matrix_%s%s(%v, %v)", exact ? "exact_" : "", name, def_at(p, words, 3), def_at(p, words, 4));
     return is_taken(p, inst, type_def);
 }
 

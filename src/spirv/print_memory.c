@@ -54,6 +54,15 @@ bool hdi_spirv_put_variable(hdi_spirv_printer *p, uint32_t def) {
     const hdi_spirv_type *pointer = hdi_spirv_type_of(m, def);
     bool shared = pointer->storage == SpvStorageClassWorkgroup;
     hdi_spirv_line(p);
+    if (shared && p->printed->shared_at_launch) { /* its part of the room */
+        p->shared_at = hdi_spirv_shared_place(p, def, p->shared_at);
+        hdi_spirv_put(p, "%t &", pointer->element);
+        hdi_spirv_put_name(p, def);
+        hdi_spirv_put(p, " = *(%t *)(shared_room + %Uu)", pointer->element, p->shared_at);
+        p->shared_at += hdi_spirv_type_at(m, pointer->element)->plain_bytes;
+        hdi_spirv_end(p);
+        return true;
+    }
     hdi_spirv_put(p, shared ? "SHARED %t " : "%t ", pointer->element);
     hdi_spirv_put_name(p, def);
     if (hdi_spirv_length(m, m->defs[def].inst) > 4)

@@ -151,7 +151,8 @@ typedef struct hdi_spirv_printed {
     uint32_t buffers[HDI_SPIRV_MAX_BINDINGS], buffer_count;
     uint32_t lengths[HDI_SPIRV_MAX_BINDINGS], length_count;
     uint32_t push_words, argument_words;
-    uint32_t shared_bytes; /* of the kernel as printed, all of it static */
+    uint32_t shared_bytes; /* of the kernel as printed */
+    bool     shared_at_launch; /* CUDA: a launch has to ask for them, since they are more than a kernel may declare */
     uint32_t subgroup;     /* lanes of a subgroup that the text counts on; 0: any, or none at all */
     bool     waits;        /* it may begin before kernels in front of it have ended, and waits for them itself */
 } hdi_spirv_printed;

@@ -294,6 +294,10 @@ static void standin_ptx(const char *instruction, unsigned &r0, unsigned &r1, uns
         }
     standin_uses_warp(0); // nobody's rows change before all have read them
 }
+static void standin_ptx(const char *instruction, unsigned &r0, unsigned &r1, unsigned address) { // two squares
+    unsigned r2, r3;
+    standin_ptx(instruction, r0, r1, r2, r3, address);
+}
 STANDIN_INLINE float standin_of_bf16(unsigned bits) { return __builtin_bit_cast(float, bits << 16); }
 STANDIN_INLINE unsigned standin_to_bf16(float x) {
     const unsigned bits = __builtin_bit_cast(unsigned, x);
@@ -303,7 +307,7 @@ STANDIN_INLINE void standin_ptx(const char *instruction, unsigned &r, float high
     const bool bf16 = __builtin_strstr(instruction, ".bf16x2");
     r = bf16 ? standin_to_bf16(high) << 16 | standin_to_bf16(low) : (unsigned)standin_to_half(high) << 16 | standin_to_half(low);
 }
-STANDIN_INLINE void standin_ptx(const char *, unsigned &r, unsigned x, unsigned by) { r = __shfl_xor_sync(0xFFFFFFFFu, x, (int)by); }
+STANDIN_INLINE void standin_ptx(const char *, unsigned &r, unsigned &&x, unsigned by) { r = __shfl_xor_sync(0xFFFFFFFFu, x, (int)by); }
 // Fragments, of which PTX says what each lane holds: 16 lines times 8, along a depth of 32 bytes or 16 halves, four bytes of the
 // depth in a register. Lane l has of a rows l / 4 and 8 on, bytes l % 4 * 4 and 16 on; of b the column l / 4; of the sums rows as of a,
 // columns l % 4 * 2 and 1 on.

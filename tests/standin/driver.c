@@ -68,7 +68,7 @@ STANDIN_ENTRY(cuDeviceTotalMem_v2, hipDeviceTotalMem)(size_t *bytes, int device)
 static int answer(int attribute, int *out) {
     const struct { int cuda, hip, value; } rows[] = {
         { 1, 56, STANDIN_MAX_THREADS }, { 2, 26, 1024 }, { 3, 27, 1024 }, { 4, 28, 64 }, { 5, 29, INT32_MAX }, { 6, 30, 65535 }, { 7, 31, 65535 },
-        { 8, 74, STANDIN_SHARED_BYTES }, { 10, 87, STANDIN_WARP }, { 13, 5, 1000000 }, { 16, 63, 4 }, { 18, 16, 0 }, { 20, 6, 0 },
+        { 8, 74, STANDIN_SHARED_BYTES }, { 97, 0, STANDIN_SHARED_AT_LAUNCH }, { 10, 87, STANDIN_WARP }, { 13, 5, 1000000 }, { 16, 63, 4 }, { 18, 16, 0 }, { 20, 6, 0 },
         { 33, 67, 1 }, { 34, 68, 0 }, { 36, 60, 1000000 }, { 37, 59, 128 }, { 50, 69, 0 },
         { 75, 23, (int)standin_architecture() / 10 }, { 76, 61, (int)standin_architecture() % 10 },
     };
@@ -212,6 +212,13 @@ STANDIN_ENTRY(cuModuleGetFunction, hipModuleGetFunction)(standin_function **out,
     IN_CONTEXT();
     NEEDS(module && name, STANDIN_INVALID_HANDLE);
     return (int)standin_module_function(module, name, out);
+}
+__attribute__((visibility("default"))) int cuFuncSetAttribute(standin_function *function, int attribute, int value) {
+    IN_CONTEXT();
+    NEEDS(function, STANDIN_INVALID_HANDLE);
+    NEEDS(attribute == 8 && value >= 0 && value <= STANDIN_SHARED_AT_LAUNCH, STANDIN_INVALID_VALUE);
+    function->most_at_launch = (unsigned)value;
+    return STANDIN_OK;
 }
 /* Arguments are one by one, or packed: `extra` is then a list of pairs, ended by 0 or, in HIP, 3. */
 STANDIN_ENTRY(cuLaunchKernel, hipModuleLaunchKernel)(standin_function *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,

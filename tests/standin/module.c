@@ -113,8 +113,10 @@ static standin_status check_sizes(const standin_function *function, standin_dim3
     if (!is_in(block, (standin_dim3){ 1024, 1024, 64 }) || threads > STANDIN_MAX_THREADS)
         return standin_refuse(STANDIN_INVALID_VALUE, "a block of %u x %u x %u", block.x, block.y, block.z);
     if (most && threads > most) return standin_refuse(STANDIN_INVALID_VALUE, "a block of %u threads; the kernel was compiled for %u", threads, most);
-    if (shared_bytes) return standin_refuse(STANDIN_NOT_SUPPORTED, "shared memory whose size is told at launch");
-    if (function->shared_bytes > STANDIN_SHARED_BYTES + 64) return standin_refuse(STANDIN_INVALID_VALUE, "%zu bytes of shared memory", function->shared_bytes);
+    const bool at_launch = function->shared_bytes > STANDIN_SHARED_AT_LAUNCH; /* rewrite.c gives such a kernel all there is */
+    if (shared_bytes > function->most_at_launch || at_launch != (shared_bytes > 0))
+        return standin_refuse(STANDIN_INVALID_VALUE, "%u bytes of shared memory told at launch; allowed were %u", shared_bytes, function->most_at_launch);
+    if (!at_launch && function->shared_bytes > STANDIN_SHARED_BYTES + 64) return standin_refuse(STANDIN_INVALID_VALUE, "%zu bytes of shared memory", function->shared_bytes);
     return STANDIN_OK;
 }
 

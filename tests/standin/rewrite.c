@@ -1,6 +1,7 @@
-/* rewrite.c: two things of CUDA C++ that no prelude can give a C++ compiler (rewrite.h). */
+/* rewrite.c: three things of CUDA C++ that no prelude can give a C++ compiler (rewrite.h). */
 #define _POSIX_C_SOURCE 200809L
 #include "rewrite.h"
+#include "standin.h"
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -56,6 +57,18 @@ static const char *put_asm(FILE *out, const char *at) {
     return *at ? at + 1 : at;
 }
 
+/* "extern __shared__ type name[];" of memory that a launch gives becomes an array of all that there is. `at` stands behind "extern";
+ * returns where its "]" stands, or NULL where it is none. */
+static const char *put_room(FILE *out, const char *at) {
+    at = skip_space(at);
+    if (strncmp(at, "__shared__", 10) != 0) return NULL;
+    const char *end = strchr(at, ']');
+    if (!end) return NULL;
+    fwrite(at, 1, (size_t)(end - at), out);
+    fprintf(out, "%d", STANDIN_SHARED_AT_LAUNCH);
+    return end;
+}
+
 /* The function that "__global__" at `at` begins: its name, and the bounds of its launches. */
 static void put_kernel(FILE *out, const char *at) {
     static const char bounds_word[] = "__launch_bounds__";
@@ -85,7 +98,9 @@ char *standin_rewrite(const char *text) {
         const char *end = at + 1;
         if (*at == '"') end = skip_string(at);
         while (is_word(*at) && is_word(*end)) end++;
-        const char *behind = end - at == 3 && strncmp(at, "asm", 3) == 0 ? put_asm(out, end) : NULL;
+        const char *behind = end - at == 3 && strncmp(at, "asm", 3) == 0      ? put_asm(out, end)
+                             : end - at == 6 && strncmp(at, "extern", 6) == 0 ? put_room(out, end)
+                                                                              : NULL;
         if (!behind) fwrite(at, 1, (size_t)(end - at), out);
         at = behind ? behind : end;
     }

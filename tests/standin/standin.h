@@ -30,7 +30,7 @@ uint64_t standin_environment(const char *name, uint64_t otherwise);
 
 /* ---- the device (device.c) ---- */
 
-enum { STANDIN_MAX_THREADS = 1024, STANDIN_SHARED_BYTES = 49152 };
+enum { STANDIN_MAX_THREADS = 1024, STANDIN_SHARED_BYTES = 49152, STANDIN_SHARED_AT_LAUNCH = 232448 };
 unsigned standin_architecture(void); /* 90: compute capability 9.0; of HIP always 110: gfx1100 */
 /* Of what a kernel did wrong; the device is lost then. */
 standin_status standin_lose(standin_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -59,6 +59,7 @@ struct standin_function {
     bool   waits;          /* threads wait for each other */
     size_t shared_bytes;   /* of a worker, with its place */
     size_t place_offset;   /* of the place in there */
+    unsigned most_at_launch; /* of shared memory that a launch may ask for */
     standin_function *next;
 };
 

@@ -17,8 +17,10 @@ static bool refine(hdcu_api *api, hdcu_facts *facts, hdi_caps *caps) {
     caps->subgroup_control = 1; /* there is one size, and it may be demanded */
     caps->integer_dot = facts->arch >= FIRST_DOT;
     caps->matrix_f16 = facts->arch >= FIRST_MATRIX;
-    caps->matrix_s8 = caps->matrix_bf16 = caps->matrix_reduces = facts->arch >= FIRST_WHOLE;
+    caps->matrix_s8 = caps->matrix_s8_narrow = caps->matrix_bf16 = caps->matrix_reduces = facts->arch >= FIRST_WHOLE;
     caps->product_library = facts->arch >= FIRST_MATRIX && api->multiplies;
+    if (api->FuncSetAttribute)
+        caps->shared_bytes = HDI_MAX(caps->shared_bytes, (uint64_t)facts->values[HDCU_SHARED_AT_LAUNCH]);
     caps->early_start = facts->arch >= FIRST_EARLY && api->StreamUpdateCaptureEdges && knows_early(api);
     return facts->arch >= OLDEST && caps->subgroup == 32;
 }

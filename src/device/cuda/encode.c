@@ -100,8 +100,8 @@ static bool dispatch(encoder *e, const hdi_cmd *cmd) {
         words[at++] = (uint32_t)(bytes >> 32);
     }
     return HDCU_CALL(&e->device->api, LaunchKernel, kernel->kernel, groups[0], groups[1], groups[2],
-                     printed->info.workgroup[0], printed->info.workgroup[1], printed->info.workgroup[2], 0, e->stream,
-                     arguments, NULL);
+                     printed->info.workgroup[0], printed->info.workgroup[1], printed->info.workgroup[2],
+                     printed->shared_at_launch ? printed->shared_bytes : 0, e->stream, arguments, NULL);
 }
 
 static bool copy(encoder *e, const hdi_cmd *cmd) {

@@ -118,10 +118,20 @@ static hd_status compile(hdi_backend_device *device, const char *name, const cha
 
 /* ---- kernels ---- */
 
+/* Lets launches ask for the shared memory that the kernel could not declare. */
+static bool allow_shared(hdcu_api *api, const hdi_loaded_kernel *loaded) {
+    enum { MOST_SHARED_AT_LAUNCH = 8 };
+    const hdi_spirv_printed *printed = &loaded->printed;
+    return !printed->shared_at_launch ||
+           HDCU_CALL(api, FuncSetAttribute, loaded->kernel, MOST_SHARED_AT_LAUNCH, (int)printed->shared_bytes);
+}
+
 static bool load_code(hdi_backend_device *device, const void *code, hdi_loaded_kernel *loaded) {
     hdcu_api *api = &device->api;
     if (!HDCU_CALL(api, ModuleLoadData, &loaded->module, code)) loaded->module = NULL;
-    else if (HDCU_CALL(api, ModuleGetFunction, &loaded->kernel, loaded->module, HDI_SPIRV_PRINTED_ENTRY)) return true;
+    else if (HDCU_CALL(api, ModuleGetFunction, &loaded->kernel, loaded->module, HDI_SPIRV_PRINTED_ENTRY) &&
+             allow_shared(api, loaded))
+        return true;
     HDCU_END(device, ModuleUnload, loaded->module);
     loaded->module = NULL;
     return false;

@@ -185,7 +185,8 @@ static void add_ptx(uint32_t offers, hdi_caps *caps) {
     caps->subgroup = 32;
     caps->subgroup_arithmetic = caps->subgroup_shuffle = caps->subgroup_control = 1;
     caps->f16_arithmetic = caps->integer_dot = caps->memory_model = 1;
-    caps->matrix_f16 = caps->matrix_s8 = caps->matrix_reduces = (offers & HDI_SPIRV_OFFERS_MATRIX_UNITS) != 0;
+    caps->matrix_f16 = caps->matrix_s8 = caps->matrix_s8_narrow = caps->matrix_reduces =
+        (offers & HDI_SPIRV_OFFERS_MATRIX_UNITS) != 0;
 }
 
 /* The device as the seam describes it; false where a question failed. */

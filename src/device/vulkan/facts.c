@@ -171,12 +171,14 @@ static hd_status read_matrix(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice
     enum { MATRIX_F16 = 0, MATRIX_F32 = 1, MATRIX_S8 = 3, MATRIX_S32 = 5, SCOPE_SUBGROUP = 3 };
     for (uint32_t i = 0; i < HDI_MIN(count, capacity) && status == HD_OK; i++) {
         const hdvk_matrix_properties *m = &list[i];
-        if (m->MSize != 16 || m->NSize != 16 || m->AType != m->BType || m->CType != m->ResultType ||
+        const bool narrow = m->NSize == 8, whole = m->KSize == 32 && m->AType == MATRIX_S8 && m->CType == MATRIX_S32;
+        if (m->MSize != 16 || (m->NSize != 16 && !narrow) || m->AType != m->BType || m->CType != m->ResultType ||
             m->scope != SCOPE_SUBGROUP)
             continue;
-        if (m->KSize == 16 && m->AType == MATRIX_F16 && m->CType == MATRIX_F32) facts->found.caps.matrix_f16 = 1;
-        if (m->KSize == 32 && m->AType == MATRIX_S8 && m->CType == MATRIX_S32)
-            facts->found.caps.matrix_s8 = facts->found.caps.i8_arithmetic;
+        if (m->KSize == 16 && !narrow && m->AType == MATRIX_F16 && m->CType == MATRIX_F32)
+            facts->found.caps.matrix_f16 = 1;
+        if (whole && !narrow) facts->found.caps.matrix_s8 = facts->found.caps.i8_arithmetic;
+        if (whole && narrow) facts->found.caps.matrix_s8_narrow = facts->found.caps.i8_arithmetic;
     }
     facts->found.caps.matrix_reduces = facts->found.caps.matrix_f16 && facts->features.matrix2.reductions &&
                                        facts->features.matrix2.conversions;
