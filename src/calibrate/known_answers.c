@@ -379,10 +379,10 @@ static bool text_of(const answer *from, hd_dtype type, hdi_text *out) {
 /* The device's facts, with every other kernel that would do the variant's work out of the way. */
 static hdi_caps steered(const hdi_caps *caps, hdi_variant variant, uint32_t units) {
     enum { KINDS = 3 };
-    static const uint64_t products = K(MATVEC) | K(MATVEC_SUBGROUP) | K(MATVEC_DOT) | K(MATMUL_TILED) |
-        K(MATMUL_MATRIX) | K(MATMUL_TENSOR) | K(MATMUL_AMX) | K(MATMUL_INT8) | K(MATMUL_CODES) | K(MATMUL_CODES_DOT) |
-        K(MATMUL_CODES_MATRIX), attentions = K(ATTENTION) | K(ATTENTION_SUBGROUP) | K(ATTENTION_MATRIX) |
-                                      K(ATTENTION_TILED) | K(ATTENTION_TENSOR);
+    static const uint64_t products = K(MATVEC) | K(MATVEC_SUBGROUP) | K(MATVEC_DOT) | K(MATVEC_MATRIX) |
+        K(MATMUL_TILED) | K(MATMUL_MATRIX) | K(MATMUL_TENSOR) | K(MATMUL_AMX) | K(MATMUL_INT8) | K(MATMUL_CODES) |
+        K(MATMUL_CODES_DOT) | K(MATMUL_CODES_MATRIX), attentions = K(ATTENTION) | K(ATTENTION_SUBGROUP) |
+                        K(ATTENTION_MATRIX) | K(ATTENTION_TILED) | K(ATTENTION_TENSOR);
     const uint64_t judged[KINDS] = { products, attentions, K(ROPE) },
                    others[KINDS] = { products, attentions, K(ROPE_SUBGROUP) }; /* needs the first for its angles */
     hdi_caps steered = *caps;

@@ -50,6 +50,8 @@ typedef struct hdi_tensor {
 } hdi_tensor;
 hdi_tensor hdi_tensor_dense(uint32_t storage, hd_dtype dtype, hd_shape shape);
 bool hdi_tensor_is_dense(const hdi_tensor *tensor); /* strides are those of hdi_tensor_dense, whatever `first` is */
+/* Does it fill the memory between its first and its last element, each once? */
+bool hdi_tensor_is_gapless(const hdi_tensor *tensor);
 
 /* An element-wise chain (abi.h). Source 0 is `inputs[0]` for an element-wise request, and the value just produced for
  * the epilogue of another one; extra inputs are views with the output's shape (stride 0 where they broadcast). */

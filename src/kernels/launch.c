@@ -21,6 +21,13 @@ bool hdi_tensor_is_dense(const hdi_tensor *tensor) {
     return true;
 }
 
+bool hdi_tensor_is_gapless(const hdi_tensor *tensor) {
+    uint64_t span = 1;
+    for (uint32_t axis = 0; axis < tensor->shape.rank; axis++)
+        span += (uint64_t)(tensor->shape.dims[axis] - 1) * (uint64_t)tensor->strides[axis];
+    return span == hd_shape_elements(tensor->shape);
+}
+
 hdi_launch *hdi_lowering_add(hdi_lowering *lowering) {
     if (!hdi_grow(lowering->allocator, &lowering->launches, &lowering->capacity, (size_t)lowering->count + 1,
                   sizeof *lowering->launches))

@@ -13,6 +13,7 @@
     DOT(id, s, 1, 1), DOT(id + 1, s, 1, 2), DOT(id + 2, s, 1, 3), DOT(id + 3, s, 1, 5), DOT(id + 4, s, 1, 8), \
     DOT(id + 5, s, 2, 1), DOT(id + 6, s, 2, 2), DOT(id + 7, s, 2, 3), DOT(id + 8, s, 2, 5), DOT(id + 9, s, 4, 1)
 #define DEALT(id, s) OPTION(id, MATVEC_DOT, .subgroups = (s), .tile_m = 1)
+#define UNITS(id, s, c) OPTION(id, MATVEC_MATRIX, .subgroups = (s), .tile_n = (c))
 #define SUBGROUP(id, w, c) OPTION(id, MATVEC_SUBGROUP, .workgroup = (w), .tile_n = (c))
 #define PARTS(id, m, n, pm, pn, r, k) \
     OPTION(id, MATMUL_MATRIX, .tile_m = (m), .tile_n = (n), .part_m = (pm), .part_n = (pn), .rate = (r), .parts = (k), \
@@ -44,6 +45,8 @@ static const hdi_kernel_option table[] = {
     DOTS(601, 4), DOTS(611, 8), DOTS(621, 16),
     /* likewise, where the runs of the columns are dealt out to the lanes */
     DEALT(635, 4), DEALT(636, 5), DEALT(637, 6), DEALT(638, 8),
+    /* subgroups of a workgroup, columns of a pass */
+    UNITS(641, 16, 64), UNITS(642, 16, 32), UNITS(643, 16, 16), UNITS(644, 8, 64), UNITS(645, 8, 32), UNITS(646, 8, 16),
     /* width and columns of a workgroup */
     SUBGROUP(111, 64, 2), SUBGROUP(112, 64, 4), SUBGROUP(113, 128, 2), SUBGROUP(114, 128, 4), SUBGROUP(115, 256, 2),
     SUBGROUP(116, 256, 4),
@@ -115,7 +118,8 @@ static void add_number(char *out, const char *before, uint32_t number) {
 
 char *hdi_kernel_option_text(const hdi_kernel_option *o, char out[HDI_KERNEL_OPTION_TEXT]) {
     static const char *const names[HDI_MODULE_COUNT] = {
-        [HDI_MODULE_MATVEC_DOT] = "dot", [HDI_MODULE_MATVEC_SUBGROUP] = "subgroup", [HDI_MODULE_MATVEC] = "vector",
+        [HDI_MODULE_MATVEC_DOT] = "dot", [HDI_MODULE_MATVEC_MATRIX] = "dot_matrix",
+        [HDI_MODULE_MATVEC_SUBGROUP] = "subgroup", [HDI_MODULE_MATVEC] = "vector",
         [HDI_MODULE_MATMUL_LIBRARY] = "library", [HDI_MODULE_MATMUL_MATRIX] = "matrix",
         [HDI_MODULE_MATMUL_TENSOR] = "tensor", [HDI_MODULE_MATMUL_CODES] = "codes",
         [HDI_MODULE_MATMUL_CODES_DOT] = "codes_dot",

@@ -36,6 +36,10 @@ static const char *const programs[] = {
     "s = state f16[32,4,16] \"s\"\nr = input f16[3,4,16] \"r\"\np = input i32[1] \"p\"\nw = write_rows s r p\noutput w "
     "\"w\"",
     "x = input f32[5,64] \"x\"\nw = input q4_0[6,40,64] \"w\"\nc = input i32[5,2] \"c\"\ny = matmul_experts x w c\noutput y \"y\"",
+    /* a few rows over octets of runs */
+    "x = input f32[6,1024] \"x\"\nn = rms_norm x eps=1e-6\nw = input q4_0[90,1024] \"w\"\nv = input q4_0[90,1024] \"v\"\na = matmul n w "
+    "transpose_b\nb = matmul n v transpose_b\ng = silu a\ny = mul g b\noutput y \"y\"",
+    "x = input f32[6,1024] \"x\"\nw = input q4_k[90,1024] \"w\"\ny = matmul x w transpose_b\noutput y \"y\"",
     /* positions, attention */
     "x = input f32[2,6,4,32] \"x\"\np = input i32[6] \"p\"\nr = rope x p\noutput r \"r\"",
     "q = input f32[1,5,8,64] \"q\"\nk = input f16[1,40,2,64] \"k\"\nv = input f16[1,40,2,64] \"v\"\na = attention q k "
@@ -85,7 +89,7 @@ static hdi_caps caps_of(bool large) {
         caps.subgroup = 32;
         caps.early_start = caps.subgroup_arithmetic = caps.subgroup_shuffle = caps.subgroup_control = caps.f16_arithmetic =
             caps.i8_arithmetic = caps.integer_dot = 1;
-        caps.matrix_f16 = caps.matrix_s8 = caps.memory_model = 1;
+        caps.matrix_f16 = caps.matrix_s8 = caps.matrix_s8_narrow = caps.memory_model = 1;
     }
     return caps;
 }

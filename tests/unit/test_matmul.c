@@ -608,6 +608,17 @@ static void choices(void **state) {
     assert_int_equal(chosen(&dots, 64, 64, 1024, single).module, HDI_MODULE_MATMUL_CODES_MATRIX);
     assert_int_equal(chosen(&dots, 32, 64, 1024, single).module, HDI_MODULE_MATMUL_CODES_DOT); /* not worth it */
     assert_int_equal(chosen(&dots, 8, 64, 1024, single).module, HDI_MODULE_MATVEC_DOT);
+    /* From 4 rows on by matrix units, where dispatches begin early and shared memory holds all of A. */
+    hdi_caps narrow = early;
+    narrow.matrix_s8_narrow = narrow.memory_model = 1;
+    narrow.shared_bytes = 227 << 10;
+    assert_int_equal(chosen(&narrow, 3, 64, 1024, single).module, HDI_MODULE_MATVEC_DOT);
+    assert_int_equal(chosen(&narrow, 4, 64, 1024, single).module, HDI_MODULE_MATVEC_MATRIX);
+    assert_int_equal(chosen(&narrow, 8, 4096, 9728, single).module, HDI_MODULE_MATVEC_MATRIX);
+    assert_int_equal(chosen(&narrow, 8, 4096, 9728, single).spec[HDI_MM_PART_M], 9728);
+    assert_int_equal(chosen(&narrow, 8, 64, 512, single).module, HDI_MODULE_MATVEC_DOT); /* two rounds at least */
+    narrow.shared_bytes = 49152;
+    assert_int_equal(chosen(&narrow, 8, 4096, 9728, single).module, HDI_MODULE_MATVEC_DOT);
     single.flags = 0; /* blocks along N: sums of f32 */
     assert_int_equal(chosen(&dots, 1, 64, 1024, single).module, HDI_MODULE_MATVEC);
     single.flags = HD_TRANSPOSE_B;
@@ -643,7 +654,7 @@ static void few_rows_are_summed_alike(void **state) {
             for (size_t among = 0; among < HDI_COUNT(modules); among++) {
                 static hdi_caps caps;
                 caps = gpu_caps;
-                caps.integer_dot = caps.subgroup_shuffle = caps.early_start = (uint64_t)dots;
+                caps.integer_dot = caps.subgroup_shuffle = caps.early_start = caps.matrix_s8_narrow = (uint64_t)dots;
                 caps.choices.table = hdi_kernel_options_digest();
                 for (uint64_t rows = 1; rows <= 8; rows *= 2) {
                     const size_t which = rows == 1 ? alone : among;

@@ -9,39 +9,23 @@
 // In fast mode A may be normalised on the way; B may be a pair. Needs whole subgroups with shuffles and integer dot
 // products; all operands wide, and B's bytes a multiple of 16.
 #extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_control_flow_attributes : require
-#extension GL_KHR_shader_subgroup_arithmetic : require
-#extension GL_KHR_shader_subgroup_shuffle : require
-#include "packed_dot.glsl"
-#include "merged.glsl"
-#include "runs.glsl"
+#include "few.glsl"
 
 layout(constant_id = HDI_MM_AHEAD) const uint AHEAD = 1;
 const uint STRANDS = HDI_MM_STRANDS, SLOTS = WORKGROUP / STRANDS; // columns side by side
 const uint COLUMNS = PRODUCTS * PART_N, SUMS = TILE_M * COLUMNS, ASKED = AHEAD * COLUMNS;
-const uint DEPTH = PART_M, RUNS = DEPTH / 32; // of A along K that shared memory holds: whole rounds of all strands
 const bool AT_ONCE = AHEAD * STRANDS >= RUNS;
-const uint ROUNDS = (2 * RUNS + WORKGROUP - 1) / WORKGROUP; // of A's halves of runs
 const bool DEALT = (LAYOUT & HDI_MM_WHOLE) != 0u; // DEPTH is all of K, and a column begins where the one before ends
 // Of dealt runs: octets of a column, of a product in a pass; sixteens of memory of an octet, of a product, of a lane; sums of a pass.
-const uint OCTETS = RUNS / 8, PASS_OCTETS = PART_N * OCTETS, OCTET_SIXTEENS = B_TYPE == HDI_TYPE_Q8_0 ? 17 : 9;
+const uint OCTETS = RUNS / 8, PASS_OCTETS = PART_N * OCTETS;
 const uint PASS_SIXTEENS = OCTET_SIXTEENS * PASS_OCTETS, OWN_SIXTEENS = (PASS_SIXTEENS + WORKGROUP - 1) / WORKGROUP;
 const uint ASKED_SIXTEENS = PRODUCTS * OWN_SIXTEENS, PASS_SUMS = PRODUCTS * PART_N * STRANDS, OWN_SUMS = (PASS_SUMS + WORKGROUP - 1) / WORKGROUP;
-#define MOST_OCTET_WORDS 68
-const uint RAW = 5;            // sixteens of memory that a run's loads give at most
 const uint LINE = STRANDS + 1, OCTET_LINE = 8 + 1; // one more: lanes that add strands spread over the memory's banks
 shared uvec4 a_codes[2 * TILE_M * RUNS]; // first halves of the runs, then second ones
 shared uvec2 a_facts[TILE_M * RUNS];     // a run's scale, and the sum of its codes: of all, or of each half in 16 bits
 shared float strands[DEALT ? PRODUCTS * TILE_N * LINE : SUMS * SLOTS * LINE];
 shared uvec4 sixteens[DEALT ? PRODUCTS * PASS_SIXTEENS : 1u];
 shared float dealt[DEALT ? PRODUCTS * PASS_OCTETS * OCTET_LINE : 1u]; // what each run comes to
-// Sums of squares, of each subgroup's halves of runs: so many neighbours along K, whatever rows or lanes there are beside them, and
-// added in their order. So a row's norm is the same alone and among others.
-const bool NORMED = NORM != HDI_MM_NORM_NONE;
-const uint SQUARES = ROUNDS * WORKGROUP; // of a row; a subgroup's is where its first lane's would be
-shared float squares[NORMED ? TILE_M * SQUARES : 1u];
-shared float squares_before[NORMED ? TILE_M : 1u]; // of all that shared memory held of A before
-
 // Types of which a lane reads halves of two runs, which it shares with another lane; of the others 32 codes lie together.
 const bool BY_PAIRS = B_TYPE == HDI_TYPE_Q4_K || B_TYPE == HDI_TYPE_Q6_K || B_TYPE == HDI_TYPE_TQ2_0;
 const bool BY_WORDS = !BY_PAIRS && B_TYPE != HDI_TYPE_Q4_0 && B_TYPE != HDI_TYPE_Q8_0; // of no special care
@@ -50,62 +34,18 @@ const bool HALF_SUMS = B_TYPE == HDI_TYPE_Q6_K || B_TYPE == HDI_TYPE_Q2_K;
 
 // Where a run of A is: of dealt ones every eighth lies side by side, so that lanes read neighbours.
 uint a_slot(uint run) { return DEALT ? run % 8u * OCTETS + run / 8u : run; }
-uint lane_number() { return gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID; }
-int dot_codes(uvec4 x, uvec4 y) { return dot_four(x.x, y.x) + dot_four(x.y, y.y) + dot_four(x.z, y.z) + dot_four(x.w, y.w); }
-
-// ---- A ----
-
-// Rounds 16 elements of A, half `h` of a run of which the neighbouring lane has the other; `first` is the first one in
-// memory, `k` along K. Returns their sum of squares.
-float round_half(uint first, uint k, uint at, uint h, bool wanted) {
-    vec4 v[4];
-    float square = 0.0;
-    uvec4 sizes = uvec4(0u); // as bits, so that NaN is the largest
-    [[unroll]] for (uint i = 0u; i < 4u; i++) {
-        v[i] = a_four(first + 4u * i);
-        if (NORM != HDI_MM_NORM_NONE) square = dot_fused(v[i], v[i], square);
-        if (NORM == HDI_MM_NORM_WEIGHTED) v[i] *= uintBitsToFloat(norm_weight[(k >> 2) + i]);
-        sizes = max(sizes, floatBitsToUint(v[i]) & 0x7FFFFFFFu);
-    }
-    uint most = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w));
-    exact_rounding rounding = exact_int8_rounding(max(most, subgroupShuffleXor(most, 1u)));
-    uvec4 codes;
-    [[unroll]] for (uint i = 0u; i < 4u; i++)
-        codes[i] = exact_int8_code(v[i].x, rounding.inverse) | (exact_int8_code(v[i].y, rounding.inverse) << 8) |
-                   (exact_int8_code(v[i].z, rounding.inverse) << 16) | (exact_int8_code(v[i].w, rounding.inverse) << 24);
-    int own = dot_codes(codes, uvec4(0x01010101u)), other = subgroupShuffleXor(own, 1u);
-    if (wanted) {
-        a_codes[h * TILE_M * RUNS + at] = codes;
-        uint sums = HALF_SUMS ? (uint(own) & 0xFFFFu) | (uint(other) << 16) : uint(own + other);
-        if (h == 0u) a_facts[at] = uvec2(floatBitsToUint(rounding.scale), sums);
-    }
-    return wanted ? square : 0.0;
-}
-// All rows of A from k0 on, `runs` of them along K. All lanes take all rounds: pairs of them talk to each other. The rounds are
-// written out, so that none waits for what the one before has read.
-void round_rows(uint batch, uint a0, uint k0, uint runs) {
-    uint rows[TILE_M];
-    [[unroll]] for (uint m = 0u; m < TILE_M; m++) rows[m] = few_row(batch, m);
-    [[unroll]] for (uint i = 0u; i < ROUNDS; i++) {
-        uint half_run = lane_number() + i * WORKGROUP, run = min(half_run >> 1, runs - 1u), h = half_run & 1u, k = k0 + 32u * run + 16u * h;
-        [[unroll]] for (uint m = 0u; m < TILE_M; m++) {
-            float square = round_half(a0 + rows[m] + k, k, m * RUNS + a_slot(run), h, half_run < 2u * runs);
-            if (NORMED) square = subgroupAdd(square);
-            if (NORMED && subgroupElect()) squares[m * SQUARES + half_run] = square;
-        }
-    }
-}
-// The sum of row m's squares of all before, and of `elements` along K that shared memory holds.
-float square_sum(uint m, uint elements) {
-    float sum = squares_before[m];
-    for (uint i = 0u; i < elements / 16u; i += gl_SubgroupSize) sum += squares[m * SQUARES + i];
-    return sum;
+void keep_half(uint m, uint run, uint h, uvec4 codes, float scale, ivec2 sums) {
+    uint at = m * RUNS + a_slot(run), both = HALF_SUMS ? (uint(sums.x) & 0xFFFFu) | (uint(sums.y) << 16) : uint(sums.x + sums.y);
+    a_codes[h * TILE_M * RUNS + at] = codes;
+    if (h == 0u) a_facts[at] = uvec2(floatBitsToUint(scale), both);
 }
 int low_sum(uint sums) { return int(sums << 16) >> 16; }
 int high_sum(uint sums) { return int(sums) >> 16; }
 int sum_of_run(uint sums) { return HALF_SUMS ? low_sum(sums) + high_sum(sums) : int(sums); }
 
 // ---- B ----
+
+const uint RAW = 5; // sixteens of memory that a run's loads give at most
 
 // The part of its block that a lane reads for a run: with its partner's part, halves of both their runs.
 uint part_read(uint run) {
@@ -146,10 +86,6 @@ uvec4 sixteen(uvec4 low, uvec4 high, uint at) {
     uvec4 first = (at & 4u) != 0u ? uvec4(x.yzw, y.x) : x;
     uint last = (at & 4u) != 0u ? y.y : y.x;
     return (at & 2u) != 0u ? (first >> 16) | (uvec4(first.yzw, last) << 16) : first;
-}
-float half_in(uint word, uint at) { // a device's own conversion may lose subnormals
-    uint bits = (word >> (8u * (at & 2u))) & 0xFFFFu;
-    return EXACT != 0u ? uintBitsToFloat(f16_to_f32_bits(bits)) : unpackHalf2x16(bits).x;
 }
 uint word_at(uvec4 words, uint at) { return (at & 8u) != 0u ? ((at & 4u) != 0u ? words.w : words.z) : (at & 4u) != 0u ? words.y : words.x; }
 int signed_code(uint word, uint at) { return int(quant_byte(word, at) << 24) >> 24; }
@@ -304,39 +240,19 @@ void share_dealt(uvec4 raw[ASKED_SIXTEENS]) {
             if (at < PASS_SIXTEENS) sixteens[product * PASS_SIXTEENS + at] = raw[product * OWN_SIXTEENS + i];
     }
 }
-// What a run comes to: `x` and `y` are the codes of its halves, `at` is where A's run lies.
-float dealt_value(uvec4 x, uvec4 y, run_scales scales, uint at) {
+// What a run comes to; `at` is where A's run lies.
+float dealt_value(octet_run run, uint at) {
     uvec2 facts = a_facts[at];
-    int dots = dot_codes(x, a_codes[at]) + dot_codes(y, a_codes[RUNS + at]), mins = scales.min.x * int(facts.y);
-    int whole = B_TYPE == HDI_TYPE_Q4_0 ? dots - 8 * int(facts.y) : scales.scale.x * dots;
-    return run_value(B_TYPE, uintBitsToFloat(facts.x), scales.d, scales.less, whole, mins);
+    int dots = dot_codes(run.x, a_codes[at]) + dot_codes(run.y, a_codes[RUNS + at]), mins = run.scales.min.x * int(facts.y);
+    int whole = B_TYPE == HDI_TYPE_Q4_0 ? dots - 8 * int(facts.y) : run.scales.scale.x * dots;
+    return run_value(B_TYPE, uintBitsToFloat(facts.x), run.scales.d, run.scales.less, whole, mins);
 }
-float dealt_block(uvec4 codes[2], uint d, uint at) {
-    run_scales scales = run_scales(ivec2(1), ivec2(1), half_in(d, 0u), 0.0);
-    if (B_TYPE == HDI_TYPE_Q8_0) return dealt_value(codes[0], codes[1], scales, at);
-    return dealt_value(codes[0] & 0x0F0F0F0Fu, (codes[0] >> 4) & 0x0F0F0F0Fu, scales, at);
-}
-// Runs 2 `pair` and the next one of the lane's octet, whose words `w` are.
 void leave_two(uint w[MOST_OCTET_WORDS], uint pair, uint octet) {
     const uint at = octet + 2u * pair * OCTETS, to = OCTET_LINE * lane_number() + 2u * pair;
-    uvec4 codes[2];
-    if (B_TYPE == HDI_TYPE_Q4_K) { // halves of bytes
-        for (uint h = 0u; h < 2u; h++)
-            for (uint i = 0u; i < 4u; i++) codes[h][i] = w[4u + 8u * pair + 4u * h + i];
-        uint first = q4_k_scale_min(2u * pair, w[1], w[2], w[3]), second = q4_k_scale_min(2u * pair + 1u, w[1], w[2], w[3]);
-        float d = half_in(w[0], 0u), less = half_in(w[0], 2u);
-        dealt[to] = dealt_value(codes[0] & 0x0F0F0F0Fu, codes[1] & 0x0F0F0F0Fu, run_scales(ivec2(first & 63u), ivec2(first >> 8), d, less), at);
-        dealt[to + 1u] = dealt_value((codes[0] >> 4) & 0x0F0F0F0Fu, (codes[1] >> 4) & 0x0F0F0F0Fu,
-                                     run_scales(ivec2(second & 63u), ivec2(second >> 8), d, less), at + OCTETS);
-        return;
-    }
-    const uint first = OCTET_SIXTEENS * pair, middle = first + OCTET_SIXTEENS / 2u; // two blocks are as many words as eight are sixteens
-    for (uint h = 0u; h < OCTET_SIXTEENS / 8u; h++)
-        for (uint i = 0u; i < 4u; i++) codes[h][i] = (w[first + 4u * h + i] >> 16) | (w[first + 4u * h + i + 1u] << 16);
-    dealt[to] = dealt_block(codes, w[first], at);
-    for (uint h = 0u; h < OCTET_SIXTEENS / 8u; h++)
-        for (uint i = 0u; i < 4u; i++) codes[h][i] = w[middle + 1u + 4u * h + i];
-    dealt[to + 1u] = dealt_block(codes, w[middle] >> 16, at + OCTETS);
+    octet_run runs[2];
+    octet_two(w, pair, runs);
+    dealt[to] = dealt_value(runs[0], at);
+    dealt[to + 1u] = dealt_value(runs[1], at + OCTETS);
 }
 void leave_dealt() {
     const uint lane = lane_number(), octet = lane % OCTETS;

@@ -46,6 +46,9 @@ static inline uint64_t hdi_product_columns(const product *p) { return p->chosen 
 /* Brings both operands of the request to lines along K and at most three batch axes. UNSUPPORTED where these are not
  * enough. */
 hd_status hdi_product_read(const hdi_request *request, product *out_product, hd_error *error);
+/* Do B's columns lie in whole octets of eight runs, one behind the other, of types whose octets begin at sixteens of
+ * bytes? */
+bool hdi_product_has_octets(const product *p);
 /* Are runs dealt out to the lanes of matvec_dot, eight to each? Of one row, where dispatches begin early: on an H100 of
  * q4_0 651 tokens of Qwen3-4B a second so and 482 by strands, through Vulkan 361 and 420. */
 bool hdi_product_dealt(const product *p);
@@ -53,6 +56,8 @@ bool hdi_product_dealt(const product *p);
 uint32_t hdi_product_dealt_columns(const product *p);
 /* And the shared memory of one that takes `part_n` columns at a time. */
 uint64_t hdi_product_dealt_bytes(const product *p, uint64_t part_n);
+/* The shared memory of a workgroup of matvec_matrix that takes `part_n` columns at a time. */
+uint64_t hdi_product_few_unit_bytes(const product *p, uint64_t part_n);
 /* Adds the launches of a product: by an option if it fits, else as the rules choose. */
 hd_status hdi_product_lower(const product *p, const hdi_kernel_option *option, hdi_lowering *lowering, hd_error *error);
 

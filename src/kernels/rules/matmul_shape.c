@@ -159,12 +159,31 @@ uint64_t hdi_product_dealt_bytes(const product *p, uint64_t part_n) {
            products * part_n * runs / 8 * (hd_dtype_bytes(p->b.tensor->dtype, HDI_MM_OCTET) + OCTET);
 }
 
-bool hdi_product_dealt(const product *p) {
+uint64_t hdi_product_few_unit_bytes(const product *p, uint64_t part_n) {
+    enum { UNIT = 16, ROWS = 8, SIXTEEN = 16, FACT = 4, ROUND_OCTETS = HDI_MM_STRANDS / 8 };
     const hd_dtype b = p->b.tensor->dtype;
-    const hdi_caps *caps = p->request->caps;
-    const uint64_t octets = (p->request->pair ? 2 : 1) * p->k / HDI_MM_OCTET;
+    const uint64_t runs = hdi_divide_up(p->k, HDI_MM_STRANDS * HDI_MM_RUN) * HDI_MM_STRANDS,
+                   products = p->request->pair ? 2 : 1, lines = products * hdi_divide_up(part_n, UNIT) * UNIT,
+                   min = b == HD_Q4_K ? 2 : 1, facts = b == HD_Q8_0 ? 1 : 2;
+    const uint64_t a = 2 * SIXTEEN * (p->m * runs + ROWS) +
+                       facts * FACT * (hdi_divide_up(p->m, 4) * 4 * runs + ROWS + SIXTEEN),
+                   norms = p->request->a_norm.present ? FACT * p->m * (2 * runs + 1) : 0,
+                   raw = 2 * products * part_n * (ROUND_OCTETS * hd_dtype_bytes(b, HDI_MM_OCTET) + SIXTEEN),
+                   codes = 2 * SIXTEEN * lines * (2 * HDI_MM_STRANDS + UINT64_C(1));
+    return a + norms + raw + codes + min * FACT * (2 * HDI_MM_STRANDS * lines + SIXTEEN) +
+           FACT * HDI_MM_STRANDS * ROWS * lines;
+}
+
+bool hdi_product_has_octets(const product *p) {
+    const hd_dtype b = p->b.tensor->dtype;
     bool whole = p->k % HDI_MM_OCTET == 0 && p->b.line == p->k && p->b.first % HDI_MM_OCTET == 0;
     for (int i = 0; i < BATCH_AXES; i++) whole = whole && p->b.batch[i] % HDI_MM_OCTET == 0;
-    return caps->early_start && p->m == 1 && (b == HD_Q4_0 || b == HD_Q8_0 || b == HD_Q4_K) && whole &&
+    return whole && (b == HD_Q4_0 || b == HD_Q8_0 || b == HD_Q4_K);
+}
+
+bool hdi_product_dealt(const product *p) {
+    const hdi_caps *caps = p->request->caps;
+    const uint64_t octets = (p->request->pair ? 2 : 1) * p->k / HDI_MM_OCTET;
+    return caps->early_start && p->m == 1 && hdi_product_has_octets(p) &&
            octets <= HDI_DEALT_LANES && hdi_product_dealt_bytes(p, 1) <= caps->shared_bytes;
 }
