@@ -187,7 +187,7 @@ static uint64_t dot_cost(const product *p, const hdi_kernel_option *o) {
  * dispatches begin early: on an H100 of 8 sequences of Qwen3-4B in q4_0 2,180 tokens a second so and 1,580 by strands
  * (of 2 sequences 677 and 737), through Vulkan 680 and 1,360. */
 static bool few_matrix_fits(const product *p, config *c) {
-    enum { LEAST_ROWS = 4, LEAST_COLUMNS = 8, SUBGROUP = 32, ROUND = HDI_MM_STRANDS * HDI_MM_RUN };
+    enum { LEAST_ROWS = 4, FEW_COLUMNS = 16, SUBGROUP = 32, ROUND = HDI_MM_STRANDS * HDI_MM_RUN };
     const hdi_caps *caps = p->request->caps;
     const uint64_t share = (hdi_divide_up(p->n, HDI_MAX(caps->compute_units, 1)) + 1) / 2 * 2;
     if (p->m < LEAST_ROWS || p->k <= ROUND || p->chosen || !reads_few_runs(p) || !hdi_product_has_octets(p) ||
@@ -196,7 +196,7 @@ static bool few_matrix_fits(const product *p, config *c) {
     c->subgroup = SUBGROUP;
     c->workgroup = c->option->subgroups * SUBGROUP;
     c->tile_m = (uint32_t)p->m;
-    c->tile_n = (uint32_t)HDI_MAX(share, LEAST_COLUMNS);
+    c->tile_n = share < FEW_COLUMNS ? 2 * FEW_COLUMNS : (uint32_t)share; /* so few share the device with others */
     c->part_m = (uint32_t)(hdi_divide_up(p->k, ROUND) * ROUND);
     const uint64_t passes = hdi_divide_up(c->tile_n, c->option->tile_n);
     c->part_n = (uint32_t)hdi_divide_up(c->tile_n, 2 * passes) * 2;
