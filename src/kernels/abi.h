@@ -291,8 +291,8 @@
 #define HDI_MM_STEPS 4u /* matmul_codes_matrix: runs that go through shared memory together */
 /* C is dense: [batch, M, N]. Grid: x tiles along N, y tiles along M, z the batch and inside of it the parts of K. */
 
-/* ---- halves: quantised weights as f16, ahead of a product. Bindings: the weights twice, the halves, the code books. Its constants are
- * those of the matmul family. ---- */
+/* ---- halves: quantised weights as f16 or bf16, the output's type, ahead of a product. Bindings: the weights twice, the halves, the
+ * code books. Its constants are those of the matmul family. ---- */
 #define HDI_HALVES_PUSH_COUNT 0 /* elements */
 #define HDI_HALVES_PUSH_FIRST 1 /* the first of them */
 

@@ -79,6 +79,8 @@ void hdt_graph_weights(hdt_graph *graph, hd_value *weights);
  * input. With head_rows there are as many scores, and those behind the last token's are so low that none counts. */
 hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens);
 hd_value hdt_graph_scores(hdt_graph *graph, hd_value hidden);
+/* Of mixed precision: x in bf16, cast once for all products that read it one after the other. */
+hd_value hdt_graph_rounded(hdt_graph *graph, hd_value x);
 /* x times a weight or the head's matrix, as precise as products are. */
 hd_value hdt_graph_product(hdt_graph *graph, hd_value x, hd_value weight, uint32_t flags);
 /* What hdt_graph_hidden is of a llama or qwen3 (decoder.c). */

@@ -48,7 +48,7 @@ static hd_status begin(hd_trainer *trainer, uint32_t batch, draft *out) {
     out->graph.room = values(trainer, trainer->desc.batch);
     out->graph.layers = values(trainer, trainer->desc.model.layers + 1);
     if (narrow) out->graph.casts = values(trainer, count + 1);
-    if (narrow) out->graph.head_rows = head_rows(&trainer->desc);
+    if (narrow && !trainer->layout.base) out->graph.head_rows = head_rows(&trainer->desc);
     if (!out->graph.program || !out->weights || !out->others || !out->sums || !out->losses || !out->gradients ||
         !out->graph.room || !out->graph.layers || (narrow && !out->graph.casts))
         return hdt_no_memory(trainer->context);

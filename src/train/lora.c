@@ -94,16 +94,29 @@ static hd_value adapt(void *user, hd_program *p, const char *weight, hd_value x,
     hdt_graph *graph = user;
     const uint32_t a = find_a(graph->layout, weight);
     if (a == graph->layout->count) return y;
-    const hd_value narrow = hd_matmul_with(p, hdt_graph_dropped(graph, x), graph->weights[a], HD_TRANSPOSE_B);
-    const hd_value wide = hd_matmul_with(p, narrow, graph->weights[a + 1], HD_TRANSPOSE_B);
-    return hd_add(p, y, hd_scale(p, wide, graph->layout->scale, 0));
+    /* scaled where it is narrow, which is least work */
+    hd_value narrow = hdt_graph_product(graph, hdt_graph_dropped(graph, x), graph->weights[a], HD_TRANSPOSE_B);
+    narrow = hd_scale(p, narrow, graph->layout->scale, 0);
+    if (graph->casts) narrow = hd_cast(p, narrow, HD_BF16);
+    return hd_add(p, y, hdt_graph_product(graph, narrow, graph->weights[a + 1], HD_TRANSPOSE_B));
+}
+
+/* x times a weight of the base, which stays as it is where it is quantised: a product rounds it. */
+static hd_value multiply(void *user, hd_program *p, hd_value x, hd_value weight) {
+    hdt_graph *graph = user;
+    hd_dtype dtype = HD_F32;
+    if (!graph->casts) return hd_matmul_with(p, x, weight, HD_TRANSPOSE_B);
+    if (hd_value_describe(p, weight, &dtype, NULL)) return 0;
+    if (dtype == HD_F32 || dtype == HD_F16) weight = hd_cast(p, weight, HD_BF16);
+    return hd_matmul_with(p, hdt_graph_rounded(graph, x), weight, HD_TRANSPOSE_B | HD_RESULT_F32);
 }
 
 /* The scores of `rows` rows at a time. */
 static void build(hdt_graph *graph, hd_value tokens, uint32_t rows, hd_value *out_scores) {
     const hd_model_graph_desc desc = { .sequences = graph->batch, .length = graph->length, .tokens = tokens,
                                        .positions = hdt_graph_positions(graph), .score_rows = rows,
-                                       .adapt = adapt, .user = graph };
+                                       .adapt = adapt, .multiply = multiply, .user = graph,
+                                       .bf16 = graph->casts != NULL };
     graph->drawn = 0;
     /* what fails sticks to the program, or leaves no scores */
     hd_model_build(graph->layout->base, graph->program, &desc, graph->layers, out_scores);

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_gradient_units_kv.comp, digest d888f6f6478e6ea9. Do not edit. */
+/* Made by tools/blobs from glsl/attention_gradient_units_kv.comp, digest 1ebfb51dd6effbd2. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_gradient_units_kv;
 static const uint32_t words[] = {
@@ -871,4 +871,4 @@ static const uint32_t words[] = {
 0x00000443,0x000200f8,0x00000448,0x0003003e,0x000000d1,0x0000005a,0x000200f9,0x00000133,
 0x000200f8,0x00000133,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_gradient_units_kv = { words, sizeof words / 4, UINT64_C(0xd888f6f6478e6ea9), NULL };
+const hdi_blob hdi_blob_attention_gradient_units_kv = { words, sizeof words / 4, UINT64_C(0x1ebfb51dd6effbd2), NULL };
