@@ -16,6 +16,9 @@ shared vec4 row_facts[3u * OTHERS / 4u]; // of a tile's rows: maxima, then 1 / s
 #define LOAD_FACTS(unit, which) \
     coopMatLoad(unit, row_facts, ((which) * OTHERS + j * UNIT) / 4u, 0u, gl_CooperativeMatrixLayoutRowMajor);
 
+// Those of the row that the lane brings, if it brings one.
+#define READ_FACTS(begin) next_facts = at < OTHERS && (begin) + at < row_count ? facts[fact_at((begin) + at)].xyz : vec3(0.0);
+
 void main() {
     uint block;
     if (!begin_rows(push.S, block)) return;
@@ -24,12 +27,15 @@ void main() {
     const float scale = uintBitsToFloat(push.scale) * 1.44269504;
     const uint queries = push.B * row_count * push.Hkv * push.D, keys = push.B * push.S * push.Hkv * push.D; // elements
 
+    const uint at = gl_LocalInvocationIndex;
     uvec4 next_queries[READS], next_gradients[READS];
     uint begin = CAUSAL == 1u ? own * HEADS / OTHERS * OTHERS : 0u;
     PLACE_OWN(OWN_AT, k, key_first, own, own_end)
     PLACE_OWN(OWN_AT + ROWS, v, key_first, own, own_end)
     READ_TILE(next_queries, q, query_first, begin, row_count)
     READ_TILE(next_gradients, dy, query_first, begin, row_count)
+    vec3 next_facts;
+    READ_FACTS(begin)
     barrier();
     FACTORS(A) own_keys[OWN_UNITS], own_values[OWN_UNITS];
     KEEP_OWN(own_keys, OWN_AT)
@@ -41,14 +47,12 @@ void main() {
         barrier();
         PLACE_TILE(next_queries, 0u)
         PLACE_TILE(next_gradients, OTHERS)
-        const uint at = gl_LocalInvocationIndex;
-        if (at < OTHERS) {
-            const vec4 fact = begin + at < row_count ? facts[fact_at(begin + at)] : vec4(0.0);
-            [[unroll]] for (uint which = 0u; which < 3u; which++) row_facts[(which * OTHERS + at) / 4u][at % 4u] = fact[which];
-        }
+        if (at < OTHERS)
+            [[unroll]] for (uint which = 0u; which < 3u; which++) row_facts[(which * OTHERS + at) / 4u][at % 4u] = next_facts[which];
         barrier();
         READ_TILE(next_queries, q, query_first, begin + OTHERS, row_count)
         READ_TILE(next_gradients, dy, query_first, begin + OTHERS, row_count)
+        READ_FACTS(begin + OTHERS)
         SUMS scores[TILE], gradients[TILE];
         MULTIPLY(scores, own_keys, OWN_AT, 0u)
         MULTIPLY(gradients, own_values, OWN_AT + ROWS, OTHERS)
