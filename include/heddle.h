@@ -761,7 +761,7 @@ typedef enum hd_matmul_flags { HD_MATMUL_PLAIN = 0, HD_TRANSPOSE_A = 1, HD_TRANS
 HD_API hd_value hd_matmul(hd_program *p, hd_value a, hd_value b);
 /** hd_matmul with either side transposed. @param flags HD_TRANSPOSE_A | HD_TRANSPOSE_B | HD_RESULT_F32, or 0. bf16 operands and
  *  HD_RESULT_F32 make a product of mixed precision: nothing is rounded between them and the f32 sums; hd_gradients rounds the gradient
- *  that comes in to bf16, once, and gives f32 ones, through a cast to bf16 too. */
+ *  that comes in to bf16, once, and gives f32 ones, through a cast to bf16 too. Beside a quantised b gradients are so, too. */
 HD_API hd_value hd_matmul_with(hd_program *p, hd_value a, hd_value b, uint32_t flags);
 /** Products with experts that each row chose (a mixture of experts): x [T,K], or [T,U,K] with a row for each choice, w [E,N,K]
  *  float or quantised, chosen i32 [T,U], read at run time: y[t,u] = w[chosen[t,u]] x[t], [T,U,N] of x's type. A number outside of

@@ -606,6 +606,9 @@ typedef struct hd_model_graph_desc {
     int      headless; /* 1: out_scores is what the head's matrix would be multiplied with, f32 [sequences * length, hidden] */
     int      bf16;     /* 1: attention may round what it multiplies, as hd_attention_desc.bf16 says */
     uint32_t score_rows; /* rows of each of out_scores, so that not all scores need be there at once; 0: all */
+    /** Called for each of out_scores as soon as it is built, with x [score_rows,hidden], what the last layer gave for its rows: what is
+     *  added to the program here, such as gradients, comes before the scores of the next rows. NULL: nobody is told. */
+    void   (*on_scores)(void *user, hd_program *p, hd_value x, hd_value scores);
 } hd_model_graph_desc;
 /** Adds to a program what the model computes. Its weights become inputs under their names, once: later calls for the same program share
  *  them; hd_weights_bind gives them their memory. Gradients go through it (hd_gradients), through quantised weights too.

@@ -233,7 +233,7 @@ typedef struct hd_trainer_desc {
                                   their sizes, as BitNet b1.58's; gradients go to the weights as if they were not rounded. Rows are whole
                                   blocks of HD_TQ2_0, as which they are exported */
     hd_math       math;
-    hd_precision  precision;   /* of a model that learns whole */
+    hd_precision  precision;   /* with a base its quantised weights stay as they are, and products round them */
     uint32_t      recompute;   /* 1: of a step's forward part only what goes from layer to layer is kept, and a layer is computed again when
                                   its gradients are: much less memory, for about a third more time. In exact mode the bits are the same */
     uint64_t      data;        /* tells what it is trained on, such as a hash; only kept in checkpoints. 0: nothing is told */

@@ -291,8 +291,8 @@
 #define HDI_MM_STEPS 4u /* matmul_codes_matrix: runs that go through shared memory together */
 /* C is dense: [batch, M, N]. Grid: x tiles along N, y tiles along M, z the batch and inside of it the parts of K. */
 
-/* ---- halves: quantised weights as f16, ahead of a product. Bindings: the weights twice, the halves, the code books. Its constants are
- * those of the matmul family. ---- */
+/* ---- halves: quantised weights as f16 or bf16, the output's type, ahead of a product. Bindings: the weights twice, the halves, the
+ * code books. Its constants are those of the matmul family. ---- */
 #define HDI_HALVES_PUSH_COUNT 0 /* elements */
 #define HDI_HALVES_PUSH_FIRST 1 /* the first of them */
 
@@ -501,8 +501,11 @@
 /* The passes on matrix units, attention_gradient_units_q and _kv, of fast mode where products may be rounded: attention_gradient's
  * bindings with q, k, v and dy in bf16, and its push words. Facts hold maxima that are scaled to powers of 2. Heads are whole
  * vectors of 16 bytes, of up to HDI_ATTENTION_UNITS_MOST_D elements; SLICE is D rounded up to 16. */
-#define HDI_ATTENTION_UNITS_ROWS   64u /* of a workgroup, and of a tile that it meets */
-#define HDI_ATTENTION_UNITS_MOST_D 64u
+#define HDI_ATTENTION_UNITS_ROWS   64u /* of a workgroup, and of a tile that it meets where heads are short */
+#define HDI_ATTENTION_UNITS_SHORT  64u /* elements of such a head, at most */
+#define HDI_ATTENTION_UNITS_KEYS   32u /* of a tile that queries of longer heads meet */
+#define HDI_ATTENTION_UNITS_OTHERS 16u /* query rows of one that keys of longer heads meet; these stay in shared memory */
+#define HDI_ATTENTION_UNITS_MOST_D 128u
 #define HDI_ATTENTION_TILES_TYPE    16
 #define HDI_ATTENTION_TILES_KV_TYPE 17
 #define HDI_ATTENTION_TILES_CAUSAL  18

@@ -52,6 +52,7 @@ hd_status hd_model_build(const hd_model *model, hd_program *p, const hd_model_gr
         const int64_t begin[] = { i * each, 0 }, end[] = { (i + 1) * each, model->figures.hidden };
         const hd_value some = each == rows ? x : hd_slice(p, x, begin, end, 2);
         out_scores[i] = desc->headless ? hdl_hidden(&g, some) : hdl_logits(&g, some);
+        if (desc->on_scores) desc->on_scores(desc->user, p, some, out_scores[i]);
         g.ports = hd_program_port_count(p); /* the next ones read the same weights */
     }
     return *out_scores ? HD_OK : hd_program_check(p); /* which also asks for outputs, that the caller may yet name */

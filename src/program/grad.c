@@ -30,6 +30,9 @@ typedef struct origin {
     hd_value again;  /* what computes it again; itself: it is kept */
 } origin;
 
+/* A value, and its bf16. */
+typedef struct rounding { hd_value from, to; } rounding;
+
 struct hdi_grad_walk {
     const hd_gradients_desc *desc;
     hdi_kernel_gradient_fn find_kernel;
@@ -44,6 +47,7 @@ struct hdi_grad_walk {
     uint32_t  part_count, part_capacity;
     hdi_grad_constant *constants;
     uint32_t  constant_count, constant_capacity;
+    rounding  roundings[2]; /* the last ones, the last first */
     hd_value *pending;  /* values to be computed again, and at first to be looked at */
     uint32_t  pending_count, pending_capacity;
 };
@@ -188,6 +192,15 @@ hd_value hdi_grad_keep(hdi_grad *g, hdi_grad_constant made) {
     }
     walk->constants[walk->constant_count++] = made;
     return made.made;
+}
+
+hd_value hdi_grad_rounded(hdi_grad *g, hd_value x) {
+    rounding *last = g->walk->roundings;
+    for (size_t i = 0; i < HDI_COUNT(g->walk->roundings); i++)
+        if (last[i].from == x) return last[i].to;
+    last[1] = last[0];
+    last[0] = (rounding){ x, hdi_grad_to(g, x, HD_BF16) };
+    return last[0].to;
 }
 
 const hd_kernel_gradient *hdi_grad_kernel(const hdi_grad *g) {

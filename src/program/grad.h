@@ -55,6 +55,8 @@ hd_dtype hdi_grad_type(const hdi_grad *g, hd_value value);
 /* The same elements as f32, and the other way. */
 hd_value hdi_grad_wide(hdi_grad *g, hd_value x);
 hd_value hdi_grad_to(hdi_grad *g, hd_value x, hd_dtype dtype);
+/* x in bf16, once for products whose gradients come in soon after each other, such as an adapter's and its base's. */
+hd_value hdi_grad_rounded(hdi_grad *g, hd_value x);
 /* A tensor whose elements are all `value`; i32 and u8: a whole number below 2^24. */
 hd_value hdi_grad_fill(hdi_grad *g, hd_dtype dtype, hd_shape shape, float value);
 /* A whole number from -2^23 to 2^31 - 1 as i32, without axes. */

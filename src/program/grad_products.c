@@ -11,17 +11,18 @@ static bool has_batch(hd_shape shape) {
     return false;
 }
 
-/* dC as the products of gradients read it, and whether these give f32 too. Where bf16 met bf16 to give f32, dC is
- * rounded to bf16 once for both. */
+/* dC as the products of gradients read it, and whether these give f32 too. Where bf16 met bf16 or quantised weights to
+ * give f32, dC is rounded to bf16 once for both. */
 typedef struct of_product {
     hd_value dc;
     uint32_t result; /* HD_RESULT_F32 or 0 */
 } of_product;
 static of_product of_product_begin(hdi_grad *g) {
     const uint32_t result = (uint32_t)g->node.attrs.ints[0] & HD_RESULT_F32;
+    const hd_dtype b = hdi_grad_type(g, g->node.operands[1]);
     const bool narrow = result && hdi_grad_type(g, g->node.operands[0]) == HD_BF16 &&
-                        hdi_grad_type(g, g->node.operands[1]) == HD_BF16;
-    return (of_product){ narrow ? hdi_grad_to(g, g->dy, HD_BF16) : g->dy, result };
+                        (b == HD_BF16 || !hdi_dtype_is_float(b));
+    return (of_product){ narrow ? hdi_grad_rounded(g, g->dy) : g->dy, result };
 }
 
 /* With A' and B' as they are multiplied, C = A' B': dA' = dC B'^T. A transposed A gets its own transposed, B' dC^T,

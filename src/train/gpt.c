@@ -208,16 +208,23 @@ hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x) {
     return hdt_concat(p, graph->room, graph->batch);
 }
 
+hd_value hdt_graph_rounded(hdt_graph *graph, hd_value x) {
+    hd_dtype dtype = HD_BF16;
+    if (hd_value_describe(graph->program, x, &dtype, NULL) || dtype == HD_BF16) return x;
+    if (x != graph->cast_from) graph->cast_to = hd_cast(graph->program, x, HD_BF16);
+    graph->cast_from = x;
+    return graph->cast_to;
+}
+
 /* Of mixed precision both operands are cast, each once for all products that read it, and sums stay f32. */
 hd_value hdt_graph_product(hdt_graph *graph, hd_value x, hd_value weight, uint32_t flags) {
     hd_program *p = graph->program;
     uint32_t at = 0;
     if (!graph->casts) return hd_matmul_with(p, x, weight, flags);
-    if (x != graph->cast_from) graph->cast_to = hd_cast(p, x, HD_BF16);
-    graph->cast_from = x;
+    x = hdt_graph_rounded(graph, x);
     while (at < graph->layout->count && graph->weights[at] != weight) at++;
     if (!graph->casts[at]) graph->casts[at] = hd_cast(p, weight, HD_BF16);
-    return hd_matmul_with(p, graph->cast_to, graph->casts[at], flags | HD_RESULT_F32);
+    return hd_matmul_with(p, x, graph->casts[at], flags | HD_RESULT_F32);
 }
 
 static hd_value linear(hdt_graph *graph, hd_value x, hd_value weight, hd_value bias) {

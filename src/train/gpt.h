@@ -72,6 +72,7 @@ typedef struct hdt_graph {
     hd_value   *room;     /* for a value of each sequence */
     hd_value   *layers;   /* what goes into the first one, then what each gives: one more than there are; may be NULL */
     uint32_t    drawn;    /* streams of random numbers that a sequence took */
+    struct hdt_pieces *pieces; /* of adapters: losses of some rows at a time (lora.c) */
 } hdt_graph;
 /* Declares the states "weights.0", ... and sets the weights, for which there is room of layout->count. */
 void hdt_graph_weights(hdt_graph *graph, hd_value *weights);
@@ -79,15 +80,19 @@ void hdt_graph_weights(hdt_graph *graph, hd_value *weights);
  * input. With head_rows there are as many scores, and those behind the last token's are so low that none counts. */
 hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens);
 hd_value hdt_graph_scores(hdt_graph *graph, hd_value hidden);
+/* Of mixed precision: x in bf16, cast once for all products that read it one after the other. */
+hd_value hdt_graph_rounded(hdt_graph *graph, hd_value x);
 /* x times a weight or the head's matrix, as precise as products are. */
 hd_value hdt_graph_product(hdt_graph *graph, hd_value x, hd_value weight, uint32_t flags);
 /* What hdt_graph_hidden is of a llama or qwen3 (decoder.c). */
 hd_value hdt_graph_decoder(hdt_graph *graph, hd_value tokens);
 /* An input "positions" i32 [batch * length]: 0, 1, 2, ... of each sequence. */
 hd_value hdt_graph_positions(hdt_graph *graph);
-/* The same scores of a base with its adapters (lora.c), and the losses [batch * length] of targets; 0: none. */
+/* The same scores of a base with its adapters (lora.c), and the losses [batch * length] of targets; 0: none. With a
+ * `share`, one number, also the gradient of their sum times it by what the last layer gives. */
 hd_value hdt_graph_lora_scores(hdt_graph *graph, hd_value tokens);
-hd_value hdt_graph_lora_losses(hdt_graph *graph, hd_value tokens, hd_value targets);
+hd_value hdt_graph_lora_losses(hdt_graph *graph, hd_value tokens, hd_value targets, hd_value share,
+                               hd_value *out_gradient);
 /* x, or what dropout leaves of it. */
 hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x);
 /* An input, once for all parts of a program that read it. */

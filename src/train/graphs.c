@@ -48,7 +48,7 @@ static hd_status begin(hd_trainer *trainer, uint32_t batch, draft *out) {
     out->graph.room = values(trainer, trainer->desc.batch);
     out->graph.layers = values(trainer, trainer->desc.model.layers + 1);
     if (narrow) out->graph.casts = values(trainer, count + 1);
-    if (narrow) out->graph.head_rows = head_rows(&trainer->desc);
+    if (narrow && !trainer->layout.base) out->graph.head_rows = head_rows(&trainer->desc);
     if (!out->graph.program || !out->weights || !out->others || !out->sums || !out->losses || !out->gradients ||
         !out->graph.room || !out->graph.layers || (narrow && !out->graph.casts))
         return hdt_no_memory(trainer->context);
@@ -132,9 +132,11 @@ static uint32_t sequences_at_once(const hd_trainer_desc *desc) {
     return count;
 }
 
+/* What losses are multiplied by, so that their sum is the mean over all targets. */
+static hd_value share_of_all(draft *d) { return hdt_graph_input(&d->graph, "share", HD_F32, (hd_shape){ 0 }); }
+
 static hd_value mean_of_targets(draft *d, hd_value losses) {
-    hd_program *p = d->graph.program;
-    return hd_mul(p, hd_sum(p, losses, HD_ALL_AXES), hdt_graph_input(&d->graph, "share", HD_F32, (hd_shape){ 0 }));
+    return hd_mul(d->graph.program, hd_sum(d->graph.program, losses, HD_ALL_AXES), share_of_all(d));
 }
 
 /* Losses [rows] of a micro-batch, which begins with sequence `first` of the batch. With `out_gradient` that of the
@@ -187,8 +189,9 @@ static hd_status add_up(draft *d, hd_value *out_loss, hd_value out_gradients[HDT
         const hd_value of_tokens = rows_of(d, tokens, d->graph.first), of_targets = rows_of(d, targets, d->graph.first);
         hd_value made;
         if (adapters) {
-            d->losses[part] = hdt_graph_lora_losses(&d->graph, of_tokens, of_targets);
-            made = mean_of_targets(d, d->losses[part]);
+            d->losses[part] = hdt_graph_lora_losses(&d->graph, of_tokens, of_targets, share_of_all(d),
+                                                    &going_on.loss_gradient);
+            made = d->graph.layers[desc->model.layers];
         } else {
             made = hdt_graph_hidden(&d->graph, of_tokens);
             status = head(d, made, of_targets, &of_head, &going_on.loss_gradient, &d->losses[part]);
@@ -290,7 +293,7 @@ hd_status hdt_plan_loss(hd_trainer *trainer) {
         const hd_value tokens = hd_input(p, "tokens", HD_I32, shape), targets = hd_input(p, "targets", HD_I32, shape);
         hd_value losses = 0;
         if (!trainer->layout.base) status = head(&d, hdt_graph_hidden(&d.graph, tokens), targets, NULL, NULL, &losses);
-        else losses = hdt_graph_lora_losses(&d.graph, tokens, targets);
+        else losses = hdt_graph_lora_losses(&d.graph, tokens, targets, 0, NULL);
         hd_output(p, "loss", mean_of_targets(&d, losses));
     }
     return finish(&d, status, &trainer->loss);

@@ -94,16 +94,50 @@ static hd_value adapt(void *user, hd_program *p, const char *weight, hd_value x,
     hdt_graph *graph = user;
     const uint32_t a = find_a(graph->layout, weight);
     if (a == graph->layout->count) return y;
-    const hd_value narrow = hd_matmul_with(p, hdt_graph_dropped(graph, x), graph->weights[a], HD_TRANSPOSE_B);
-    const hd_value wide = hd_matmul_with(p, narrow, graph->weights[a + 1], HD_TRANSPOSE_B);
-    return hd_add(p, y, hd_scale(p, wide, graph->layout->scale, 0));
+    /* scaled where it is narrow, which is least work */
+    hd_value narrow = hdt_graph_product(graph, hdt_graph_dropped(graph, x), graph->weights[a], HD_TRANSPOSE_B);
+    narrow = hd_scale(p, narrow, graph->layout->scale, 0);
+    if (graph->casts) narrow = hd_cast(p, narrow, HD_BF16);
+    return hd_add(p, y, hdt_graph_product(graph, narrow, graph->weights[a + 1], HD_TRANSPOSE_B));
+}
+
+/* x times a weight of the base, which stays as it is where it is quantised: a product rounds it. */
+static hd_value multiply(void *user, hd_program *p, hd_value x, hd_value weight) {
+    hdt_graph *graph = user;
+    hd_dtype dtype = HD_F32;
+    if (!graph->casts) return hd_matmul_with(p, x, weight, HD_TRANSPOSE_B);
+    if (hd_value_describe(p, weight, &dtype, NULL)) return 0;
+    if (dtype == HD_F32 || dtype == HD_F16) weight = hd_cast(p, weight, HD_BF16);
+    return hd_matmul_with(p, hdt_graph_rounded(graph, x), weight, HD_TRANSPOSE_B | HD_RESULT_F32);
+}
+
+/* Rows whose losses, and gradients, are taken while their scores are there. */
+struct hdt_pieces {
+    hd_value  targets, share;
+    uint32_t  rows, count;
+    hd_value *losses, *gradients;
+};
+
+/* What fails sticks to the program. */
+static void take_losses(void *user, hd_program *p, hd_value x, hd_value scores) {
+    const hdt_graph *graph = user;
+    struct hdt_pieces *pieces = graph->pieces;
+    if (!pieces) return;
+    const uint32_t i = pieces->count++;
+    const hd_value targets = hdt_graph_rows(graph, pieces->targets, (int64_t)i * pieces->rows, pieces->rows);
+    pieces->losses[i] = hd_cross_entropy(p, scores, targets);
+    if (!pieces->share) return;
+    const hd_value part = hd_mul(p, hd_sum(p, pieces->losses[i], HD_ALL_AXES), pieces->share);
+    hd_gradients(p, part, &x, 1, NULL, &pieces->gradients[i]);
 }
 
 /* The scores of `rows` rows at a time. */
 static void build(hdt_graph *graph, hd_value tokens, uint32_t rows, hd_value *out_scores) {
     const hd_model_graph_desc desc = { .sequences = graph->batch, .length = graph->length, .tokens = tokens,
                                        .positions = hdt_graph_positions(graph), .score_rows = rows,
-                                       .adapt = adapt, .user = graph };
+                                       .adapt = adapt, .multiply = multiply, .on_scores = take_losses,
+                                       .user = graph,
+                                       .bf16 = graph->casts != NULL };
     graph->drawn = 0;
     /* what fails sticks to the program, or leaves no scores */
     hd_model_build(graph->layout->base, graph->program, &desc, graph->layers, out_scores);
@@ -123,16 +157,21 @@ static uint32_t rows_at_once(const hdt_graph *graph) {
     return rows;
 }
 
-hd_value hdt_graph_lora_losses(hdt_graph *graph, hd_value tokens, hd_value targets) {
+hd_value hdt_graph_lora_losses(hdt_graph *graph, hd_value tokens, hd_value targets, hd_value share,
+                               hd_value *out_gradient) {
     const uint32_t rows = rows_at_once(graph), count = graph->batch * graph->length / rows;
-    hd_value *losses = hdt_alloc(graph->layout->context, count, sizeof *losses), all = 0;
-    if (!losses) return 0;
-    build(graph, tokens, rows, losses);
-    for (uint32_t i = 0; i < count; i++)
-        losses[i] = hd_cross_entropy(graph->program, losses[i],
-                                     hdt_graph_rows(graph, targets, (int64_t)i * rows, rows));
-    all = hdt_concat(graph->program, losses, count);
-    hdt_free(graph->layout->context, losses, count, sizeof *losses);
+    hd_value *values = hdt_alloc(graph->layout->context, 3 * (size_t)count, sizeof *values), all = 0;
+    if (!values) return 0;
+    struct hdt_pieces pieces = { .targets = targets, .share = share, .rows = rows, .losses = values + count,
+                                 .gradients = values + 2 * (size_t)count };
+    graph->pieces = &pieces;
+    build(graph, tokens, rows, values);
+    graph->pieces = NULL;
+    if (pieces.count == count) {
+        all = hdt_concat(graph->program, pieces.losses, count);
+        if (share) *out_gradient = hdt_concat(graph->program, pieces.gradients, count);
+    }
+    hdt_free(graph->layout->context, values, 3 * (size_t)count, sizeof *values);
     return all;
 }
 

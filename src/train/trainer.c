@@ -71,8 +71,6 @@ static hd_status check_ternary(hd_context *context, const hd_trainer_desc *desc)
 static hd_status check_precision(hd_context *context, const hd_trainer_desc *desc) {
     if ((unsigned)desc->precision > HD_PRECISION_BF16)
         return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "precision %d does not exist", (int)desc->precision);
-    if (desc->precision && (desc->base || desc->lora.rank))
-        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "adapters learn in f32: bf16 is for whole models");
     return HD_OK;
 }
 

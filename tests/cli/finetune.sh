@@ -76,4 +76,8 @@ echo '{"text": "a"' >broken.jsonl
 refuse 1 'broken.jsonl, line 1: ' "$heddle" finetune "$model" broken.jsonl --out new
 refuse 1 "the file has no chat template" "$heddle" finetune "$model" chats.jsonl --out new
 refuse 1 "weight called 'attn_x'" "$heddle" finetune "$model" chats.jsonl --out new --targets attn_x --quiet $small
+refuse 2 '--precision is f32 or bf16, not "ternary"' "$heddle" finetune "$model" chats.jsonl --out new --precision ternary $small --quiet
+expect 0 - - "$heddle" finetune "$model" chats.jsonl -o b.gguf --out narrow --steps 4 --precision bf16 $small
+grep -q '"precision": "bf16"' narrow/checkpoint-00000004/trainer.json || fail "the checkpoint forgot the precision"
+expect 0 - - "$heddle" finetune "$model" chats.jsonl -o b.gguf --out narrow --resume --template chatml
 done_here

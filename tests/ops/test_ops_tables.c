@@ -344,10 +344,12 @@ static void attention_forms(void) {
 /* Whole tiles of rows and keys and parts of them, heads of any size, alone or in groups, with keys that no query sees. Kernels are
  * compiled for three kinds of cases only, as that takes seconds on a processor. */
 static void attention_gradients(void) {
+    enum { ROUNDED = 13, OPEN = 18 }; /* the first one of those that all may be rounded, and of those where every query sees all */
     static const struct { int64_t T, S, Hkv, D; } cases[] = {
         { 1, 1, 1, 1 }, { 5, 9, 2, 3 }, { 3, 30, 1, 31 }, { 33, 40, 1, 33 }, /* no whole vectors: groups, every query sees all */
         { 7, 7, 2, 8 }, { 1, 60, 1, 16 }, { 9, 12, 2, 32 }, { 70, 70, 2, 64 }, { 64, 100, 1, 20 }, { 130, 130, 1, 8 },
-        { 4, 8, 2, 80 }, { 6, 6, 1, 128 }, { 40, 40, 3, 136 } }; /* wide slices */
+        { 4, 8, 2, 80 }, { 6, 6, 1, 128 }, { 40, 40, 3, 136 }, /* wide slices */
+        { 50, 75, 2, 80 }, { 22, 22, 1, 88 }, { 67, 67, 1, 96 }, { 45, 47, 2, 112 }, { 150, 150, 1, 128 }, { 70, 133, 1, 128 }, { 80, 80, 2, 104 } };
     for (uint32_t k = 0; k < HDI_COUNT(cases); k++) {
         const bool batched = k % 3 == 1, spread = k % 7 == 3;
         ops_begin("gradient of attention", 0);
@@ -356,7 +358,7 @@ static void attention_gradients(void) {
         const hd_shape q = batched ? HD_SHAPE(B, T, Hq, D) : HD_SHAPE(T, Hq, D), kv = batched ? HD_SHAPE(B, S, Hkv, D) : HD_SHAPE(S, Hkv, D);
         const ops_fill fill = spread ? OPS_MIDDLE : OPS_UNIT;
         const hd_value operands[] = { ops_input(HD_F32, q, fill), ops_input(HD_F32, kv, fill), ops_input(HD_F32, kv, fill), ops_input(HD_F32, q, OPS_UNIT), ops_input(HD_F32, q, OPS_UNIT) };
-        const hdi_attrs attrs = { .ints = { D % 4 != 0, 0, k % 2 }, .floats = { k % 4 == 3 ? 0.3f : 0 } };
+        const hdi_attrs attrs = { .ints = { D % 4 != 0 || k >= OPEN, 0, k % 2 || k >= ROUNDED }, .floats = { k % 4 == 3 ? 0.3f : 0 } };
         ops_case(hdi_program_put(ops_program(), &(hdi_node){ .op = HDI_OP_ATTENTION_GRADIENT, .operands = operands, .operand_count = 5, .attrs = attrs }));
         ops_end();
     }

@@ -56,6 +56,8 @@ static void many_rows(void) {
         if (t == 0) ops_case(product(HD_F32, types[t], 500, 9700, 24, HD_TRANSPOSE_B));
         if (t == 0) ops_case_of(HDI_OP_MATMUL, hd_scale(p, product(HD_F32, types[t], 500, 2500, 24, HD_TRANSPOSE_B), 0.5f, 1));
         if (t < 3) ops_case(product(t == 0 ? HD_BF16 : HD_F32, types[t], 260, 1030, 32, HD_TRANSPOSE_B));
+        if (t > 1) ops_case(product(HD_BF16, types[t], 130, 72, 256, HD_TRANSPOSE_B | HD_RESULT_F32)); /* of mixed precision, */
+        if (t > 1) ops_case(product(HD_BF16, types[t], 130, 256, 72, HD_RESULT_F32));                  /* and of its gradient */
         ops_case(product(floats[t % 3], types[t], 20, 40, 2304, HD_TRANSPOSE_B));
         const hd_value sum = product(HD_F32, types[t], 70, 33, 1280, HD_TRANSPOSE_B), gate = ops_input(HD_F32, HD_SHAPE(33), OPS_UNIT);
         ops_case_of(HDI_OP_MATMUL, hd_add(p, hd_scale(p, sum, 0.5f, 1), gate));

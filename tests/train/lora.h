@@ -46,6 +46,15 @@ static inline void step(const place *at, hd_trainer *trainer, const int32_t *tok
     assert_true(told);
 }
 
+/* What a graph tells of its scores. */
+typedef struct told_scores { hd_value x[LORA_LENGTH], scores[LORA_LENGTH]; uint32_t count; } told_scores;
+static inline void take_scores(void *user, hd_program *p, hd_value x, hd_value scores) {
+    told_scores *told = user;
+    (void)p;
+    told->x[told->count] = x;
+    told->scores[told->count++] = scores;
+}
+
 /* Scores [LORA_LENGTH, vocabulary] of a model's own graph in f32, without a cache; made so many rows at a time. */
 static inline float *scores_by(const place *at, hd_model *model, const int32_t *tokens, uint32_t rows) {
     hd_model_info info;
@@ -56,9 +65,17 @@ static inline float *scores_by(const place *at, hd_model *model, const int32_t *
     check_on(at, hd_model_get_info(model, &info));
     float *out = malloc(sizeof *out * LORA_LENGTH * info.vocabulary);
     hd_program *p = hd_program_create(at->context);
-    const hd_model_graph_desc desc = { .sequences = 1, .length = LORA_LENGTH, .tokens = hd_input(p, "tokens", HD_I32, HD_SHAPE(LORA_LENGTH)),
+    told_scores told = { .count = 0 };
+    hd_shape shape;
+    const hd_model_graph_desc desc = { .on_scores = take_scores, .user = &told, .sequences = 1, .length = LORA_LENGTH, .tokens = hd_input(p, "tokens", HD_I32, HD_SHAPE(LORA_LENGTH)),
                                        .positions = hd_input(p, "positions", HD_I32, HD_SHAPE(LORA_LENGTH)), .score_rows = rows };
     check_on(at, hd_model_build(model, p, &desc, NULL, scores));
+    assert_int_equal(told.count, LORA_LENGTH / rows);
+    for (uint32_t i = 0; i < told.count; i++) { /* of each piece before the next one's rows are taken */
+        check_on(at, hd_value_describe(p, told.x[i], NULL, &shape));
+        assert_true(shape.dims[0] == (int64_t)rows && shape.dims[1] == (int64_t)info.hidden && told.scores[i] == scores[i]);
+        assert_true(i == 0 || told.x[i] > told.scores[i - 1]);
+    }
     hd_output(p, "scores", rows == LORA_LENGTH ? scores[0] : hd_concat(p, scores, LORA_LENGTH / rows, 0));
     check_on(at, hd_plan_create(at->device, p, &(hd_plan_desc){ .math = HD_MATH_FAST }, &plan));
     check_on(at, hd_weights_load(model, at->device, &weights));

@@ -267,13 +267,10 @@ static void refused(void **state) {
     place at;
     assert_true(open_place("cpu", 1, &at));
     hd_trainer *trainer = NULL;
-    for (int k = 0; k < 2; k++) {
-        hd_trainer_desc bad = recipe(&precision_runs[0], HD_MATH_FAST);
-        if (k == 0) bad.precision = (hd_precision)2;
-        else bad.lora = (hd_lora_desc){ .rank = 4 };
-        assert_int_equal(hd_trainer_create(at.context, at.device, &bad, &trainer), HD_STATUS_INVALID_ARGUMENT);
-        assert_non_null(strstr(hd_context_error(at.context), k == 0 ? "precision 2 does not exist" : "adapters learn in f32"));
-    }
+    hd_trainer_desc bad = recipe(&precision_runs[0], HD_MATH_FAST);
+    bad.precision = (hd_precision)2;
+    assert_int_equal(hd_trainer_create(at.context, at.device, &bad, &trainer), HD_STATUS_INVALID_ARGUMENT);
+    assert_non_null(strstr(hd_context_error(at.context), "precision 2 does not exist"));
     close_place(&at);
 }
 

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_tensor.comp, digest fb97ca5845c0134e. Do not edit. */
+/* Made by tools/blobs from glsl/attention_tensor.comp, digest a6d796d0a9650c31. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_tensor;
 static const uint32_t words[] = {
@@ -2196,4 +2196,4 @@ static const uint32_t words[] = {
 0x00030037,0x00000058,0x00000ac3,0x000200f8,0x00000ac4,0x00050081,0x00000058,0x00000ac5,
 0x00000ac2,0x00000ac3,0x000200fe,0x00000ac5,0x00010038,
 };
-const hdi_blob hdi_blob_attention_tensor = { words, sizeof words / 4, UINT64_C(0xfb97ca5845c0134e), NULL };
+const hdi_blob hdi_blob_attention_tensor = { words, sizeof words / 4, UINT64_C(0xa6d796d0a9650c31), NULL };

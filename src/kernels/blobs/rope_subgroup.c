@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/rope_subgroup.comp, digest a8e6d94874d95a4e. Do not edit. */
+/* Made by tools/blobs from glsl/rope_subgroup.comp, digest 6cee048a36da2764. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_rope_subgroup;
 static const uint32_t words[] = {
@@ -571,4 +571,4 @@ static const uint32_t words[] = {
 0x00000307,0x000200f9,0x000002ba,0x000200f8,0x000002ba,0x000200f9,0x000000e4,0x000200f8,
 0x000000e4,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_rope_subgroup = { words, sizeof words / 4, UINT64_C(0xa8e6d94874d95a4e), NULL };
+const hdi_blob hdi_blob_rope_subgroup = { words, sizeof words / 4, UINT64_C(0x6cee048a36da2764), NULL };

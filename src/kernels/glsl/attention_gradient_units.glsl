@@ -1,8 +1,9 @@
 // attention_gradient_units.glsl: what both passes of attention's gradient on matrix units share. A workgroup owns ROWS rows of
-// a key head, queries or keys, 16 for each subgroup of 32, where two lanes have a row; it walks over the others ROWS at a
+// a key head, queries or keys, 16 for each subgroup of 32, where two lanes have a row; it walks over the others OTHERS at a
 // time, by two tiles in shared memory. Operands are dense bf16 of whole vectors of 16 bytes, sums are f32 and stay, as scores
 // and their gradients do, in the units' registers. Query rows are those of all heads that share the key head, in
-// (token, head) order.
+// (token, head) order. Sums of long heads leave fewer registers: an includer says how many rows it meets of these at once
+// (LONG_OTHERS), and whether own rows stay in shared memory (LONG_STAYS) or in registers, too.
 #ifndef ATTENTION_GRADIENT_UNITS_GLSL
 #define ATTENTION_GRADIENT_UNITS_GLSL
 #extension GL_EXT_control_flow_attributes : require
@@ -23,10 +24,15 @@ layout(std430, binding = 1) readonly buffer K { uvec4 k[]; };
 layout(std430, binding = 2) readonly buffer V { uvec4 v[]; };
 layout(std430, binding = 3) readonly buffer Dy { uvec4 dy[]; };
 
-const uint ROWS = HDI_ATTENTION_UNITS_ROWS, INVOCATIONS = 2u * ROWS, UNIT = 16u, TILE = ROWS / UNIT, UNITS = WIDTH / UNIT;
-// A row of a tile is WIDTH bf16 in chunks of 8; one chunk more spreads rows over the memory's banks.
-const uint CHUNKS = WIDTH / 8u, STRIDE = CHUNKS + 1u, READS = ROWS * CHUNKS / INVOCATIONS, PASS_STRIDE = UNIT / 4u + 1u;
-shared uvec4 tiles[2u * ROWS * STRIDE];
+const bool LONG = WIDTH > HDI_ATTENTION_UNITS_SHORT, STAYS = LONG && LONG_STAYS;
+const uint ROWS = HDI_ATTENTION_UNITS_ROWS, INVOCATIONS = 2u * ROWS, UNIT = 16u, UNITS = WIDTH / UNIT;
+const uint OTHERS = LONG ? LONG_OTHERS : ROWS, TILE = OTHERS / UNIT;
+// A row of a tile is WIDTH bf16 in chunks of 8; one chunk more spreads rows over the memory's banks. Own rows that do not stay
+// are where the tiles come later.
+const uint CHUNKS = WIDTH / 8u, STRIDE = CHUNKS + 1u, PASS_STRIDE = UNIT / 4u + 1u;
+const uint ITEMS = OTHERS * CHUNKS, READS = (ITEMS + INVOCATIONS - 1u) / INVOCATIONS;
+const uint OWN_AT = STAYS ? 2u * OTHERS : 0u, OWN_UNITS = STAYS ? 1u : UNITS;
+shared uvec4 tiles[(OWN_AT + 2u * ROWS) * STRIDE];
 shared vec4 passing[ROWS * PASS_STRIDE]; // a unit of each subgroup on its way
 
 #define SUMS coopmat<float, gl_ScopeSubgroup, UNIT, UNIT, gl_MatrixUseAccumulator>
@@ -43,29 +49,38 @@ uint key_first(uint key) { return ((batch * push.S + key) * push.Hkv + head) * p
 float hidden(bool seen) { return seen ? 0.0 : uintBitsToFloat(0xFF800000u); }
 
 // The chunks of a tile that the lane brings, of rows from `begin` to `end`; zeros beyond those and beyond the head.
+#define CHUNK_OF(words, first_of, r, end, chunk) ((r) < (end) && 8u * (chunk) < push.D ? words[first_of(r) / 8u + (chunk)] : uvec4(0u))
 #define READ_TILE(next, words, first_of, begin, end) \
     [[unroll]] for (uint i = 0u; i < READS; i++) { \
-        uint item = gl_LocalInvocationIndex + i * INVOCATIONS, r = (begin) + item / CHUNKS, chunk = item % CHUNKS; \
-        next[i] = uvec4(0u); \
-        if (r < (end) && 8u * chunk < push.D) next[i] = words[first_of(r) / 8u + chunk]; \
+        const uint item = gl_LocalInvocationIndex + i * INVOCATIONS; \
+        next[i] = CHUNK_OF(words, first_of, (begin) + item / CHUNKS, end, item % CHUNKS); \
     }
 #define PLACE_TILE(next, at_row) \
     [[unroll]] for (uint i = 0u; i < READS; i++) { \
-        uint item = gl_LocalInvocationIndex + i * INVOCATIONS; \
-        tiles[((at_row) + item / CHUNKS) * STRIDE + item % CHUNKS] = next[i]; \
+        const uint item = gl_LocalInvocationIndex + i * INVOCATIONS; \
+        if (item < ITEMS) tiles[((at_row) + item / CHUNKS) * STRIDE + item % CHUNKS] = next[i]; \
     }
-// Own rows, each subgroup's 16, as the left factors of all products.
-#define LOAD_OWN(factors, at_row) \
+// Own rows, straight to where they are read from.
+#define PLACE_OWN(at_row, words, first_of, begin, end) \
+    [[unroll]] for (uint i = 0u; i < ROWS * CHUNKS / INVOCATIONS; i++) { \
+        const uint item = gl_LocalInvocationIndex + i * INVOCATIONS; \
+        tiles[((at_row) + item / CHUNKS) * STRIDE + item % CHUNKS] = CHUNK_OF(words, first_of, (begin) + item / CHUNKS, end, item % CHUNKS); \
+    }
+// Own rows, each subgroup's 16, as the left factors of all products: those that do not stay are loaded once.
+#define LOAD_OWN(factor, at_row, i) \
+    coopMatLoad(factor, tiles, ((at_row) + gl_SubgroupID * UNIT) * STRIDE + 2u * (i), STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+#define KEEP_OWN(factors, at_row) \
     [[unroll]] for (uint i = 0u; i < UNITS; i++) \
-        coopMatLoad(factors[i], tiles, ((at_row) + gl_SubgroupID * UNIT) * STRIDE + 2u * i, STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+        if (!STAYS) LOAD_OWN(factors[STAYS ? 0u : i], at_row, i)
 // sums[j] = own rows times the tile's.
-#define MULTIPLY(sums, factors, at_row) \
+#define MULTIPLY(sums, factors, own_at, at_row) \
     [[unroll]] for (uint j = 0u; j < TILE; j++) { \
         sums[j] = SUMS(0.0); \
         [[unroll]] for (uint i = 0u; i < UNITS; i++) { \
             FACTORS(B) others; \
+            if (STAYS) LOAD_OWN(factors[0], own_at, i) \
             coopMatLoad(others, tiles, ((at_row) + j * UNIT) * STRIDE + 2u * i, STRIDE, gl_CooperativeMatrixLayoutColumnMajor); \
-            sums[j] = coopMatMulAdd(factors[i], others, sums[j]); \
+            sums[j] = coopMatMulAdd(factors[STAYS ? 0u : i], others, sums[j]); \
         } \
     }
 // sums[i] += weights times the tile's rows.

@@ -4,15 +4,20 @@
 // target: vulkan1.3
 #extension GL_GOOGLE_include_directive : require
 #include "rows.glsl"
+#define LONG_OTHERS HDI_ATTENTION_UNITS_OTHERS
+#define LONG_STAYS true
 #include "attention_gradient_units.glsl"
 layout(std430, binding = 4) readonly buffer Facts { vec4 facts[]; };
 layout(std430, binding = 5) buffer Out { float out_words[]; };
 
-shared vec4 row_facts[3u * ROWS / 4u]; // of a tile's rows: maxima, then 1 / sums, then sums of dy * y
+shared vec4 row_facts[3u * OTHERS / 4u]; // of a tile's rows: maxima, then 1 / sums, then sums of dy * y
 
 // Of a unit that has the same 16 numbers in all of its rows.
 #define LOAD_FACTS(unit, which) \
-    coopMatLoad(unit, row_facts, ((which) * ROWS + j * UNIT) / 4u, 0u, gl_CooperativeMatrixLayoutRowMajor);
+    coopMatLoad(unit, row_facts, ((which) * OTHERS + j * UNIT) / 4u, 0u, gl_CooperativeMatrixLayoutRowMajor);
+
+// Those of the row that the lane brings, if it brings one.
+#define READ_FACTS(begin) next_facts = at < OTHERS && (begin) + at < row_count ? facts[fact_at((begin) + at)].xyz : vec3(0.0);
 
 void main() {
     uint block;
@@ -22,36 +27,35 @@ void main() {
     const float scale = uintBitsToFloat(push.scale) * 1.44269504;
     const uint queries = push.B * row_count * push.Hkv * push.D, keys = push.B * push.S * push.Hkv * push.D; // elements
 
+    const uint at = gl_LocalInvocationIndex;
     uvec4 next_queries[READS], next_gradients[READS];
-    uint begin = CAUSAL == 1u ? own * HEADS / ROWS * ROWS : 0u;
-    READ_TILE(next_queries, k, key_first, own, own_end)
-    READ_TILE(next_gradients, v, key_first, own, own_end)
-    PLACE_TILE(next_queries, 0u)
-    PLACE_TILE(next_gradients, ROWS)
+    uint begin = CAUSAL == 1u ? own * HEADS / OTHERS * OTHERS : 0u;
+    PLACE_OWN(OWN_AT, k, key_first, own, own_end)
+    PLACE_OWN(OWN_AT + ROWS, v, key_first, own, own_end)
     READ_TILE(next_queries, q, query_first, begin, row_count)
     READ_TILE(next_gradients, dy, query_first, begin, row_count)
+    vec3 next_facts;
+    READ_FACTS(begin)
     barrier();
-    FACTORS(A) own_keys[UNITS], own_values[UNITS];
-    LOAD_OWN(own_keys, 0u)
-    LOAD_OWN(own_values, ROWS)
+    FACTORS(A) own_keys[OWN_UNITS], own_values[OWN_UNITS];
+    KEEP_OWN(own_keys, OWN_AT)
+    KEEP_OWN(own_values, OWN_AT + ROWS)
     SUMS of_keys[UNITS], of_values[UNITS];
     [[unroll]] for (uint i = 0u; i < UNITS; i++) of_keys[i] = of_values[i] = SUMS(0.0);
 
-    for (; begin < row_count; begin += ROWS) {
+    for (; begin < row_count; begin += OTHERS) {
         barrier();
         PLACE_TILE(next_queries, 0u)
-        PLACE_TILE(next_gradients, ROWS)
-        const uint at = gl_LocalInvocationIndex;
-        if (at < ROWS) {
-            const vec4 fact = begin + at < row_count ? facts[fact_at(begin + at)] : vec4(0.0);
-            [[unroll]] for (uint which = 0u; which < 3u; which++) row_facts[(which * ROWS + at) / 4u][at % 4u] = fact[which];
-        }
+        PLACE_TILE(next_gradients, OTHERS)
+        if (at < OTHERS)
+            [[unroll]] for (uint which = 0u; which < 3u; which++) row_facts[(which * OTHERS + at) / 4u][at % 4u] = next_facts[which];
         barrier();
-        READ_TILE(next_queries, q, query_first, begin + ROWS, row_count)
-        READ_TILE(next_gradients, dy, query_first, begin + ROWS, row_count)
+        READ_TILE(next_queries, q, query_first, begin + OTHERS, row_count)
+        READ_TILE(next_gradients, dy, query_first, begin + OTHERS, row_count)
+        READ_FACTS(begin + OTHERS)
         SUMS scores[TILE], gradients[TILE];
-        MULTIPLY(scores, own_keys, 0u)
-        MULTIPLY(gradients, own_values, ROWS)
+        MULTIPLY(scores, own_keys, OWN_AT, 0u)
+        MULTIPLY(gradients, own_values, OWN_AT + ROWS, OTHERS)
         if (CAUSAL == 1u ? begin / HEADS < last_key : last_key >= push.T)
             [[unroll]] for (uint j = 0u; j < TILE; j++) {
                 SUMS mask;
@@ -75,7 +79,7 @@ void main() {
                 gradients[j][e] = scores[j][e] * (gradients[j][e] - apart[e]);
             }
         }
-        ADD_OTHERS(of_values, scores, ROWS)
+        ADD_OTHERS(of_values, scores, OTHERS)
         ADD_OTHERS(of_keys, gradients, 0u)
     }
     STORE_ROWS(of_keys, uintBitsToFloat(push.scale), key_first, queries, key, own_end)

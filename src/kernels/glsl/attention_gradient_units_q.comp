@@ -4,6 +4,8 @@
 // target: vulkan1.3
 #extension GL_GOOGLE_include_directive : require
 #include "rows.glsl"
+#define LONG_OTHERS HDI_ATTENTION_UNITS_KEYS
+#define LONG_STAYS false
 #include "attention_gradient_units.glsl"
 layout(std430, binding = 4) readonly buffer Y { float y[]; };
 layout(std430, binding = 5) buffer Facts { vec4 facts[]; };
@@ -37,33 +39,31 @@ void main() {
     const float scale = uintBitsToFloat(push.scale) * 1.44269504;
 
     uvec4 next_keys[READS], next_values[READS];
-    READ_TILE(next_keys, q, query_first, row_first, rows_end)
-    READ_TILE(next_values, dy, query_first, row_first, rows_end)
-    PLACE_TILE(next_keys, 0u)
-    PLACE_TILE(next_values, ROWS)
+    PLACE_OWN(OWN_AT, q, query_first, row_first, rows_end)
+    PLACE_OWN(OWN_AT + ROWS, dy, query_first, row_first, rows_end)
     READ_TILE(next_keys, k, key_first, 0u, most)
     READ_TILE(next_values, v, key_first, 0u, most)
     barrier();
-    FACTORS(A) query[UNITS], gradient[UNITS];
-    LOAD_OWN(query, 0u)
-    LOAD_OWN(gradient, ROWS)
-    float along = row < rows_end ? along_half(ROWS + tile_row, row) : 0.0;
+    FACTORS(A) query[OWN_UNITS], gradient[OWN_UNITS];
+    KEEP_OWN(query, OWN_AT)
+    KEEP_OWN(gradient, OWN_AT + ROWS)
+    float along = row < rows_end ? along_half(OWN_AT + ROWS + tile_row, row) : 0.0;
     along += subgroupShuffleXor(along, 1u);
     SUMS apart, result[UNITS], largest = SUMS(LOWEST), total = SUMS(0.0);
     LOAD_ROWS(apart, vec4(along), vec4(along))
     [[unroll]] for (uint i = 0u; i < UNITS; i++) result[i] = SUMS(0.0);
 
-    for (uint begin = 0u; begin < most; begin += ROWS) {
+    for (uint begin = 0u; begin < most; begin += OTHERS) {
         barrier();
         PLACE_TILE(next_keys, 0u)
-        PLACE_TILE(next_values, ROWS)
+        PLACE_TILE(next_values, OTHERS)
         barrier();
-        READ_TILE(next_keys, k, key_first, begin + ROWS, most)
-        READ_TILE(next_values, v, key_first, begin + ROWS, most)
+        READ_TILE(next_keys, k, key_first, begin + OTHERS, most)
+        READ_TILE(next_values, v, key_first, begin + OTHERS, most)
         SUMS scores[TILE], gradients[TILE], best = largest, now, factor;
-        MULTIPLY(scores, query, 0u)
-        MULTIPLY(gradients, gradient, ROWS)
-        if (begin + ROWS > all_see_to)
+        MULTIPLY(scores, query, OWN_AT, 0u)
+        MULTIPLY(gradients, gradient, OWN_AT + ROWS, OTHERS)
+        if (begin + OTHERS > all_see_to)
             [[unroll]] for (uint j = 0u; j < TILE; j++) {
                 SUMS mask;
                 const uint key = begin + j * UNIT + 8u * side;

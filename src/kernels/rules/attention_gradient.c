@@ -72,8 +72,14 @@ static hd_status add_pass(const gradient *g, bool of_keys, hdi_lowering *lowerin
 
 /* ---- on matrix units, where what is multiplied may be rounded to bf16 ---- */
 
-/* Shared memory of either pass, of the widest heads. */
-#define UNITS_SHARED_BYTES (HDI_ATTENTION_UNITS_ROWS * (2 * (2 * HDI_ATTENTION_UNITS_MOST_D + 16) + 80 + 12))
+static uint32_t units_width(const gradient *g) { return (g->D + 15) / 16 * 16; }
+
+/* Shared memory of the pass over the keys, which needs more: tiles, own rows where they stay, what passes, facts. */
+static uint64_t units_shared_bytes(uint32_t width) {
+    const bool is_short = width <= HDI_ATTENTION_UNITS_SHORT;
+    const uint64_t own = HDI_ATTENTION_UNITS_ROWS, others = is_short ? own : HDI_ATTENTION_UNITS_OTHERS;
+    return 2 * (is_short ? own : own + others) * (2 * width + 16) + 80 * own + 12 * others;
+}
 
 static bool takes_units(const gradient *g) {
     const hdi_caps *caps = g->request->caps;
@@ -84,7 +90,7 @@ static bool takes_units(const gradient *g) {
     if (hdi_variant_is_wrong(caps, (hdi_variant){ HDI_MODULE_ATTENTION_GRADIENT_UNITS_Q, false, of_f32 }) ||
         hdi_variant_is_wrong(caps, (hdi_variant){ HDI_MODULE_ATTENTION_GRADIENT_UNITS_KV, false, of_f32 }))
         return false;
-    return g->row_count >= HDI_ATTENTION_UNITS_ROWS && UNITS_SHARED_BYTES <= hdi_attention_room(caps);
+    return g->row_count >= HDI_ATTENTION_UNITS_ROWS && units_shared_bytes(units_width(g)) <= hdi_attention_room(caps);
 }
 
 static hd_status add_units_pass(const gradient *g, bool of_keys, hdi_lowering *lowering, hd_error *error) {
@@ -94,7 +100,7 @@ static hd_status add_units_pass(const gradient *g, bool of_keys, hdi_lowering *l
         .workgroup = 2 * HDI_ATTENTION_UNITS_ROWS, .subgroup = 32,
         .inputs = { &g->q, &g->k, &g->v, &g->dy, of_keys ? &g->facts : &g->y, &g->facts },
         .input_count = of_keys ? 5 : 6, .written_from = of_keys ? 0 : 5, .out = &g->request->out,
-        .spec = { HD_F32, HD_F32, g->request->attrs->ints[0] == 0, g->heads, 0, 0, (g->D + 15) / 16 * 16 },
+        .spec = { HD_F32, HD_F32, g->request->attrs->ints[0] == 0, g->heads, 0, 0, units_width(g) },
         .spec_count = 7,
         .push = { g->B, g->T, g->S, g->Hkv, g->D, hdi_rows_float_bits(g->request->attrs->floats[0]) }, .push_count = 6,
         .groups = g->pairs * hdi_divide_up(rows, HDI_ATTENTION_UNITS_ROWS),

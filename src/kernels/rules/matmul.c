@@ -27,7 +27,7 @@ typedef struct config {
     uint32_t packs;
     bool     in_strands; /* both operands are packed so (CODES) */
     bool     staged;     /* whole blocks go through shared memory (MATVEC); runs are dealt out (MATVEC_DOT) */
-    bool     halves[2]; /* operands that a launch of their own makes f16 first */
+    bool     halves[2]; /* operands that a launch of their own makes f16 first; codes beside bf16, bf16 */
     const char *because;
 } config;
 
@@ -344,7 +344,8 @@ static bool is_plain(const side *s, uint64_t lines, uint64_t depths) {
            hd_dtype_bytes(s->tensor->dtype, s->first) % HDI_PRODUCT_ALIGN == 0;
 }
 
-/* Both operands of one float type, or floats beside weights that are made f16 first, as for matrix units. */
+/* Both operands of one float type, or floats beside weights that are made f16 first, as for matrix units; of bf16 they
+ * keep its range. */
 static bool library_fits(const product *p, config *c) {
     enum { LEAST_SIDE = LIBRARY_LEAST_SIDE, LEAST_WORK = 1 << 21, UNIT = 8 };
     const hdi_caps *caps = p->request->caps;
@@ -355,9 +356,9 @@ static bool library_fits(const product *p, config *c) {
     if (p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE) return false;
     if (p->batch * p->m * p->n * p->k < LEAST_WORK || p->batch * p->m * p->n > INT32_MAX) return false;
     if (p->lengths[0] > 1 || p->lengths[1] > 1) return false;
-    c->halves[0] = a != b && a != HD_F16;
     c->halves[1] = hdi_dtype_is_quantised(b);
-    if (a != b && a != HD_F16 && a != HD_F32) return false;
+    c->halves[0] = a != b && a == HD_F32;
+    if (a != b && a == HD_BF16 && !c->halves[1]) return false;
     if (a != b && b != HD_F16 && !(c->halves[1] && halves_fit(p))) return false;
     if (!c->halves[0] && !is_plain(&p->a, p->m, p->k)) return false;
     if (!c->halves[1] && !is_plain(&p->b, p->n, p->k)) return false;
@@ -784,11 +785,13 @@ hd_status hdi_product_lower(const product *p, const hdi_kernel_option *option, h
     product halves;
     request_of_halves.inputs = inputs;
     if (c.halves[0]) status = hdi_product_floats_as_halves(request, &request->inputs[0], lowering, &inputs[0], error);
+    const bool as_bf16 = c.option->module == HDI_MODULE_MATMUL_LIBRARY && inputs[0].dtype == HD_BF16;
     if (c.halves[1] && !status)
-        status = hdi_product_codes_as_halves(request->caps, &request->inputs[1], lowering, &inputs[1], error);
+        status = hdi_product_codes_as_halves(request->caps, &request->inputs[1], as_bf16 ? HD_BF16 : HD_F16, lowering,
+                                             &inputs[1], error);
     if (!status) status = hdi_product_read(&request_of_halves, &halves, error);
     halves.type = p->type;
-    /* both are f16 now */
+    /* both are f16 now, or bf16 */
     return status ? status : hdi_product_lower(&halves, c.measured ? c.option : NULL, lowering, error);
 }
 

@@ -101,7 +101,7 @@ uint64_t hdi_product_unit_bytes(const product *p, uint64_t tile_m, uint64_t tile
 /* A float tensor as f16, dense; finite numbers that f16 does not hold become its largest. */
 hd_status hdi_product_floats_as_halves(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
                                        hdi_tensor *out_halves, hd_error *error);
-/* A quantised tensor without gaps as f16, in the order in which it lies. */
-hd_status hdi_product_codes_as_halves(const hdi_caps *caps, const hdi_tensor *from, hdi_lowering *lowering,
-                                      hdi_tensor *out_halves, hd_error *error);
+/* A quantised tensor without gaps as f16 or bf16, in the order in which it lies. */
+hd_status hdi_product_codes_as_halves(const hdi_caps *caps, const hdi_tensor *from, hd_dtype type,
+                                      hdi_lowering *lowering, hdi_tensor *out_halves, hd_error *error);
 #endif

@@ -177,13 +177,13 @@ hd_status hdi_product_floats_as_halves(const hdi_request *request, const hdi_ten
     return hdi_rows_chain(request, &chain, out_halves, lowering, error);
 }
 
-/* A quantised tensor without gaps as f16, in the order in which it lies. */
-hd_status hdi_product_codes_as_halves(const hdi_caps *caps, const hdi_tensor *from, hdi_lowering *lowering,
-                                      hdi_tensor *out_halves, hd_error *error) {
+/* A quantised tensor without gaps as f16 or bf16, in the order in which it lies. */
+hd_status hdi_product_codes_as_halves(const hdi_caps *caps, const hdi_tensor *from, hd_dtype type,
+                                      hdi_lowering *lowering, hdi_tensor *out_halves, hd_error *error) {
     enum { WORKGROUP = 128, EACH = 8 };
     const uint64_t elements = hd_shape_elements(from->shape);
     hdi_tensor books;
-    hd_status status = hdi_rows_temporary(lowering, HD_F16, from->shape, out_halves, error);
+    hd_status status = hdi_rows_temporary(lowering, type, from->shape, out_halves, error);
     if (!status) status = hdi_books_operand(caps, from->dtype, from, lowering, &books, error);
     if (status) return status;
     memcpy(out_halves->strides, from->strides, sizeof from->strides);
@@ -191,6 +191,7 @@ hd_status hdi_product_codes_as_halves(const hdi_caps *caps, const hdi_tensor *fr
     if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
     launch->kernel = (hdi_kernel){ .module = HDI_MODULE_HALVES, .spec_count = HDI_MM_B_TYPE + 1, .push_bytes = 8 };
     launch->kernel.spec[HDI_SPEC_WORKGROUP] = WORKGROUP;
+    launch->kernel.spec[HDI_SPEC_OUT_TYPE] = (uint32_t)type;
     launch->kernel.spec[HDI_MM_B_TYPE] = (uint32_t)from->dtype;
     launch->push[HDI_HALVES_PUSH_COUNT] = (uint32_t)elements;
     launch->push[HDI_HALVES_PUSH_FIRST] = (uint32_t)from->first;
@@ -201,6 +202,7 @@ hd_status hdi_product_codes_as_halves(const hdi_caps *caps, const hdi_tensor *fr
     hdi_launch_grid(launch, hdi_divide_up(elements, WORKGROUP * EACH));
     launch->flops = 2 * elements;
     launch->bytes = hd_tensor_bytes(from->dtype, from->shape) + 2 * elements;
-    launch->because = "quantised weights that many tiles read: f16 once";
+    launch->because = type == HD_F16 ? "quantised weights that many tiles read: f16 once"
+                                      : "quantised weights that many tiles read: bf16 once";
     return HD_OK;
 }
