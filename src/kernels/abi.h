@@ -416,6 +416,7 @@
 #define HDI_WRITE_ROWS_TYPE 17 /* the same, or f32 */
 #define HDI_WRITE_PAGE      18
 #define HDI_WRITE_BLOCK     32u /* elements of a block of q8_0 or q4_0, which a row has a whole number of */
+#define HDI_WRITE_BLOCKS    32u /* of a GPU's workgroup */
 
 /* ---- rope, with an rms_norm of each head before it and a cast or write_rows behind it where the planner joins them.
  * Bindings: x, positions, frequencies, the norm's weight, the rows' position and pages (x again where absent), y. Frequencies:
@@ -463,6 +464,7 @@
 #define HDI_ATTENTION_WINDOWED 2u
 #define HDI_ATTENTION_SINKS    4u
 #define HDI_ATTENTION_WIDE_K   8u /* attention: keys are f16, whole vectors of 16 bytes that begin at multiples of that */
+#define HDI_ATTENTION_EVEN     16u /* attention_subgroup: rows of k and v are even numbers of blocks */
 #define HDI_ATTENTION_TILE    32u
 #define HDI_ATTENTION_MOST_D  1024u
 /* attention_subgroup, in fast mode: the keys are cut into parts, a workgroup each; those behind the last visible key end

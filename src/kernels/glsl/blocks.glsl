@@ -28,6 +28,25 @@ vec4 code_values(uint type, uint codes, uint d) {
         out_codes.xy = uvec2((out_codes.x >> 16) | (out_codes.y << 16), (out_codes.y >> 16) | (words[codes_word + 2u] << 16)); \
     out_codes.xy >>= upper_bits(type, codes_e); \
     }
+// Blocks by pieces of 8 elements, for fast mode: in q8_0 neighbours, in q4_0 the word with the codes of 4, and of the 4 that
+// are 16 elements behind them. Read are the words in front of which, in odd
+// blocks, or in the midst of the first of which, in even ones, its codes begin, and in w the one where its block's d lies.
+#define BLOCK_HALVES(type) ((type) == HDI_TYPE_Q8_0 ? 17u : 9u)
+#define PIECE_WORDS(type) ((type) == HDI_TYPE_Q8_0 ? 2u : 1u)
+#define CODE_UNITS 16777216.0 // 1 / the least f16, as which codes are taken: halves are cheaper to convert than bytes
+float code_excess(uint type) { return (type == HDI_TYPE_Q8_0 ? 128.0 : 8.0) / CODE_UNITS; }
+float d_of(uvec4 piece, uint odd) { return half_values(piece.w >> (16u * odd)).x; } // in odd blocks d is the upper half
+vec2 least_halves(uint two) { return DEVICE_HALVES == 1u ? unpackHalf2x16(two) : vec2(two & 0xFFFFu, two >> 16) / CODE_UNITS; }
+// Its first 4 codes or its second, from 0 on: 128 or 8 too much.
+vec4 code_units(uint type, uvec4 piece, uint odd, uint second) {
+    const bool is_next = second == 1u && type == HDI_TYPE_Q8_0;
+    uint low = is_next ? piece.y : piece.x, high = is_next ? piece.z : piece.y, word = odd == 1u ? high : (low >> 16) | (high << 16);
+    const uint mask = type == HDI_TYPE_Q8_0 ? 0x00FF00FFu : 0x000F000Fu;
+    if (type == HDI_TYPE_Q8_0) word ^= 0x80808080u;
+    else if (second == 1u) word >>= 4;
+    vec2 even = least_halves(word & mask), uneven = least_halves((word >> 8) & mask);
+    return vec4(even.x, uneven.x, even.y, uneven.y);
+}
 // One element.
 #define READ_BLOCK_VALUE(words, type, index, out_value) { \
     uint value_e = (index) & 31u, value_block = block_byte(type, index), value_at = value_block + code_byte(type, value_e); \
