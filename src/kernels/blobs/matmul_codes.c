@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes.comp, digest d81f0f9fe27eb69b. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes.comp, digest 8c89389f15adbdad. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes;
 static const uint32_t words[] = {
@@ -11292,4 +11292,4 @@ static const uint32_t words[] = {
 0x000017b8,0x00050080,0x0000075d,0x000017b7,0x000017b6,0x00000771,0x000200f9,0x000017b5,
 0x000200f8,0x000017ba,0x000200f9,0x00000b6b,0x000200f8,0x00000b6b,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0xd81f0f9fe27eb69b), NULL };
+const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0x8c89389f15adbdad), NULL };

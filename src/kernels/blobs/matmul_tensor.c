@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tensor.comp, digest c3ac90d075e05fb4. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tensor.comp, digest 89d45b49d82ee7af. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tensor;
 static const uint32_t words[] = {
@@ -411,4 +411,4 @@ static const uint32_t words[] = {
 0x000001d9,0x000001fa,0x00000000,0x00000000,0x000200f9,0x000001f3,0x000200f8,0x000001f3,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tensor = { words, sizeof words / 4, UINT64_C(0xc3ac90d075e05fb4), NULL };
+const hdi_blob hdi_blob_matmul_tensor = { words, sizeof words / 4, UINT64_C(0x89d45b49d82ee7af), NULL };

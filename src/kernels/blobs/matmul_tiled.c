@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 52feaefa7ba85612. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tiled.comp, digest ff9bfe26b99850e8. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tiled;
 static const uint32_t words[] = {
@@ -11144,4 +11144,4 @@ static const uint32_t words[] = {
 0x00050080,0x00000776,0x00001628,0x00001627,0x00000796,0x000200f9,0x00001626,0x000200f8,
 0x0000162b,0x000200f9,0x00000b71,0x000200f8,0x00000b71,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x52feaefa7ba85612), NULL };
+const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0xff9bfe26b99850e8), NULL };

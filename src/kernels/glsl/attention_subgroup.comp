@@ -62,10 +62,7 @@ uint vector_of(uint chunk, uint i) { return KV_TYPE == HDI_TYPE_Q4_0 ? chunk / 4
 #define READ_CHUNK(words, wide, row, chunk, out_words, at) { \
     if (BLOCKS) { \
         uint even_word = (row) * row_blocks / 2u * BLOCK_HALVES(KV_TYPE), rest = BLOCK_IN_ROW(chunk, row) * BLOCK_HALVES(KV_TYPE); \
-        uint code_word = even_word + (rest + 2u * PIECE_WORDS(KV_TYPE) * ((chunk) % 4u)) / 2u; \
-        out_words[at].xy = uvec2(words[code_word], words[code_word + 1u]); \
-        if (KV_TYPE == HDI_TYPE_Q8_0) out_words[at].z = words[code_word + 2u]; \
-        out_words[at].w = words[even_word + rest / 2u]; \
+        READ_PIECE(words, KV_TYPE, even_word, rest, (chunk) % 4u, out_words[at]) \
     } else if (WIDE == 1u) { \
         uint first = ((row) * kv_step + head * push.D) / (4u * (3u - CHUNK_WORDS)) + (chunk) * CHUNK_WORDS; \
         [[unroll]] for (uint w = 0u; w < CHUNK_WORDS; w++) out_words[at + w] = wide[first + w]; \
