@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_subgroup.comp, digest b35c979039c2c0f0. Do not edit. */
+/* Made by tools/blobs from glsl/attention_subgroup.comp, digest 03142d0b5f59858e. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_subgroup;
 static const uint32_t words[] = {
@@ -2241,4 +2241,4 @@ static const uint32_t words[] = {
 0x00000be5,0x00000be4,0x0000006e,0x000200f9,0x00000be3,0x000200f8,0x00000be8,0x000200f9,
 0x000001cf,0x000200f8,0x000001cf,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_subgroup = { words, sizeof words / 4, UINT64_C(0xb35c979039c2c0f0), NULL };
+const hdi_blob hdi_blob_attention_subgroup = { words, sizeof words / 4, UINT64_C(0x03142d0b5f59858e), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/write_rows.comp, digest ef6dbf52e4cc7977. Do not edit. */
+/* Made by tools/blobs from glsl/write_rows.comp, digest a29bd621c3396949. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_write_rows;
 static const uint32_t words[] = {
@@ -919,4 +919,4 @@ static const uint32_t words[] = {
 0x00000516,0x000200f8,0x00000516,0x000200f9,0x000000e4,0x000200f8,0x000000e4,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_write_rows = { words, sizeof words / 4, UINT64_C(0xef6dbf52e4cc7977), NULL };
+const hdi_blob hdi_blob_write_rows = { words, sizeof words / 4, UINT64_C(0xa29bd621c3396949), NULL };
