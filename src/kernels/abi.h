@@ -244,7 +244,7 @@
                                 through shared memory, from wide f32, f16 or bf16; matvec_dot: runs are dealt out */
 #define HDI_MM_ONE_BATCH 32u /* there is one batch, and nothing to work out of its number */
 #define HDI_MM_GROUPED   64u /* each batch is a group of rows that chose one matrix of B, below */
-#define HDI_MM_SINGLE    256u /* and a group is one row: binding 3 is the choice of each, a word */
+#define HDI_MM_SINGLE    256u /* and a group is one row: the choice of each, a word, in place of the groups */
 #define HDI_MM_B_GIVEN   128u /* matvec_dot: nothing in the plan writes B, which may be read before what comes earlier has ended */
 #define HDI_MM_PARTS   26 /* matmul_matrix: parts of K, each with sums of its own: C is [batch, PARTS, M, N] */
 #define HDI_MM_AHEAD   27 /* matvec_dot: runs of a lane that are read at once */
@@ -265,10 +265,10 @@
 #define HDI_MM_PUSH_B_BATCH  14 /* B's */
 #define HDI_MM_PUSH_CHAIN    17 /* for each chain source 1..: first element and strides along batch (the flat b), M and N,
                                    4 words; then the chain's attributes */
-/* Rows that chose a matrix of B (matmul_experts), in groups of those that chose the same. Binding 3 has a group for each batch, in
- * words: its expert, the first of its rows in the list behind all groups, their number, 0 for none, and on a processor its first
- * row where A is packed. A number r of the list is row r of C, and of A row r / push[BATCH]; there are push[BATCH + 1] groups, or
- * single rows. The result of an expert that is not there is zeros. */
+/* Rows that chose a matrix of B (matmul_experts), in groups of those that chose the same. Bindings 3 to 5, but of a pair 3,
+ * have a group for each batch, in words: its expert, the first of its rows in the list behind all groups, their number, 0
+ * for none, and on a processor its first row where A is packed. A number r of the list is row r of C, and of A row
+ * r / push[BATCH]; there are push[BATCH + 1] groups, or single rows. The result of an expert that is not there is zeros. */
 #define HDI_GROUP_EXPERT 0
 #define HDI_GROUP_FIRST  1
 #define HDI_GROUP_ROWS   2
@@ -416,6 +416,7 @@
 #define HDI_WRITE_ROWS_TYPE 17 /* the same, or f32 */
 #define HDI_WRITE_PAGE      18
 #define HDI_WRITE_BLOCK     32u /* elements of a block of q8_0 or q4_0, which a row has a whole number of */
+#define HDI_WRITE_BLOCKS    32u /* of a GPU's workgroup */
 
 /* ---- rope, with an rms_norm of each head before it and a cast or write_rows behind it where the planner joins them.
  * Bindings: x, positions, frequencies, the norm's weight, the rows' position and pages (x again where absent), y. Frequencies:
@@ -463,6 +464,7 @@
 #define HDI_ATTENTION_WINDOWED 2u
 #define HDI_ATTENTION_SINKS    4u
 #define HDI_ATTENTION_WIDE_K   8u /* attention: keys are f16, whole vectors of 16 bytes that begin at multiples of that */
+#define HDI_ATTENTION_EVEN     16u /* attention_subgroup: rows of k and v are even numbers of blocks */
 #define HDI_ATTENTION_TILE    32u
 #define HDI_ATTENTION_MOST_D  1024u
 /* attention_subgroup, in fast mode: the keys are cut into parts, a workgroup each; those behind the last visible key end

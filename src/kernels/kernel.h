@@ -85,7 +85,8 @@ typedef struct hdi_request {
     hdi_tensor        out;     /* of the operation, after the epilogue; may be strided for HDI_OP_COPY only */
     const hdi_chain  *chain;   /* NULL: none */
     hdi_norm          a_norm;  /* of a matrix product */
-    bool              pair;    /* of a matrix product: inputs[2] is a second B, and chain source 1 is A times it */
+    bool              pair;    /* of a matrix product: inputs[2], with experts inputs[3], is a second B, and chain
+                                  source 1 is A times it */
     bool              a_rounded; /* of a matrix product: A is f32, but what made it stored it as f16 */
     bool              b_given; /* of a matrix product: nothing in the plan writes B, nor the second one */
     const hdi_caps   *caps;
@@ -211,6 +212,8 @@ bool hdi_kernels_round(hdi_op op);
 bool hdi_kernels_take_epilogue(hdi_op op, const hdi_chain *chain);
 /* Is there a kernel for the matrix product with the norm and the pair that it asks for? */
 bool hdi_matmul_fits(const hdi_request *request);
+/* The same of the product with experts, whose second B is inputs[3], and with its chain. */
+bool hdi_groups_fit(const hdi_request *request);
 /* Would the product make f16 of its A ahead of it, in a launch of its own? */
 bool hdi_matmul_rounds(const hdi_request *request);
 /* The least rows of A with which products make quantised weights f16 first, in fast mode, each time; 0: none do. */

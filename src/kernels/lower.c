@@ -82,6 +82,7 @@ bool hdi_kernels_take_epilogue(hdi_op op, const hdi_chain *chain) {
     const uint32_t words = HDI_MM_PUSH_CHAIN + 4 * (chain->input_count - 1) + chain->attr_count;
     for (uint32_t i = 1; i < chain->input_count; i++)
         if (!hdi_matmul_takes_source(&chain->inputs[i])) return false;
-    return op == HDI_OP_MATMUL && chain->step_count <= HDI_CHAIN_STEPS &&
+    const bool product = op == HDI_OP_MATMUL || op == HDI_OP_MATMUL_EXPERTS;
+    return product && chain->step_count <= HDI_CHAIN_STEPS &&
         hdi_chain_costly_steps(chain) <= 1 && words <= HDI_MAX_PUSH_WORDS;
 }

@@ -232,9 +232,12 @@ static bool append_step(hdi_chain *chain, const hdi_node *node, const uint8_t *s
     return true;
 }
 
+static bool is_product(hdi_op op) { return op == HDI_OP_MATMUL || op == HDI_OP_MATMUL_EXPERTS; }
+
 /* Are both products of one A, and their Bs alike, so that `other` may become chain source 1 of `task`? */
 static bool pairs(const hdi_task *task, const hdi_task *other) {
-    if (task->op != HDI_OP_MATMUL || other->op != HDI_OP_MATMUL || task->pair || other->pair) return false;
+    if (!is_product(task->op) || other->op != task->op || task->pair || other->pair) return false;
+    if (task->op == HDI_OP_MATMUL_EXPERTS && !tensors_equal(&task->inputs[2], &other->inputs[2])) return false;
     if (task->chain.input_count > 1 || other->chain.step_count > 0 || task->attrs->ints[0] != other->attrs->ints[0])
         return false;
     const bool same_norm = task->a_norm.present == other->a_norm.present &&
@@ -525,8 +528,8 @@ static hd_status fuse_other(fusion *f, const hdi_node *node, hd_value id) {
     /* as it stores, where only the cast, or the sum, reads it */
     const bool rounds = (hdi_kernels_round(node->op) && reader == HDI_OP_CAST) ||
                         (node->op == HDI_OP_NORM_GRADIENT && reader == HDI_OP_ADD);
-    const bool product = node->op == HDI_OP_MATMUL;
-    hd_status status = product ? hdi_fusion_round_rows(f, node) : HD_OK;
+    const bool product = is_product(node->op), dense = node->op == HDI_OP_MATMUL;
+    hd_status status = dense ? hdi_fusion_round_rows(f, node) : HD_OK;
     for (uint32_t i = 0; i < node->operand_count && !status; i++) {
         hdi_tensor *input = &task.inputs[task.input_count++];
         if (node->operands[i] == 0) *input = (hdi_tensor){ .storage = HDI_NO_INDEX };
@@ -541,7 +544,7 @@ static hd_status fuse_other(fusion *f, const hdi_node *node, hd_value id) {
         task.values[0] = node->operands[0];
         task.values[task.value_count++] = id;
     }
-    task.a_rounded = product && task.inputs[0].dtype != node_of(f, node->operands[0])->dtype;
+    task.a_rounded = dense && task.inputs[0].dtype != node_of(f, node->operands[0])->dtype;
     const bool rounded = !status && hdi_fusion_is_rounded(f, node, id);
     if (!status) status = hdi_fusion_tensor(f, rounded ? HD_F16 : node->dtype, node->shape, &task.out);
     if (!status && rounded && hdi_op_kind_of(node->op) == HDI_KIND_NORM) {
@@ -549,7 +552,9 @@ static hd_status fuse_other(fusion *f, const hdi_node *node, hd_value id) {
         task.chain.input_count = 1;
         hdi_chain_add_halves(&task.chain);
     }
-    return status ? status : finish(f, &task, id, product || rounds);
+    /* Of products with experts those of few rows take a chain. */
+    const bool waits = dense || rounds || (product && !status && hdi_task_fits(f->schedule, &task));
+    return status ? status : finish(f, &task, id, waits);
 }
 
 static hd_status fuse_source(fusion *f, const hdi_node *node, hd_value id) {

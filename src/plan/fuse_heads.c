@@ -39,7 +39,6 @@ static void join_head(fusion *f, hd_value rope) {
         reader = hdi_fusion_only_reader(f, last, &read);
     }
     if (reader != 0 && node_of(f, reader)->op == HDI_OP_WRITE_ROWS && node_of(f, reader)->operands[1] == read &&
-        !hdi_dtype_is_quantised(node_of(f, reader)->dtype) &&
         (last == rope || node_of(f, reader)->dtype == node_of(f, read)->dtype)) {
         const hdi_node *writer = node_of(f, reader);
         const hd_shape *pages = writer->operands[3] != 0 ? &node_of(f, writer->operands[3])->shape : NULL;

@@ -6,11 +6,14 @@
  * what came before? `out` is its task. */
 static bool is_product_of(const fusion *f, hd_value node, hd_value id, const hdi_tensor *x, hdi_task *out) {
     const hdi_node *reader = node_of(f, node);
-    if (reader->op != HDI_OP_MATMUL || reader->operands[0] != id || reader->operands[1] == id) return false;
+    const bool experts = reader->op == HDI_OP_MATMUL_EXPERTS;
+    if (reader->op != HDI_OP_MATMUL && !experts) return false;
+    if (reader->operands[0] != id || reader->operands[1] == id) return false;
     const hdi_node *b = node_of(f, reader->operands[1]);
     const bool source = hdi_op_is_source(b->op);
     if (!source && reader->operands[1] > id) return false;
-    *out = (hdi_task){ .op = reader->op, .attrs = &reader->attrs, .input_count = 2 };
+    *out = (hdi_task){ .op = reader->op, .attrs = &reader->attrs, .input_count = experts ? 3 : 2 };
+    if (experts) out->inputs[2] = hdi_tensor_dense(0, HD_I32, node_of(f, reader->operands[2])->shape);
     out->inputs[0] = *x;
     out->inputs[1] = source ? hdi_tensor_dense(0, b->dtype, b->shape) : f->values[reader->operands[1]].view;
     out->out = hdi_tensor_dense(0, reader->dtype, reader->shape);
@@ -42,7 +45,8 @@ static bool rounds(const fusion *f, hd_value reader, hd_value id) {
     const hdi_node *node = node_of(f, id);
     const hdi_tensor x = hdi_tensor_dense(0, node->dtype, node->shape);
     hdi_task task;
-    return node->dtype == HD_F32 && is_product_of(f, reader, id, &x, &task) && hdi_task_rounds(f->schedule, &task);
+    if (node->dtype != HD_F32 || node_of(f, reader)->op != HDI_OP_MATMUL) return false;
+    return is_product_of(f, reader, id, &x, &task) && hdi_task_rounds(f->schedule, &task);
 }
 
 bool hdi_fusion_is_rounded(const fusion *f, const hdi_node *node, hd_value id) {

@@ -203,6 +203,7 @@ bool hdi_task_fits(const hdi_schedule *schedule, const hdi_task *task) {
     if (task->op == HDI_OP_COPY) return hdi_chain_fits(&task->chain, &task->out, &schedule->caps);
     if (task->chain.step_count > 0 && !hdi_kernels_take_epilogue(task->op, &task->chain)) return false;
     const hdi_request request = request_of(schedule, task);
+    if (task->op == HDI_OP_MATMUL_EXPERTS) return hdi_groups_fit(&request);
     return (!task->a_norm.present && !task->pair) || hdi_matmul_fits(&request);
 }
 

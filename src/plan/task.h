@@ -16,7 +16,7 @@ typedef struct hdi_task {
     hdi_chain        chain; /* step_count 0: none */
     hdi_norm         a_norm; /* of a product: what it does to A on the way */
     bool             a_rounded; /* of a product: A is f32 in the program and was stored as f16 */
-    bool             pair;  /* of a product: inputs[2] is a second B, chain source 1 its product */
+    bool             pair;  /* of a product: inputs[2] (with experts: [3]) is a second B, chain source 1 its product */
     hdi_tensor       out;
     hd_value         values[HDI_TASK_VALUES]; /* the nodes it computes, in order */
     uint32_t         value_count;

@@ -61,7 +61,28 @@ static void groups(void) {
     }
 }
 
+/* What a layer of a model makes of few rows: their norm is a part of the products, of which two are one step with what
+ * follows. Choices of nobody give zeros. */
+static void layers(void) {
+    static const hd_dtype types[] = { HD_F32, HD_F16, HD_Q4_0, HD_Q8_0, HD_Q4_K };
+    for (uint32_t t = 0; t < HDI_COUNT(types); t++) {
+        const hd_dtype q = types[t];
+        const int64_t block = hdi_dtype(q).block_elements, K = block == 256 ? 512 : 320, N = 70;
+        ops_begin(hd_dtype_name(q), OPS_UNFUSED | OPS_UNJUDGED);
+        hd_program *p = ops_program();
+        for (uint32_t k = 0; k < 4; k++) {
+            const int64_t E = k % 2 ? 16 : 4, U = k % 2 ? 4 : 2, T = k < 2 ? 1 : 5;
+            const hd_value x = ops_input(HD_F32, HD_SHAPE(T, K), OPS_UNIT), weights = ops_input(HD_F32, HD_SHAPE(K), OPS_UNIT);
+            const hd_value normal = hd_rms_norm(p, x, weights, 1e-5f), chosen = ops_indices(HD_SHAPE(T, U), k == 1 ? -1 : 0, (int32_t)(k == 3 ? E : E - 1));
+            const hd_value gate = hd_matmul_experts(p, normal, ops_input(q, HD_SHAPE(E, N, K), OPS_UNIT), chosen);
+            const hd_value up = hd_matmul_experts(p, normal, ops_input(q, HD_SHAPE(E, N, K), OPS_UNIT), chosen);
+            ops_case_of(HDI_OP_MATMUL_EXPERTS, hd_mul(p, hd_silu(p, gate), up));
+        }
+        ops_end();
+    }
+}
+
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "few", experts }, { "many", many }, { "groups", groups } };
+    static const ops_test tests[] = { { "few", experts }, { "many", many }, { "groups", groups }, { "layers", layers } };
     return ops_main("experts", tests, HDI_COUNT(tests), argc, argv);
 }

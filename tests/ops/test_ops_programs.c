@@ -169,10 +169,12 @@ static void blocks(void) {
  * that are rounded on the way, and keys that are seen across pages. */
 static void paged_blocks(void) {
     static const struct { hd_dtype x, cache; int32_t T, past[3]; } forms[] = {
-        { HD_F32, HD_F16, 1, { 63, 64, 100 } }, { HD_F32, HD_F16, 5, { 61, 0, 120 } }, { HD_F32, HD_F32, 3, { 5, 70, 126 } }, { HD_F16, HD_F16, 4, { 62, 128, 0 } }, { HD_BF16, HD_BF16, 2, { 0, 127, 63 } } };
+        { HD_F32, HD_F16, 1, { 63, 64, 100 } }, { HD_F32, HD_F16, 5, { 61, 0, 120 } }, { HD_F32, HD_F32, 3, { 5, 70, 126 } }, { HD_F16, HD_F16, 4, { 62, 128, 0 } }, { HD_BF16, HD_BF16, 2, { 0, 127, 63 } },
+        { HD_F32, HD_Q8_0, 1, { 63, 64, 100 } }, { HD_F32, HD_Q4_0, 5, { 61, 0, 120 } } };
     static const int32_t table[] = { 6, 1, 3, 0, 2, 5 };
     for (uint32_t k = 0; k < HDI_COUNT(forms); k++) {
-        const int64_t B = 3, T = forms[k].T, Hq = 4, Hkv = 2, D = 48;
+        const bool blocks = hd_dtype_bytes(forms[k].cache, 32) < 64; /* which write_rows itself makes, of whole heads */
+        const int64_t B = 3, T = forms[k].T, Hq = 4, Hkv = 2, D = blocks ? 128 : 48;
         char name[40];
         snprintf(name, sizeof name, "pages %s %d", hd_dtype_name(forms[k].x), forms[k].T);
         ops_begin(name, OPS_UNFUSED | OPS_UNJUDGED);
@@ -182,14 +184,15 @@ static void paged_blocks(void) {
         const hd_value weights = ops_input(x_type, HD_SHAPE(D), OPS_UNIT), where = ops_indices(HD_SHAPE(B * T), 0, 5000);
         hd_value key = hd_rope(p, hd_rms_norm(p, ops_input(x_type, HD_SHAPE(B * T, Hkv, D), OPS_UNIT), weights, 1e-5f), where, NULL);
         hd_value value = ops_input(x_type, HD_SHAPE(B * T, Hkv, D), OPS_UNIT);
-        key = hd_reshape(p, hd_cast(p, key, cache), HD_SHAPE(B, T, Hkv, D));
-        value = hd_reshape(p, hd_cast(p, hd_scale(p, value, 0.5f, 0), cache), HD_SHAPE(B, T, Hkv, D));
+        value = hd_scale(p, value, 0.5f, 0);
+        key = hd_reshape(p, blocks ? key : hd_cast(p, key, cache), HD_SHAPE(B, T, Hkv, D));
+        value = hd_reshape(p, blocks ? value : hd_cast(p, value, cache), HD_SHAPE(B, T, Hkv, D));
         const hd_value keys = hd_write_pages(p, ops_state(cache, HD_SHAPE(7, 64, Hkv, D), OPS_UNIT), key, past, pages);
         const hd_value values = hd_write_pages(p, ops_state(cache, HD_SHAPE(7, 64, Hkv, D), OPS_UNIT), value, past, pages);
         const hd_value q = ops_input(x_type, HD_SHAPE(B, T, Hq, D), OPS_UNIT);
         ops_case(hd_attention(p, q, keys, values, past, &(hd_attention_desc){ .pages = pages }));
-        ops_case_of(HDI_OP_WRITE_ROWS, keys);
-        ops_case_of(HDI_OP_WRITE_ROWS, values);
+        ops_case_of(HDI_OP_WRITE_ROWS, blocks ? hd_cast(p, keys, HD_F32) : keys);
+        ops_case_of(HDI_OP_WRITE_ROWS, blocks ? hd_cast(p, values, HD_F32) : values);
         ops_end();
     }
 }
@@ -216,6 +219,16 @@ static void heads(void) {
             const hd_value at = ops_indices(HD_SHAPE(B), k < 8 ? 0 : -2, (int32_t)S);
             if (k % 8 == 6) ops_case(hd_cast(p, x, HD_F16)); /* no state */
             else ops_case_of(HDI_OP_ROPE, hd_write_rows(p, ops_state(cache, B > 1 ? HD_SHAPE(B, S, H, D) : HD_SHAPE(S, H * D), OPS_UNIT), x, at));
+        }
+        for (uint32_t k = 0; k < 12 && floats[t] == HD_F32; k++) { /* rows of blocks, at the ends of the state and over them */
+            static const int64_t sizes[] = { 64, 128, 32 };
+            const int64_t B = k % 4 == 3 ? 2 : 1, T = 1 + ops_random(3), H = 1 + ops_random(3), D = sizes[k % 3], S = 9;
+            const hd_rope_desc desc = { .pairing = (hd_rope_pairing)(k / 3 % 2) };
+            hd_value x = ops_input(HD_F32, HD_SHAPE(B * T, H, D), OPS_MIDDLE);
+            if (k % 2) x = hd_rms_norm(p, x, ops_input(HD_F32, HD_SHAPE(D), OPS_UNIT), 1e-5f);
+            x = hd_reshape(p, hd_rope(p, x, ops_indices(HD_SHAPE(B * T), 0, 5000), &desc), HD_SHAPE(B, T, H, D));
+            const hd_value state = ops_state(k < 6 ? HD_Q8_0 : HD_Q4_0, HD_SHAPE(B, S, H, D), OPS_UNIT);
+            ops_case_of(HDI_OP_ROPE, hd_cast(p, hd_write_rows(p, state, x, ops_indices(HD_SHAPE(B), -2, (int32_t)S)), HD_F32));
         }
         /* A state that is read, then written before the turned rows are: the reading comes first. */
         const hd_value state = ops_state(floats[t], HD_SHAPE(4, 2, 8), OPS_UNIT), zero = ops_indices(HD_SHAPE(1), 0, 0);

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/reduce.comp, digest 089a694dc555f068. Do not edit. */
+/* Made by tools/blobs from glsl/reduce.comp, digest 5bfa1462b5e77b0f. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_reduce;
 static const uint32_t words[] = {
@@ -2082,4 +2082,4 @@ static const uint32_t words[] = {
 0x00000b74,0x000200f9,0x00000471,0x000200f8,0x00000471,0x000200f9,0x000000fc,0x000200f8,
 0x000000fc,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0x089a694dc555f068), NULL };
+const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0x5bfa1462b5e77b0f), NULL };

@@ -1,7 +1,7 @@
 #version 450
-// attention_matrix: softmax(scale * Q K^T) V on matrix units for many queries over an f16 cache: q and the weights are
-// rounded to f16, all sums are f32, fast mode only. A workgroup of 4 subgroups of 32 has 64 query rows that share a key
-// head, 16 for each subgroup, and walks over the keys 32 at a time; the next ones are read while these are used. Scores
+// attention_matrix: softmax(scale * Q K^T) V on matrix units for many queries over f16, or over blocks that become f16: q and
+// the weights are rounded to f16, all sums are f32, fast mode only. A workgroup of 4 subgroups of 32 has 64 query rows that share
+// a key head, 16 for each subgroup, and walks over the keys 32 at a time; the next ones are read while these are used. Scores
 // and weights pass from one product to the next through the subgroup's own shared memory, where two lanes have a row.
 // target: vulkan1.3
 #extension GL_GOOGLE_include_directive : require
@@ -47,8 +47,8 @@ void main() {
             [[unroll]] for (uint i = 0u; i < READS; i++) {
                 uint item = gl_LocalInvocationIndex + i * INVOCATIONS, at = item / CHUNKS * STRIDE + item % CHUNKS;
                 if (item >= KEYS * CHUNKS) continue;
-                tiles[at] = next_keys[i];
-                tiles[KEYS * STRIDE + at] = next_values[i];
+                tiles[at] = halves_of(next_keys[i], item % CHUNKS);
+                tiles[KEYS * STRIDE + at] = halves_of(next_values[i], item % CHUNKS);
             }
             barrier();
         }

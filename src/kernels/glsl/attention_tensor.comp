@@ -35,7 +35,7 @@ float added(const in float a, const in float b) { return a + b; }
 #define PLACE_TILE(at_row) \
     [[unroll]] for (uint i = 0u; i < READS; i++) { \
         uint item = gl_LocalInvocationIndex + i * INVOCATIONS; \
-        if (item < KEYS * CHUNKS) tiles[((at_row) + item / CHUNKS) * STRIDE + item % CHUNKS] = next[i]; \
+        if (item < KEYS * CHUNKS) tiles[((at_row) + item / CHUNKS) * STRIDE + item % CHUNKS] = halves_of(next[i], item % CHUNKS); \
     }
 #define EACH(matrix) [[unroll]] for (uint e = 0u; e < (matrix).length(); e++)
 // A unit of which the lane gives 8 elements of its row, in two vectors.

@@ -4,6 +4,7 @@
 #ifndef ATTENTION_UNITS_GLSL
 #define ATTENTION_UNITS_GLSL
 layout(constant_id = HDI_ATTENTION_TYPE) const uint TYPE = HDI_TYPE_F32;
+layout(constant_id = HDI_ATTENTION_KV_TYPE) const uint KV_TYPE = HDI_TYPE_F16;
 layout(constant_id = HDI_ATTENTION_CAUSAL) const uint CAUSAL = 1u;
 layout(constant_id = HDI_ATTENTION_PAST) const uint HAS_PAST = 0u;
 layout(constant_id = HDI_ATTENTION_WIDTH) const uint WIDTH = 128u;
@@ -21,7 +22,7 @@ layout(std430, binding = 4) readonly buffer Pages { int pages[]; };
 layout(std430, binding = 5) readonly buffer Sinks { float sinks[]; };
 layout(std430, binding = 6) buffer Y { uint y[]; };
 #include "pages.glsl"
-
+#include "blocks.glsl"
 
 // A row of a tile is WIDTH halves in chunks of 8; one chunk more spreads rows over the memory's banks.
 const uint UNIT = 16u, UNITS = WIDTH / UNIT, CHUNKS = WIDTH / 8u, STRIDE = CHUNKS + 1u;
@@ -46,10 +47,13 @@ uint first_of_row(uint r) {
 }
 uint half_of(float x) { return f32_bits_to_f16(floatBitsToUint(x > 65504.0 ? 65504.0 : x < -65504.0 ? -65504.0 : x)); }
 
-// 8 halves from `first + 8 * chunk` on, zeros beyond the head.
+// A chunk of the head that begins at `first`, as it is read: 8 halves, zeros beyond the head, or a piece of a block; rows have
+// even numbers of blocks.
 #define READ_HALVES(words, wide, first, chunk, out_words) { \
     out_words = uvec4(0u); \
-    if (WIDE == 1u) { \
+    if (HAS_BLOCKS(KV_TYPE)) { \
+        if (8u * (chunk) < push.D) READ_PIECE(words, KV_TYPE, 0u, ((first) / 32u + (chunk) / 4u) * BLOCK_HALVES(KV_TYPE), (chunk) % 4u, out_words) \
+    } else if (WIDE == 1u) { \
         if (8u * (chunk) < push.D) out_words = wide[((first) >> 3) + (chunk)]; \
     } else { \
         for (uint e = 0u; e < 8u; e++) { \
@@ -57,13 +61,17 @@ uint half_of(float x) { return f32_bits_to_f16(floatBitsToUint(x > 65504.0 ? 655
             if (d < push.D) out_words[e >> 1] |= ((words[index >> 1] >> (16u * (index & 1u))) & 0xFFFFu) << (16u * (e & 1u)); \
         } \
     } }
+// And as halves in a tile, in the order of pieces.
+uvec4 halves_of(uvec4 read, uint chunk) {
+    return HAS_BLOCKS(KV_TYPE) ? piece_halves(KV_TYPE, read, (head * push.D / 32u + chunk / 4u) & 1u) : read;
+}
 
 void read_queries(float sign) {
     for (uint item = gl_LocalInvocationIndex; item < ROWS * CHUNKS; item += INVOCATIONS) {
         uint r = item / CHUNKS, chunk = item - r * CHUNKS, first = first_of_row(r);
         uvec4 halves = uvec4(0u);
         [[unroll]] for (uint e = 0u; e < 8u; e++) {
-            uint d = 8u * chunk + e;
+            uint d = element_of_piece(KV_TYPE, 8u * chunk + e);
             if (r < rows && d < push.D) halves[e >> 1] |= half_of(LOAD_FLOAT(q, TYPE, first + d) * sign) << (16u * (e & 1u));
         }
         tiles[r * STRIDE + chunk] = halves;
@@ -103,7 +111,7 @@ float sink_of_row() { return max(sinks[head * heads + own - own_token * heads] *
 void store_eight(uint d0, vec4 low_four, vec4 high_four, float inverse) {
     const uint first = first_of_row(min(row, rows - 1u));
     for (uint e = 0u; e < 8u && row < rows; e += 2u) {
-        uint d = d0 + e, at = first + d;
+        uint d = element_of_piece(KV_TYPE, d0 + e), at = first + d;
         vec4 four = e < 4u ? low_four : high_four;
         uint low = canonical_bits((e % 4u == 0u ? four.x : four.z) * inverse), high = canonical_bits((e % 4u == 0u ? four.y : four.w) * inverse);
         if (type_bytes(OUT_TYPE) == 2u && push.D % 2u == 0u) {

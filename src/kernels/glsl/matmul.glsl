@@ -40,15 +40,16 @@ layout(std430, binding = BOOKS_BINDING) readonly buffer Books { uint books[]; };
 // Batches that are groups of rows by the matrix of B that they chose (abi.h): the matrix, how many rows, and where row m of the
 // group, or of any batch, stands in C and, of groups, in A.
 const bool GROUPED = (LAYOUT & HDI_MM_GROUPED) != 0u, SINGLE = (LAYOUT & HDI_MM_SINGLE) != 0u;
-uint expert_of(uint batch) { return source_1[SINGLE ? batch : batch * HDI_GROUP_WORDS + HDI_GROUP_EXPERT]; }
+#define CHOICE source_3 // where no chain has a third source
+uint expert_of(uint batch) { return CHOICE[SINGLE ? batch : batch * HDI_GROUP_WORDS + HDI_GROUP_EXPERT]; }
 uint rows_of(uint batch) {
     if (!GROUPED) return push[HDI_MM_PUSH_M];
-    return SINGLE ? 1u : source_1[batch * HDI_GROUP_WORDS + HDI_GROUP_ROWS];
+    return SINGLE ? 1u : CHOICE[batch * HDI_GROUP_WORDS + HDI_GROUP_ROWS];
 }
 uint c_row(uint batch, uint m) {
     if (!GROUPED) return batch * push[HDI_MM_PUSH_M] + m;
     if (SINGLE) return batch;
-    return source_1[push[HDI_MM_PUSH_BATCH + 1] * HDI_GROUP_WORDS + source_1[batch * HDI_GROUP_WORDS + HDI_GROUP_FIRST] + m];
+    return CHOICE[push[HDI_MM_PUSH_BATCH + 1] * HDI_GROUP_WORDS + CHOICE[batch * HDI_GROUP_WORDS + HDI_GROUP_FIRST] + m];
 }
 uint a_row(uint batch, uint m) { return GROUPED ? c_row(batch, m) / push[HDI_MM_PUSH_BATCH] : m; }
 // Where the first element of row m of a tile of few rows is, counted from a_first; behind a group's last row, that one again.
@@ -107,7 +108,7 @@ uint c_element(uint batch, uint m, uint n) { return c_row(batch, m) * push[HDI_M
 void store_pairs(vec2 sums, vec2 seconds, uint count, uint batch, uint m, uint n) {
     uint index = c_element(batch, m, n);
     uint bits[2];
-    if (GROUPED && expert_of(batch) >= push[HDI_MM_PUSH_EXPERTS]) sums = vec2(0.0);
+    if (GROUPED && expert_of(batch) >= push[HDI_MM_PUSH_EXPERTS]) sums = seconds = vec2(0.0);
     for (uint i = 0u; i < count; i++) bits[i] = finished(sums[i], seconds[i], batch, m, n + i);
     if (type_bytes(OUT_TYPE) == 2u && count == 2u && (index & 1u) == 0u) {
         c[index >> 1] = pack_element(bits[0], OUT_TYPE) | (pack_element(bits[1], OUT_TYPE) << 16);

@@ -1,12 +1,13 @@
 #version 450
 // rope_subgroup: rope.comp for heads of f32 that turn whole, of 16, 32, 64, ... elements: as many invocations side by side as
 // the head has fours hold it in registers, and talk by shuffles, in the order of rope.comp's sums, so with its bits. The
-// sines and cosines are given.
+// sines and cosines are given. Rows of a state of q8_0 or q4_0 are rounded to its blocks, of which a head has an even number.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "rows.glsl"
 #include "early.glsl"
+#include "round_blocks.glsl"
 layout(constant_id = HDI_ROPE_PAIRING) const uint PAIRING = 0u;
 layout(constant_id = HDI_ROPE_NORM) const uint NORM = 0u;
 layout(constant_id = HDI_ROPE_ROWS) const uint ROWS = 0u;
@@ -20,6 +21,7 @@ layout(std430, binding = 4) readonly buffer Place { int place[]; };
 layout(std430, binding = 5) readonly buffer Pages { int pages[]; };
 layout(std430, binding = 6) writeonly buffer Y { uvec4 y[]; };
 layout(std430, binding = 6) writeonly buffer Pairs { uvec2 y_pairs[]; };
+layout(std430, binding = 6) writeonly buffer Words { uint y_words[]; };
 
 const uint FOURS = D / 4u; // of a head
 
@@ -55,6 +57,34 @@ bool find_row(uint head, uint token, out uint to) {
     return true;
 }
 
+// A block of the head lies with 8 lanes, which have its codes, of q4_0 the first 4: `word`. Two neighbours are whole words of the
+// state: d and codes that begin in the midst of the first, d again, and codes that begin with a word.
+const bool BLOCKS = OUT_TYPE == HDI_TYPE_Q8_0 || OUT_TYPE == HDI_TYPE_Q4_0;
+const uint CODE_WORDS = OUT_TYPE == HDI_TYPE_Q4_0 ? 4u : 8u, PAIR_WORDS = 2u * CODE_WORDS + 1u;
+void round_block(vec4 own, uint four, out uint word, out uint before, out uint d_half) {
+    uvec4 bits = floatBitsToUint(own);
+    uint largest = largest_of(bits);
+    for (uint apart = 1u; apart < 8u; apart <<= 1) {
+        uint other = subgroupShuffleXor(largest, apart);
+        largest = (four & apart) == 0u ? larger(largest, other) : larger(other, largest);
+    }
+    float d = d_of_largest(OUT_TYPE, largest);
+    d_half = exact_f32_to_f16(d);
+    word = codes_of(OUT_TYPE, bits, d);
+    if (OUT_TYPE == HDI_TYPE_Q4_0) word |= subgroupShuffleXor(word, 4u) << 4;
+    uint back = four % 8u != 0u ? 1u : 9u - CODE_WORDS; // to the codes before, of an odd block's first lane those of the other one
+    before = subgroupShuffle(word, gl_SubgroupInvocationID - min(gl_SubgroupInvocationID, back));
+}
+void store_block(uint head_first, uint four, uint word, uint before, uint d_half) {
+    uint own = four % 8u, first = (head_first * (D / 64u) + four / 16u) * PAIR_WORDS;
+    if (own >= CODE_WORDS) return;
+    if (four % 16u < 8u) y_words[first + own] = (own == 0u ? d_half : before >> 16) | (word << 16);
+    else {
+        if (own == 0u) y_words[first + CODE_WORDS] = (before >> 16) | (d_half << 16);
+        y_words[first + CODE_WORDS + 1u + own] = word;
+    }
+}
+
 void main() {
     const uint lane = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID, four = lane % FOURS;
     const uint heads = push.tokens * push.H, wanted = group_number() * (WORKGROUP / FOURS) + lane / FOURS;
@@ -75,8 +105,13 @@ void main() {
     if (PAIRING == 0u && four < FOURS / 2u) sines = -sines;
     vec4 other = PAIRING == 1u ? own.yxwz : subgroupShuffleXor(own, FOURS / 2u);
     own = canonical(plus(times(own, cosines), times(other, sines)));
-    uint to;
+    uint to, word = 0u, before = 0u, d_half = 0u;
+    if (BLOCKS) round_block(own, four, word, before, d_half);
     if (wanted >= heads || !find_row(head, token, to)) return;
+    if (BLOCKS) {
+        store_block(to, four, word, before, d_half);
+        return;
+    }
     uvec4 bits = floatBitsToUint(own);
     if (type_bytes(OUT_TYPE) == 4u) y[to * FOURS + four] = bits;
     else {

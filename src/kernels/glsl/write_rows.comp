@@ -1,10 +1,11 @@
 #version 450
 // write_rows.comp: overwrites rows of a state from a row on that is read at run time, for each sequence its own. An
 // invocation writes one word of the state; words at the edges keep what does not belong to the rows. Where a sequence's
-// rows lie in pages, a word is counted from its first row, and then found in its page. Of a state of q8_0 or q4_0 an
-// invocation writes a block.
+// rows lie in pages, a word is counted from its first row, and then found in its page. Of a state of q8_0 or q4_0
+// 8 invocations write a block.
 #include "rows.glsl"
 #include "early.glsl"
+#include "round_blocks.glsl"
 layout(constant_id = HDI_WRITE_TYPE) const uint TYPE = HDI_TYPE_F32;
 layout(constant_id = HDI_WRITE_ROWS_TYPE) const uint ROWS_TYPE = HDI_TYPE_F32;
 layout(constant_id = HDI_WRITE_PAGE) const uint PAGE = 0u;
@@ -14,60 +15,62 @@ layout(std430, binding = 1) readonly buffer Position { int position[]; };
 layout(std430, binding = 2) readonly buffer Pages { int pages[]; };
 layout(std430, binding = 3) buffer State { uint state[]; };
 
-// The code of x in a block whose d is 1 / inverse, as hd_quantize chooses it in exact arithmetic; 0 where that is no number.
-uint code_of(float x, float inverse) {
-    precise float scaled = x * inverse;
-    if (TYPE == HDI_TYPE_Q4_0) { // 8 more, nearest
-        precise float moved = scaled + 8.5;
-        return (floatBitsToUint(moved) & 0x7FFFFFFFu) < floatBitsToUint(1e6) ? min(uint(moved), 15u) : 0u;
-    }
-    uint bits = floatBitsToUint(scaled), size_bits = bits & 0x7FFFFFFFu;
-    if (size_bits >= floatBitsToUint(127.5)) return 0u;
-    uint whole = uint(uintBitsToFloat(size_bits));
-    precise float rest = uintBitsToFloat(size_bits) - float(whole);
-    if (rest >= 0.5) whole++; // halves go away from zero
-    return (bits == size_bits ? whole : 0u - whole) & 0xFFu;
+// A block is written by 8 of a workgroup's 256 lanes.
+const uint BLOCKS = HDI_WRITE_BLOCKS, BLOCK_HALVES = TYPE == HDI_TYPE_Q4_0 ? 9u : 17u;
+shared uvec4 numbers[LANES];
+shared uint codes[LANES], scales[BLOCKS];
+// Half i of a block: d, and then its codes; of q4_0 a byte has two, that are 16 elements apart.
+uint half_of_block(uint block, uint i) {
+    if (i == 0u) return scales[block];
+    uint at = block * 8u + (i - 1u) / 2u, word = TYPE == HDI_TYPE_Q4_0 ? codes[at] | (codes[at + 4u] << 4) : codes[at];
+    return (word >> (16u * ((i - 1u) % 2u))) & 0xFFFFu;
 }
-// Writes the 32 rows' elements from `from` on as the block that begins at half `to` of the state. Neighbours share words.
-void write_block(uint from, uint to, uint halves_count) {
-    uint x[HDI_WRITE_BLOCK], largest = 0u, halves[17];
-    for (uint i = 0u; i < HDI_WRITE_BLOCK; i++) { // the first of the largest numbers; not NaN
-        x[i] = rows[from + i];
-        uint size = x[i] & 0x7FFFFFFFu;
-        if (size > (largest & 0x7FFFFFFFu) && size <= 0x7F800000u) largest = x[i];
-    }
-    float most = uintBitsToFloat(largest);
-    float d = TYPE == HDI_TYPE_Q4_0 ? exact_div(most, -8.0) : exact_div(uintBitsToFloat(largest & 0x7FFFFFFFu), 127.0);
-    float inverse = (floatBitsToUint(d) & 0x7FFFFFFFu) == 0u ? 0.0 : exact_rcp(d);
-    halves[0] = exact_f32_to_f16(d);
-    for (uint i = 1u; i < halves_count; i++) {
-        uint first = 2u * (i - 1u);
-        halves[i] = code_of(uintBitsToFloat(x[first]), inverse) | (code_of(uintBitsToFloat(x[first + 1u]), inverse) << 8);
-        if (TYPE == HDI_TYPE_Q4_0)
-            halves[i] |= (code_of(uintBitsToFloat(x[first + 16u]), inverse) << 4) | (code_of(uintBitsToFloat(x[first + 17u]), inverse) << 12);
-    }
-    for (uint word = to / 2u; word <= (to + halves_count - 1u) / 2u; word++) {
-        uint low = 2u * word - to, high = low + 1u, packed = 0u, mask = 0u; // low is none where `to` is odd at first
-        if (low < halves_count) packed = halves[low], mask = 0xFFFFu;
-        if (high < halves_count) packed |= halves[high] << 16, mask |= 0xFFFF0000u;
-        STORE_MASKED(state, word, packed, mask)
-    }
-}
-void write_blocks() {
-    uint row_blocks = push.n / HDI_WRITE_BLOCK, blocks = push.T * row_blocks, groups = (blocks + WORKGROUP - 1u) / WORKGROUP;
-    uint batch = group_number() / groups, block = (group_number() - batch * groups) * WORKGROUP + ME, row = block / row_blocks;
-    if (batch >= push.B || block >= blocks) return;
+// Where the block of the rows lies in the state, in blocks; false where it has no place.
+bool find_block(uint batch, uint block, uint row_blocks, out uint to) {
+    uint row = block / row_blocks;
     int at = position[batch];
-    if (at < -int(row) || at >= int(push.S) - int(row)) return;
-    uint to = uint(at + int(row));
+    to = 0u;
+    if (at < -int(row) || at >= int(push.S) - int(row)) return false;
+    to = uint(at + int(row));
     if (PAGE == 0u) to += batch * push.S;
     else {
         int page = pages[batch * (push.S >> PAGE) + (to >> PAGE)];
-        if (page < 0 || page >= int(push.N)) return;
+        if (page < 0 || page >= int(push.N)) return false;
         to = (uint(page) << PAGE) + (to & ((1u << PAGE) - 1u));
     }
-    const uint halves_count = TYPE == HDI_TYPE_Q4_0 ? 9u : 17u;
-    write_block((batch * blocks + block) * HDI_WRITE_BLOCK, (to * row_blocks + block % row_blocks) * halves_count, halves_count);
+    to = to * row_blocks + block % row_blocks;
+    return true;
+}
+void write_blocks() {
+    uint row_blocks = push.n / HDI_WRITE_BLOCK, blocks = push.T * row_blocks, groups = (blocks + BLOCKS - 1u) / BLOCKS;
+    uint batch = group_number() / groups, first = (group_number() - batch * groups) * BLOCKS;
+    if (batch >= push.B) return;
+    FOR_EACH_LANE(lane) {
+        uint from = (batch * blocks + min(first + lane / 8u, blocks - 1u)) * HDI_WRITE_BLOCK + 4u * (lane % 8u);
+        numbers[lane] = uvec4(rows[from], rows[from + 1u], rows[from + 2u], rows[from + 3u]);
+        lanes[lane] = largest_of(numbers[lane]);
+    }
+    barrier();
+    FOR_EACH_LANE(lane) {
+        uint largest = 0u;
+        for (uint i = 0u; i < 8u; i++) largest = larger(largest, lanes[lane / 8u * 8u + i]);
+        float d = d_of_largest(TYPE, largest);
+        codes[lane] = codes_of(TYPE, numbers[lane], d);
+        if (lane % 8u == 0u) scales[lane / 8u] = exact_f32_to_f16(d);
+    }
+    barrier();
+    uint together = 2u - row_blocks % 2u, count = together * BLOCK_HALVES; // two neighbours are whole words of the state
+    FOR_EACH_LANE(lane) {
+        uint own = lane / 8u / together * together, to;
+        if (first + own >= blocks || !find_block(batch, first + own, row_blocks, to)) continue;
+        to *= BLOCK_HALVES;
+        for (uint word = to / 2u + lane % (8u * together); word <= (to + count - 1u) / 2u; word += 8u * together) {
+            uint low = 2u * word - to, high = low + 1u, packed = 0u, mask = 0u; // low is none where `to` is odd at first
+            if (low < count) packed = half_of_block(own + low / BLOCK_HALVES, low % BLOCK_HALVES), mask = 0xFFFFu;
+            if (high < count) packed |= half_of_block(own + high / BLOCK_HALVES, high % BLOCK_HALVES) << 16, mask |= 0xFFFF0000u;
+            STORE_MASKED(state, word, packed, mask)
+        }
+    }
 }
 
 void main() {

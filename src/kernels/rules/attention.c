@@ -47,6 +47,11 @@ static bool is_wide(const hdi_tensor *tensor, uint32_t D) {
     return D * bytes % 16 == 0 && tensor->first * bytes % 16 == 0;
 }
 
+/* Are rows of keys and values even numbers of blocks? */
+static bool has_even_blocks(const attention *a) {
+    return hdi_dtype_is_quantised(a->k->dtype) && (uint64_t)a->Hkv * a->D / HDI_WRITE_BLOCK % 2 == 0;
+}
+
 /* ---- the kernel that every device has, and the only one in exact mode ---- */
 
 /* Shared memory of attention.comp. */
@@ -140,7 +145,9 @@ static bool make_parted(const attention *a, const hdi_kernel_option *option, par
     if (alone) p.rows = HDI_MIN(p.rows, KEYS_ALONE / a->S);
     /* in a window parts begin where a workgroup's first query sees keys: few queries are in workgroups of their own */
     while (a->window && a->T <= FEW_QUERIES && a->own_rows % p.rows) p.rows--;
-    p.key_lanes = 1;
+    /* of a round each lane is left with a score of its own, of a row and a key */
+    const uint32_t all_rows = p.rows == 3 ? 4 : p.rows;
+    p.key_lanes = all_rows;
     while (p.key_lanes < subgroup && (chunks + p.key_lanes - 1) / p.key_lanes * 8 * p.rows > OWN_ELEMENTS)
         p.key_lanes *= 2;
     const uint64_t a_subgroup = (4 * (uint64_t)p.width + 8) * p.rows;
@@ -148,7 +155,7 @@ static bool make_parted(const attention *a, const hdi_kernel_option *option, par
     while (p.workgroup > subgroup && SHARED_FIXED + p.workgroup / subgroup * a_subgroup > hdi_attention_room(caps))
         p.workgroup /= 2;
     if (SHARED_FIXED + a_subgroup > hdi_attention_room(caps)) return false;
-    p.keys = option->keys;
+    p.keys = HDI_MIN(option->keys, p.key_lanes / all_rows);
     /* keys under way in a workgroup: a part has whole rounds */
     const uint32_t round = p.workgroup / p.key_lanes * p.keys;
     const uint64_t units = a->pairs * hdi_divide_up(a->own_rows, p.rows);
@@ -191,6 +198,8 @@ static hd_status lower_parted(const attention *a, const parted *p, hdi_lowering 
     launch.spec[9] = p->key_lanes;
     launch.spec[10] = p->wide;
     launch.spec[11] = p->keys;
+    if (has_even_blocks(a))
+        launch.spec[HDI_ATTENTION_FORM - HDI_ATTENTION_TYPE] |= HDI_ATTENTION_EVEN;
     launch.spec_count = 12;
     launch.push[11] = p->parts;
     launch.push[12] = p->part_keys;
@@ -219,7 +228,8 @@ static bool takes_matrix(const attention *a) {
     const hdi_caps *caps = a->request->caps;
     const uint64_t units = a->pairs * hdi_divide_up(a->own_rows, HDI_ATTENTION_MATRIX_ROWS);
     if (a->request->math == HD_MATH_EXACT || !caps->matrix_f16 || !caps->f16_arithmetic) return false;
-    if (a->k->dtype != HD_F16 || a->D > MATRIX_MOST_D || !hdi_attention_has_subgroups(caps)) return false;
+    if ((a->k->dtype != HD_F16 && !has_even_blocks(a)) || a->D > MATRIX_MOST_D) return false;
+    if (!hdi_attention_has_subgroups(caps)) return false;
     if (a->own_rows < HDI_ATTENTION_MATRIX_ROWS || 4 * units < hdi_attention_units(caps)) return false;
     return matrix_shared_bytes(round_up(a->D, 16)) <= hdi_attention_room(caps);
 }
@@ -385,11 +395,10 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
     a.measured = a.option != own;
     if (a.option->module == HDI_MODULE_ATTENTION_MATRIX)
         return lower_units(&a, HDI_ATTENTION_MATRIX_ROWS,
-                           "many queries over an f16 cache on a device with matrix units", lowering, error);
+                           "many queries on a device with matrix units", lowering, error);
     if (a.option->module == HDI_MODULE_ATTENTION_TENSOR)
         return lower_units(&a, a.option->tile_m,
-                           "many queries over an f16 cache on a device whose matrix units reduce rows", lowering,
-                           error);
+                           "many queries on a device whose matrix units reduce rows", lowering, error);
     if (a.option->module == HDI_MODULE_ATTENTION_TILED) return lower_tiled(&a, lowering, error);
     if (a.option->module == HDI_MODULE_ATTENTION_SUBGROUP && make_parted(&a, a.option, &p))
         return lower_parted(&a, &p, lowering, error);

@@ -4,10 +4,10 @@
 #include "kernels/rules/matmul.h"
 
 hd_status hdi_lower_experts(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
-    hdi_tensor operands[3];
-    for (uint32_t i = 0; i < HDI_COUNT(operands); i++) {
+    hdi_tensor operands[4]; /* of a pair four */
+    for (uint32_t i = 0; i < request->input_count && i < HDI_COUNT(operands); i++) {
         const hd_status status = hdi_rows_dense(request, &request->inputs[i], lowering, &operands[i], error);
         if (status != HD_OK) return status;
     }
-    return hdi_lower_groups(request, &operands[0], &operands[1], &operands[2], lowering, error);
+    return hdi_lower_groups(request, operands, lowering, error);
 }

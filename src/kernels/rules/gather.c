@@ -87,36 +87,43 @@ static hd_status lower_scatter(const hdi_request *request, const hdi_tensor *ope
     return hdi_rows_add(request, &launch, lowering, error);
 }
 
+hd_status hdi_rows_write(const hdi_request *request, const hdi_tensor *rows, const hdi_tensor *position,
+                         const hdi_tensor *pages, const hdi_rows_place *place, hdi_lowering *lowering,
+                         hd_error *error) {
+    const hdi_tensor *state = &request->out;
+    if (pages && place->S * place->n > UINT32_MAX)
+        return hdi_fail(error, HD_STATUS_LIMIT, "a sequence of more than 2^32 - 1 elements in pages");
+    const bool blocks = hdi_dtype_is_quantised(state->dtype), native = request->caps->native_kernels != 0;
+    const uint64_t bytes = hd_dtype_bytes(state->dtype, place->T * place->n);
+    /* of a sequence: words, of which both edges may be shared */
+    const uint64_t pieces = blocks ? place->T * place->n / HDI_WRITE_BLOCK : hdi_divide_up(bytes, 4) + 1;
+    const uint32_t workgroup = !native ? hdi_rows_workgroup(request->caps) : blocks ? 64 : 4096;
+    const uint32_t of_a_group = blocks && !native ? HDI_WRITE_BLOCKS : workgroup;
+    const uint32_t page = pages ? hdi_rows_page(state) : 0;
+    const uint64_t table_bytes = pages ? hd_tensor_bytes(pages->dtype, pages->shape) : 0;
+    const uint64_t moved = hd_tensor_bytes(rows->dtype, rows->shape) + place->B * bytes;
+    const hdi_rows_launch launch = { .module = HDI_MODULE_WRITE_ROWS, .workgroup = workgroup,
+                                     .inputs = { rows, position, pages ? pages : rows }, .input_count = 3,
+                                     .out = state, .out_access = HDI_READ | HDI_WRITE,
+                                     .spec = { (uint32_t)state->dtype, (uint32_t)rows->dtype, page }, .spec_count = 3,
+                                     .push = { (uint32_t)place->B, (uint32_t)place->T, (uint32_t)place->S,
+                                               (uint32_t)place->n, (uint32_t)place->N }, .push_count = 5,
+                                     .groups = place->B * hdi_divide_up(pieces, of_a_group),
+                                     .bytes = hd_tensor_bytes(position->dtype, position->shape) + table_bytes + moved,
+                                     .because = !blocks  ? "an invocation for each word written"
+                                                : native ? "an invocation for each block written"
+                                                         : "8 invocations for each block written" };
+    return hdi_rows_add(request, &launch, lowering, error);
+}
+
 /* Operands: rows and position, and pages where the state is a pool of them; the result is the state itself, in
  * place. */
 static hd_status lower_write(const hdi_request *request, const hdi_tensor *operands, hdi_lowering *lowering,
                              hd_error *error) {
-    const hdi_tensor *rows = &operands[0], *state = &request->out;
-    const bool paged = hdi_rows_has(request, 2);
-    const hdi_rows_place place =
-        hdi_write_rows_place(state->shape, rows->shape, operands[1].shape, paged ? &operands[2].shape : NULL);
-    if (paged && place.S * place.n > UINT32_MAX)
-        return hdi_fail(error, HD_STATUS_LIMIT, "a sequence of more than 2^32 - 1 elements in pages");
-    const bool blocks = hdi_dtype_is_quantised(state->dtype), native = request->caps->native_kernels != 0;
-    const uint64_t bytes = hd_dtype_bytes(state->dtype, place.T * place.n);
-    /* of a sequence: words, of which both edges may be shared */
-    const uint64_t pieces = blocks ? place.T * place.n / HDI_WRITE_BLOCK : hdi_divide_up(bytes, 4) + 1;
-    const uint32_t workgroup = !native ? hdi_rows_workgroup(request->caps) : blocks ? 64 : 4096;
-    const uint32_t page = paged ? hdi_rows_page(state) : 0;
-    const uint64_t table_bytes = paged ? hd_tensor_bytes(operands[2].dtype, operands[2].shape) : 0;
-    const uint64_t moved = hd_tensor_bytes(rows->dtype, rows->shape) + place.B * bytes;
-    const hdi_rows_launch launch = { .module = HDI_MODULE_WRITE_ROWS, .workgroup = workgroup,
-                                     .inputs = { rows, &operands[1], paged ? &operands[2] : rows }, .input_count = 3,
-                                     .out = state, .out_access = HDI_READ | HDI_WRITE,
-                                     .spec = { (uint32_t)state->dtype, (uint32_t)rows->dtype, page }, .spec_count = 3,
-                                     .push = { (uint32_t)place.B, (uint32_t)place.T, (uint32_t)place.S,
-                                               (uint32_t)place.n, (uint32_t)place.N }, .push_count = 5,
-                                     .groups = place.B * hdi_divide_up(pieces, workgroup),
-                                     .bytes = hd_tensor_bytes(operands[1].dtype,
-                                                              operands[1].shape) + table_bytes + moved,
-                                     .because = blocks ? "an invocation for each block written"
-                                                       : "an invocation for each word written" };
-    return hdi_rows_add(request, &launch, lowering, error);
+    const hdi_tensor *pages = hdi_rows_has(request, 2) ? &operands[2] : NULL;
+    const hdi_rows_place place = hdi_write_rows_place(request->out.shape, operands[0].shape, operands[1].shape,
+                                                      pages ? &pages->shape : NULL);
+    return hdi_rows_write(request, &operands[0], &operands[1], pages, &place, lowering, error);
 }
 
 hd_status hdi_lower_gather(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {

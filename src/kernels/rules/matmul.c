@@ -718,10 +718,14 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
     return HD_OK;
 }
 
+bool hdi_product_fits(const product *p) {
+    config c;
+    return apply_all_rules(p, &c);
+}
+
 bool hdi_matmul_fits(const hdi_request *request) {
     product p;
-    config c;
-    return hdi_product_read(request, &p, NULL) == HD_OK && apply_all_rules(&p, &c);
+    return hdi_product_read(request, &p, NULL) == HD_OK && hdi_product_fits(&p);
 }
 
 uint32_t hdi_matmul_half_rows(const hdi_caps *caps) {

@@ -58,6 +58,8 @@ uint32_t hdi_product_dealt_columns(const product *p);
 uint64_t hdi_product_dealt_bytes(const product *p, uint64_t part_n);
 /* The shared memory of a workgroup of matvec_matrix that takes `part_n` columns at a time. */
 uint64_t hdi_product_few_unit_bytes(const product *p, uint64_t part_n);
+/* Is there a kernel for the product, with the norm and the pair that its request asks for? */
+bool hdi_product_fits(const product *p);
 /* Adds the launches of a product: by an option if it fits, else as the rules choose. */
 hd_status hdi_product_lower(const product *p, const hdi_kernel_option *option, hdi_lowering *lowering, hd_error *error);
 
@@ -76,9 +78,10 @@ hd_status hdi_product_launch_chain(const product *p, uint32_t parts, const hdi_t
 
 /* ---- rows that chose a matrix (matmul_groups.c) ---- */
 
-/* x [T,K] or [T,U,K] times those of w [E,N,K] that i32 chosen [T,U] names; all dense. */
-hd_status hdi_lower_groups(const hdi_request *request, const hdi_tensor *x, const hdi_tensor *w,
-                           const hdi_tensor *chosen, hdi_lowering *lowering, hd_error *error);
+/* x [T,K] or [T,U,K] times those of w [E,N,K] that i32 chosen [T,U] names; all dense. Operands: x, w, chosen, and of a
+ * pair the second w. */
+hd_status hdi_lower_groups(const hdi_request *request, const hdi_tensor *operands, hdi_lowering *lowering,
+                           hd_error *error);
 /* Adds the launch that makes a product's groups, of at most so many rows each. */
 hd_status hdi_product_group(product *p, uint32_t rows, hdi_lowering *lowering, hd_error *error);
 

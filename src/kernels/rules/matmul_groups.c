@@ -49,36 +49,68 @@ static hd_status check(const product *p, hd_error *error) {
     return HD_OK;
 }
 
-hd_status hdi_lower_groups(const hdi_request *request, const hdi_tensor *x, const hdi_tensor *w,
-                           const hdi_tensor *chosen, hdi_lowering *lowering, hd_error *error) {
+/* @param operands x, w, chosen, and of a pair the second w
+ * @param plain, inputs the product of two operands, or of a pair three, that `out` is of */
+static void read_groups(const hdi_request *request, const hdi_tensor *operands, hdi_request *plain, hdi_tensor *inputs,
+                        product *out) {
     enum { FEW_USUAL = FEW_ROWS / 2 }; /* rows of a matrix, of which a tile of few rows has room for twice as many */
     static const hdi_attrs along_k = { .ints = { HD_TRANSPOSE_B } };
+    const hdi_tensor *x = &operands[0], *w = &operands[1], *chosen = &operands[2];
     const bool native = request->caps->native_kernels != 0;
     const uint64_t experts = hdi_rows_dim(w, 0), n = hdi_rows_dim(w, 1), k = hdi_rows_dim(w, 2);
     const uint64_t pairs = hd_shape_elements(chosen->shape), share = x->shape.rank == 3 ? 1 : hdi_rows_dim(chosen, 1);
     const bool single = !native && pairs <= HDI_MAX(experts, FEW_ROWS);
     const uint64_t groups = single ? pairs : HDI_MIN(pairs, experts), usual = hdi_divide_up(pairs, groups);
-    hdi_request plain = *request;
-    plain.attrs = &along_k;
+    inputs[0] = *x;
+    inputs[1] = *w;
+    if (request->pair) inputs[2] = operands[3];
+    *plain = *request;
+    plain->attrs = &along_k;
+    plain->inputs = inputs;
+    plain->input_count = request->pair ? 3 : 2;
     const uint64_t m = native || single ? usual : usual <= FEW_USUAL ? 2 * usual : HDI_MAX(usual, FEW_ROWS + 1);
-    product p = {
-        .request = &plain, .type = x->dtype, .m = m,
+    *out = (product){
+        .request = plain, .type = x->dtype, .m = m,
         .most = pairs, .n = n, .k = k, .batch = groups, .lengths = { 1, share, groups },
-        .a = { .tensor = x, .first = x->first, .line = k, .depth = 1 },
-        .b = { .tensor = w, .first = w->first, .line = k, .depth = 1, .batch = { 0, 0, n * k } },
+        .a = { .tensor = &inputs[0], .first = x->first, .line = k, .depth = 1 },
+        .b = { .tensor = &inputs[1], .first = w->first, .line = k, .depth = 1, .batch = { 0, 0, n * k } },
+        .source_count = request->chain ? request->chain->input_count - 1 : 0,
         .chosen = chosen, .single = single, .pairs = pairs, .experts = experts, .groups = *chosen };
-    hdi_product_finish_side(&p.a, pairs, k);
-    hdi_product_finish_side(&p.b, n, k);
+    for (uint32_t i = 0; i < out->source_count; i++)
+        out->sources[i] = (source){ .tensor = &request->chain->inputs[i + 1] };
+    hdi_product_finish_side(&out->a, pairs, k);
+    hdi_product_finish_side(&out->b, n, k);
+}
+
+/* Of a chain's sources only a pair's is there: the others' bindings have what was chosen. */
+bool hdi_groups_fit(const hdi_request *request) {
+    hdi_request plain;
+    hdi_tensor inputs[3];
+    product p;
+    for (uint32_t i = 0; i < 3; i++)
+        if (!hdi_tensor_is_dense(&request->inputs[i])) return false;
+    read_groups(request, request->inputs, &plain, inputs, &p);
+    return p.m <= FEW_ROWS && p.source_count == request->pair && !check(&p, NULL) && hdi_product_fits(&p);
+}
+
+hd_status hdi_lower_groups(const hdi_request *request, const hdi_tensor *operands, hdi_lowering *lowering,
+                           hd_error *error) {
+    hdi_request plain;
+    hdi_tensor inputs[3];
+    product p;
+    read_groups(request, operands, &plain, inputs, &p);
+    const hdi_tensor *x = p.a.tensor, *w = p.b.tensor, *chosen = p.chosen;
     hd_status status = check(&p, error);
-    if (single && chosen->first != 0 && !status) { /* kernels know of no first choice */
+    if (p.single && chosen->first != 0 && !status) { /* kernels know of no first choice */
         status = hdi_rows_temporary(lowering, chosen->dtype, chosen->shape, &p.groups, error);
         if (!status) status = hdi_rows_copy(request, chosen, &p.groups, lowering, error);
     }
     if (!status) status = hdi_product_lower(&p, NULL, lowering, error);
     if (status) return status;
+    const uint64_t products = request->pair ? 2 : 1;
     hdi_launch *launch = &lowering->launches[lowering->count - 1];
-    launch->flops = 2 * pairs * n * k;
-    launch->bytes = HDI_MIN(pairs, experts) * (hd_tensor_bytes(w->dtype, w->shape) / experts) +
+    launch->flops = 2 * products * p.pairs * p.n * p.k;
+    launch->bytes = products * HDI_MIN(p.pairs, p.experts) * (hd_tensor_bytes(w->dtype, w->shape) / p.experts) +
                     hd_tensor_bytes(x->dtype, x->shape) + hd_tensor_bytes(chosen->dtype, chosen->shape) +
                     hd_tensor_bytes(request->out.dtype, request->out.shape);
     return HD_OK;

@@ -148,7 +148,8 @@ static uint32_t fours_of(const hdi_request *request, const hdi_tensor *x, const 
     if (hdi_variant_is_wrong(caps, (hdi_variant){ HDI_MODULE_ROPE_SUBGROUP, request->math == HD_MATH_EXACT,
                                                   UINT64_C(1) << HD_F32 }))
         return 0;
-    return to == HD_F32 || to == HD_F16 || to == HD_BF16 ? D / 4 : 0;
+    if (hdi_dtype_is_quantised(to) && D % (2 * HDI_WRITE_BLOCK)) return 0;
+    return D / 4;
 }
 
 /* On a GPU a subgroup has one head or several, or a workgroup has one; on a CPU a group has a token, whose sines and
@@ -179,15 +180,21 @@ hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_
     const uint32_t page = paged ? hdi_rows_page(&request->out) : 0;
     const uint64_t rows = paged ? hd_shape_elements(operands[4].shape) / sequences << page :
                           to_rows ? hd_shape_elements(request->out.shape) / sequences / H / D : 0;
+    const uint32_t fours = given ? fours_of(request, x, &operands[2], dims) : 0;
+    /* Where no kernel also makes rows of blocks, heads lie in between. */
+    const bool apart = to_rows && hdi_dtype_is_quantised(request->out.dtype) && !fours;
+    hdi_tensor heads = request->out;
+    if (apart) status = hdi_rows_temporary(lowering, HD_F32, x->shape, &heads, error);
+    if (status != HD_OK) return status;
     uint32_t workgroup = hdi_rows_workgroup(request->caps);
     while (!native && workgroup > 32 && workgroup >= D) workgroup /= 2;
     hdi_rows_launch launch = {
         .module = HDI_MODULE_ROPE, .workgroup = workgroup,
         .inputs = { x, &turns, given ? &turns : &table, &operands[2], &operands[3], &operands[4] }, .input_count = 6,
-        .out = &request->out,
-        .out_access = to_rows ? HDI_READ | HDI_WRITE : HDI_WRITE,
+        .out = &heads,
+        .out_access = to_rows && !apart ? HDI_READ | HDI_WRITE : HDI_WRITE,
         .spec = { (uint32_t)x->dtype, attrs->ints[1] == HD_ROPE_NEIGHBOURS, request->norm ? 1u + has_weight : 0u,
-                  to_rows, page, given ? HDI_ROPE_TURNS_GIVEN : HDI_ROPE_TURNS_OWN }, .spec_count = 6,
+                  to_rows && !apart, page, given ? HDI_ROPE_TURNS_GIVEN : HDI_ROPE_TURNS_OWN }, .spec_count = 6,
         .push = { (uint32_t)tokens, T, H, D, dims, magnitude_of(attrs),
                   hdi_rows_float_bits(request->norm ? request->norm->floats[0] : 0),
                   (uint32_t)(tokens / sequences), (uint32_t)rows, paged ? hdi_rows_dim(&request->out, 0) : 0 },
@@ -195,7 +202,6 @@ hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_
         .groups = native ? tokens : tokens * H, .flops = (request->norm ? 10 : 6) * elements,
         .scratch_bytes = 4 * (dims + 2 * D), .because = native ? "a group for each token, whose angles serve all heads"
         : "a workgroup for each head of each token" };
-    const uint32_t fours = given ? fours_of(request, x, &operands[2], dims) : 0;
     if (fours) {
         enum { HEADS = 4 };
         launch.module = HDI_MODULE_ROPE_SUBGROUP;
@@ -206,5 +212,9 @@ hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_
         launch.groups = hdi_divide_up(tokens * H, launch.workgroup / fours);
         launch.because = "subgroups hold whole heads";
     }
-    return hdi_rows_add(request, &launch, lowering, error);
+    status = hdi_rows_add(request, &launch, lowering, error);
+    if (status || !apart) return status;
+    const hdi_rows_place place = { .B = sequences, .T = tokens / sequences, .S = rows, .n = (uint64_t)H * D,
+                                   .N = paged ? hdi_rows_dim(&request->out, 0) : 0 };
+    return hdi_rows_write(request, &heads, &operands[3], paged ? &operands[4] : NULL, &place, lowering, error);
 }
