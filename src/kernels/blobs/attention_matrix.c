@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_matrix.comp, digest a95051f3f3697658. Do not edit. */
+/* Made by tools/blobs from glsl/attention_matrix.comp, digest 842a23297daf5e51. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_matrix;
 static const uint32_t words[] = {
@@ -1993,4 +1993,4 @@ static const uint32_t words[] = {
 0x0000095b,0x00000066,0x000200f9,0x0000095a,0x000200f8,0x0000095f,0x000200f9,0x000000ec,
 0x000200f8,0x000000ec,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_matrix = { words, sizeof words / 4, UINT64_C(0xa95051f3f3697658), NULL };
+const hdi_blob hdi_blob_attention_matrix = { words, sizeof words / 4, UINT64_C(0x842a23297daf5e51), NULL };

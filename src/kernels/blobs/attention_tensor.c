@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_tensor.comp, digest f2fa2accc4e5cd55. Do not edit. */
+/* Made by tools/blobs from glsl/attention_tensor.comp, digest 4a456386a0c04509. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_tensor;
 static const uint32_t words[] = {
@@ -2196,4 +2196,4 @@ static const uint32_t words[] = {
 0x00030037,0x00000058,0x00000ac3,0x000200f8,0x00000ac4,0x00050081,0x00000058,0x00000ac5,
 0x00000ac2,0x00000ac3,0x000200fe,0x00000ac5,0x00010038,
 };
-const hdi_blob hdi_blob_attention_tensor = { words, sizeof words / 4, UINT64_C(0xf2fa2accc4e5cd55), NULL };
+const hdi_blob hdi_blob_attention_tensor = { words, sizeof words / 4, UINT64_C(0x4a456386a0c04509), NULL };

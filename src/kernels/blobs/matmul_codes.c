@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes.comp, digest 2a8b045b885799e3. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes.comp, digest 6fe5385b5c14a715. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes;
 static const uint32_t words[] = {
@@ -11292,4 +11292,4 @@ static const uint32_t words[] = {
 0x000017b8,0x00050080,0x0000075d,0x000017b7,0x000017b6,0x00000771,0x000200f9,0x000017b5,
 0x000200f8,0x000017ba,0x000200f9,0x00000b6b,0x000200f8,0x00000b6b,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0x2a8b045b885799e3), NULL };
+const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0x6fe5385b5c14a715), NULL };

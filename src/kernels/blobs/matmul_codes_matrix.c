@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes_matrix.comp, digest aab51d0cec70f2b4. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes_matrix.comp, digest 51478da76ff0334f. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes_matrix;
 static const uint32_t words[] = {
@@ -9779,4 +9779,4 @@ static const uint32_t words[] = {
 0x00000e22,0x00050080,0x00000761,0x00000e21,0x00000e20,0x00000782,0x000200f9,0x00000e1f,
 0x000200f8,0x00000e24,0x000200f9,0x00000b66,0x000200f8,0x00000b66,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes_matrix = { words, sizeof words / 4, UINT64_C(0xaab51d0cec70f2b4), NULL };
+const hdi_blob hdi_blob_matmul_codes_matrix = { words, sizeof words / 4, UINT64_C(0x51478da76ff0334f), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 882f77a3cf52345e. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest c5f3a55a4ad583b4. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -14866,4 +14866,4 @@ static const uint32_t words[] = {
 0x00000762,0x00002b1d,0x00002b1c,0x00000788,0x000200f9,0x00002b1b,0x000200f8,0x00002b20,
 0x000200f9,0x00000bb8,0x000200f8,0x00000bb8,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x882f77a3cf52345e), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0xc5f3a55a4ad583b4), NULL };

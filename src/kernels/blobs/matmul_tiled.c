@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 696479472a14bf68. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 9c31ca7e7a484cfb. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tiled;
 static const uint32_t words[] = {
@@ -11144,4 +11144,4 @@ static const uint32_t words[] = {
 0x00050080,0x00000776,0x00001628,0x00001627,0x00000796,0x000200f9,0x00001626,0x000200f8,
 0x0000162b,0x000200f9,0x00000b71,0x000200f8,0x00000b71,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x696479472a14bf68), NULL };
+const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x9c31ca7e7a484cfb), NULL };

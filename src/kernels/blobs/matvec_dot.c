@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_dot.comp, digest 68d9a034da5b2cf6. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_dot.comp, digest adbd8903f27c76ce. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_dot;
 static const uint32_t words[] = {
@@ -17326,4 +17326,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00003864,0x000200f8,0x00003869,0x000200f9,0x00000d48,0x000200f8,0x00000d48,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0x68d9a034da5b2cf6), NULL };
+const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0xadbd8903f27c76ce), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/rope_subgroup.comp, digest 4e7ed1ba7e30f316. Do not edit. */
+/* Made by tools/blobs from glsl/rope_subgroup.comp, digest 071c7a6203bcbae2. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_rope_subgroup;
 static const uint32_t words[] = {
@@ -571,4 +571,4 @@ static const uint32_t words[] = {
 0x00000307,0x000200f9,0x000002ba,0x000200f8,0x000002ba,0x000200f9,0x000000e4,0x000200f8,
 0x000000e4,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_rope_subgroup = { words, sizeof words / 4, UINT64_C(0x4e7ed1ba7e30f316), NULL };
+const hdi_blob hdi_blob_rope_subgroup = { words, sizeof words / 4, UINT64_C(0x071c7a6203bcbae2), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/write_rows.comp, digest 99fb7c3274a0db5d. Do not edit. */
+/* Made by tools/blobs from glsl/write_rows.comp, digest fb0dfa6f8dbe712a. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_write_rows;
 static const uint32_t words[] = {
@@ -821,4 +821,4 @@ static const uint32_t words[] = {
 0x00000482,0x0003003e,0x0000048d,0x000003f1,0x000200f9,0x00000484,0x000200f8,0x00000484,
 0x000200f9,0x000000db,0x000200f8,0x000000db,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_write_rows = { words, sizeof words / 4, UINT64_C(0x99fb7c3274a0db5d), NULL };
+const hdi_blob hdi_blob_write_rows = { words, sizeof words / 4, UINT64_C(0xfb0dfa6f8dbe712a), NULL };
