@@ -127,7 +127,7 @@ hd_status hdi_lower_gather(const hdi_request *request, hdi_lowering *lowering, h
     }
     switch (request->op) {
     case HDI_OP_GATHER:
-        case HDI_OP_TAKE_ALONG: return lower_gather(request, &operands[0], &operands[1], lowering, error);
+    case HDI_OP_TAKE_ALONG: return lower_gather(request, &operands[0], &operands[1], lowering, error);
     case HDI_OP_SCATTER_ADD: case HDI_OP_SCATTER_MUL: case HDI_OP_SCATTER_MAX: case HDI_OP_SCATTER_MIN:
         return lower_scatter(request, operands, lowering, error);
     case HDI_OP_WRITE_ROWS:  return lower_write(request, operands, lowering, error);
