@@ -156,6 +156,13 @@ uint64_t hdi_rows_most(const hdi_caps *caps, hd_dtype dtype) {
     return HDI_MIN(caps->max_binding_bytes / bytes, UINT32_MAX);
 }
 
+uint64_t hdi_rows_at_once(const hdi_caps *caps, uint64_t row_bytes) {
+    const uint64_t most = caps->max_binding_bytes ? caps->max_binding_bytes / row_bytes : UINT64_MAX;
+    uint64_t step = 1;
+    while (step < caps->binding_align && step * row_bytes % caps->binding_align != 0) step *= 2;
+    return most - most % step;
+}
+
 /* How many of the launch's rows a binding sees of this operand, and how many there must be for the next ones to begin
  * where a binding may. */
 static void limit_rows(const hdi_request *request, const hdi_rows_launch *launch, const hdi_tensor *tensor,

@@ -44,6 +44,8 @@ hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *launch
                        hd_error *error);
 /* Elements of a type that a binding of the device sees, and a kernel counts. */
 uint64_t hdi_rows_most(const hdi_caps *caps, hd_dtype dtype);
+/* Rows of so many bytes that a binding sees, as many as another binding may begin behind; 0: not one. */
+uint64_t hdi_rows_at_once(const hdi_caps *caps, uint64_t row_bytes);
 /* May a workgroup go over rows of `n` elements, some times? A GPU's loops have an end: some stop at 65,536 rounds. */
 hd_status hdi_rows_check_length(const hdi_request *request, uint64_t n, hd_error *error);
 /* The workgroup that hdi_rows_add takes for 0. */

@@ -6,6 +6,15 @@ enum { ALIGN = 64, LIMIT = 4096 };
 
 static const hd_dtype types[] = { HD_F32, HD_F16, HD_BF16, HD_I32 };
 
+static void check_bindings(const run *r, uint64_t limit) {
+    for (uint32_t i = 0; i < r->lowering.count; i++)
+        for (uint32_t u = 0; u < r->lowering.launches[i].kernel.binding_count; u++) {
+            const hdi_use *use = &r->lowering.launches[i].uses[u];
+            assert_true(limit == 0 || use->bytes <= limit);
+            assert_int_equal(use->offset % ALIGN, 0);
+        }
+}
+
 /* What comes to a device whose bindings see `limit` bytes; gives the number of its launches. */
 static uint32_t launches_of(hdi_op op, hd_shape shape, hd_dtype dtype, uint32_t axis, uint64_t limit) {
     const hdi_attrs attrs = { .ints = { op == HDI_OP_TOP_K ? 3 : (int64_t)axis }, .floats = { 1e-5f } };
@@ -32,12 +41,7 @@ static uint32_t launches_of(hdi_op op, hd_shape shape, hd_dtype dtype, uint32_t 
     const hdi_tensor y = new_tensor(&r, finds ? HD_I32 : loss ? HD_F32 : dtype, to);
     run_request(&r, &(hdi_request){ .op = op, .attrs = &attrs, .inputs = in, .input_count = norm ? 3 : in[1].dtype != HD_DTYPE_NONE ? 2 : 1,
                                     .out = y, .math = HD_MATH_EXACT });
-    for (uint32_t i = 0; i < r.lowering.count; i++)
-        for (uint32_t u = 0; u < r.lowering.launches[i].kernel.binding_count; u++) {
-            const hdi_use *use = &r.lowering.launches[i].uses[u];
-            assert_true(limit == 0 || use->bytes <= limit);
-            assert_int_equal(use->offset % ALIGN, 0);
-        }
+    check_bindings(&r, limit);
     const uint32_t count = r.lowering.count;
     run_end(&r);
     return count;
@@ -87,6 +91,77 @@ static void by_rows(void **state) {
         }
 }
 
+/* Numbers of a type, quantised ones too. */
+static hdi_tensor numbers(run *r, hd_dtype dtype, hd_shape shape) {
+    const hdi_tensor tensor = new_tensor(r, dtype, shape);
+    if (!hdi_dtype_is_quantised(dtype)) {
+        fill_random(r, &tensor, 2.0f);
+        return tensor;
+    }
+    const uint64_t count = hd_shape_elements(shape);
+    float *values = malloc(count * sizeof *values);
+    assert_non_null(values);
+    for (uint64_t i = 0; i < count; i++) values[i] = random_float(2.0f);
+    assert_int_equal(hd_quantize(dtype, values, count, r->storages[tensor.storage].data), HD_OK);
+    free(values);
+    return tensor;
+}
+
+/* Products with a matrix of 500 columns of 64, alone and with more columns added behind them; and rows of it by index. */
+static void matrices(void **state) {
+    (void)state;
+    static const hd_dtype of[] = { HD_F32, HD_F16, HD_Q8_0, HD_Q4_0 };
+    static const int32_t wanted[] = { 0, 499, 31, -1, 500, 137, 64, 31, INT32_MIN, 250 };
+    for (uint32_t t = 0; t < HDI_COUNT(of); t++)
+        for (int64_t m = 1; m <= 5; m += 2)
+            for (uint32_t way = 0; way < 3; way++) {
+                const bool takes = way == 2;
+                run r;
+                run_begin(&r);
+                r.caps.binding_align = ALIGN;
+                r.caps.max_binding_bytes = LIMIT;
+                const hdi_attrs attrs = { .ints = { takes ? 0 : HD_TRANSPOSE_B } };
+                hdi_tensor in[2] = { new_tensor(&r, HD_F32, HD_SHAPE(m, 64)), numbers(&r, of[t], HD_SHAPE(500, 64)) };
+                fill_random(&r, &in[0], 2.0f);
+                if (takes) {
+                    in[0] = in[1];
+                    in[1] = new_tensor(&r, HD_I32, HD_SHAPE(HDI_COUNT(wanted)));
+                    memcpy(r.storages[in[1].storage].data, wanted, sizeof wanted);
+                }
+                const hdi_tensor y = new_tensor(&r, of[t] == HD_F16 && takes ? HD_F16 : HD_F32,
+                                                takes ? HD_SHAPE(HDI_COUNT(wanted), 64) : HD_SHAPE(m, 500)),
+                                 more = numbers(&r, HD_F32, HD_SHAPE(m, 500));
+                hdi_chain add = { .steps = { { HDI_STEP_ADD, 0, 1, HDI_SOURCE_NONE, HD_F32, 0 } }, .step_count = 1, .input_count = 2 };
+                add.inputs[1] = more;
+                const hdi_request request = { .op = takes ? HDI_OP_GATHER : HDI_OP_MATMUL, .attrs = &attrs, .inputs = in, .input_count = 2,
+                                              .out = y, .chain = way == 1 ? &add : NULL, .caps = &r.caps, .math = HD_MATH_EXACT };
+                if (m > 1 && !takes) r.caps.max_binding_bytes = 16384; /* the result is seen whole */
+                if (way == 1) {
+                    assert_int_equal(hdi_kernels_lower(&request, &r.lowering, &r.error), HD_OK);
+                    for (uint32_t i = 0; i < r.lowering.count; i++) run_launch(&r, &r.lowering.launches[i], 0);
+                } else run_request(&r, &request);
+                assert_true(r.lowering.count > 1);
+                check_bindings(&r, r.caps.max_binding_bytes);
+                for (uint64_t i = 0; i < hd_shape_elements(y.shape); i++) {
+                    float row[64] = { 0 };
+                    const uint64_t column = takes ? 0 : i % 500, at = takes ? i / 64 : column;
+                    const hdi_tensor *matrix = &in[!takes];
+                    const uint64_t index = takes ? (uint64_t)(int64_t)wanted[at] : column, bytes = hd_dtype_bytes(of[t], 64);
+                    if (index < 500) hd_dequantize(of[t], r.storages[matrix->storage].data + index * bytes, 64, row);
+                    double sum = way == 1 ? get_value(&r, &more, i) : 0, size = fabs(sum);
+                    for (uint64_t k = 0; k < 64 && !takes; k++) {
+                        const double term = get_value(&r, &in[0], i / 500 * 64 + k) * (double)row[k];
+                        sum += term;
+                        size += fabs(term);
+                    }
+                    /* rows of A are rounded to 8 bits where B is quantised */
+                    const double bound = takes ? 0 : size * (hdi_dtype_is_quantised(of[t]) ? 0x1p-7 : 0x1p-17);
+                    check_value(&r, &y, i, takes ? (double)row[i % 64] : sum, bound);
+                }
+                run_end(&r);
+            }
+}
+
 /* A kernel's loops over a column, or over a row of softmax, have an end: some devices stop at 65,536 rounds. */
 static void long_axes(void **state) {
     (void)state;
@@ -121,6 +196,7 @@ int main(void) {
         cmocka_unit_test(reductions),
         cmocka_unit_test(longer_than_a_binding),
         cmocka_unit_test(by_rows),
+        cmocka_unit_test(matrices),
         cmocka_unit_test(long_axes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
