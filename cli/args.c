@@ -31,17 +31,21 @@ static size_t distance(const char *a, const char *b) {
 }
 
 const char *cli_nearest(const char *text, const char *const *names, size_t count) {
-    const char *best = NULL;
+    const char *best = NULL, *begun = NULL;
     /* so many mistakes, or more: another word */
-    size_t length = strlen(text), least = length < 3 ? 1 : length < 5 ? 2 : 3;
+    size_t length = strlen(text), least = length < 3 ? 1 : length < 5 ? 2 : 3, begun_count = 0;
     for (size_t i = 0; i < count; i++) {
+        if (length >= 2 && strncmp(names[i], text, length) == 0) {
+            begun = names[i];
+            begun_count++;
+        }
         size_t there = distance(text, names[i]);
         if (there < least) {
             least = there;
             best = names[i];
         }
     }
-    return best;
+    return best || begun_count != 1 ? best : begun;
 }
 
 /* ---- reading ---- */
@@ -54,11 +58,11 @@ static const cli_option *find(const cli_command *command, const char *name, size
 }
 
 static int unknown_option(const cli_command *command, const char *word) {
-    const char *names[32], *near = NULL;
+    const char *names[64] = { help_option.name }, *near = NULL;
     char name[LONGEST_NAME + 1];
-    size_t count = 0, length = strcspn(word, "=");
-    for (; count < command->option_count && count < CLI_COUNT(names); count++)
-        names[count] = command->options[count].name;
+    size_t count = 1, length = strcspn(word, "=");
+    for (; count <= command->option_count && count < CLI_COUNT(names); count++)
+        names[count] = command->options[count - 1].name;
     if (length < sizeof name) {
         memcpy(name, word, length);
         name[length] = 0;

@@ -77,7 +77,7 @@ bool cli_get_bytes(const cli_args *args, const char *name, uint64_t *out);
 bool cli_number(const char *text, uint64_t high, uint64_t *out);
 /* Items of "a,b,c": copies the one at *at (0 at first) into `out`, cut to its room; false at the end. */
 bool cli_next_item(const char *list, size_t *at, char *out, size_t room);
-/* The name among `count` that is nearest to `text`, or NULL where none is near. */
+/* The name among `count` that is nearest to `text`, or the only one that begins so; NULL where none is near. */
 const char *cli_nearest(const char *text, const char *const *names, size_t count);
 
 /* ---- standard output and standard error (terminal.c): nothing else writes there ---- */

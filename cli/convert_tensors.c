@@ -125,15 +125,19 @@ static int shape(const cli_conversion *c, const source *s, unsigned form, cli_co
     return CLI_OK;
 }
 
+/* The tensor whose name ends in `end` where this one's has its last `less` letters; NULL: there is none. */
+static const hd_safetensor *beside(const cli_conversion *c, const source *s, size_t less, const char *end) {
+    const hd_safetensor *found = NULL;
+    char name[256];
+    snprintf(name, sizeof name, "%.*s%s", (int)(strlen(s->tensor->name) - less), s->tensor->name, end);
+    for (size_t i = 0; i < c->shard_count && !found; i++) found = hd_safetensors_find(c->shards[i], name);
+    return found;
+}
+
 /* Blocks [experts, rows, columns / 32, 16] of bytes, and scales [experts, rows, columns / 32]. */
 static int blocks(const cli_conversion *c, const source *s, cli_converted *t) {
-    static const char ends[] = "_blocks";
-    const size_t stem = strlen(s->tensor->name) - (sizeof ends - 1);
     const hd_shape *old = &s->tensor->shape;
-    const hd_safetensor *scales = NULL;
-    char name[256];
-    snprintf(name, sizeof name, "%.*s_scales", (int)stem, s->tensor->name);
-    for (size_t i = 0; i < c->shard_count && !scales; i++) scales = hd_safetensors_find(c->shards[i], name);
+    const hd_safetensor *scales = beside(c, s, strlen("_blocks"), "_scales");
     if (!scales) return bad(c, s, "has no scales beside it");
     if (s->tensor->dtype != HD_U8 || old->rank != 4 || old->dims[3] != 16 || scales->dtype != HD_U8 ||
         scales->shape.rank != 3 || memcmp(scales->shape.dims, old->dims, 3 * sizeof *old->dims) != 0)
@@ -151,10 +155,7 @@ static int blocks(const cli_conversion *c, const source *s, cli_converted *t) {
 /* Bytes [rows / 4, columns], and a factor beside them. */
 static int packed(const cli_conversion *c, const source *s, cli_converted *t) {
     const hd_shape *old = &s->tensor->shape;
-    const hd_safetensor *scale = NULL;
-    char name[256];
-    snprintf(name, sizeof name, "%s_scale", s->tensor->name);
-    for (size_t i = 0; i < c->shard_count && !scale; i++) scale = hd_safetensors_find(c->shards[i], name);
+    const hd_safetensor *scale = beside(c, s, 0, "_scale");
     if (!scale) return bad(c, s, "has no weight_scale beside it");
     if (s->tensor->dtype != HD_U8 || old->rank != 2) return bad(c, s, "is no ternary matrix in bytes");
     t->axes = 2;

@@ -123,10 +123,8 @@ static const cli_option options[] = { { "--device", "ID", "the device that has t
 
 const cli_command cli_doctor = {
     "doctor", "finds what keeps devices from working, and says what to do", "doctor [--device ID] [--json]", NULL,
-    options,
-    CLI_COUNT(options),
-    "Looks at the environment, GPUs, their files and drivers, back ends, the cache, and computes known answers on "
-    "each\n"
-    "device. A note tells of something that nobody asked for. The exit code is 1 where there is a problem.\n",
+    options, CLI_COUNT(options),
+    "Looks at the environment, GPUs, their files and drivers, back ends, the cache, and computes known answers\n"
+    "on each device. A note tells of something that nobody asked for. The exit code is 1 where there is a problem.\n",
     "  heddle doctor --device vulkan\n", doctor,
 };

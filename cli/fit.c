@@ -5,8 +5,8 @@ static void print_row(const char *what, uint32_t layers, uint64_t weights, uint6
                       uint64_t all) {
     cli_cell cells[4];
     cli_print("%-8s %6u  %12s %12s %12s %12s  %llu bytes\n", what, (unsigned)layers, cli_bytes(weights, cells[0]),
-           cli_bytes(cache, cells[1]), cli_bytes(scratch, cells[2]),
-           cli_bytes(all, cells[3]), (unsigned long long)all);
+              cli_bytes(cache, cells[1]), cli_bytes(scratch, cells[2]), cli_bytes(all, cells[3]),
+              (unsigned long long)all);
 }
 
 /* What the model shares with the one of --beside. */
@@ -33,21 +33,17 @@ static int report(const cli_args *args, cli_llm *llm) {
         const int code = cli_print_json(llm->cli.command, root, ok);
         return code || fit.fits ? code : CLI_FAILED;
     }
-    cli_cell has;
+    cli_cell bytes;
     cli_print("%-8s %6s  %12s %12s %12s %12s\n", "", "LAYERS", "WEIGHTS", "CACHE", "SCRATCH", "TOGETHER");
     if (fit.device_bytes)
         print_row("device", fit.device_layers, fit.device_weight_bytes, fit.device_cache_bytes,
                   fit.device_scratch_bytes, fit.device_bytes);
-    if (fit.device_half_bytes) {
-        cli_cell halves;
+    if (fit.device_half_bytes)
         cli_print("%-8s %6s  %12s are copies in f16, by which prompts are read faster\n", "", "",
-                  cli_bytes(fit.device_half_bytes, halves));
-    }
-    if (beside) {
-        cli_cell both;
+                  cli_bytes(fit.device_half_bytes, bytes));
+    if (beside)
         cli_print("%-8s %6s  %12s are equal in the other model: on one device they lie once\n", "", "",
-                  cli_bytes(shared, both));
-    }
+                  cli_bytes(shared, bytes));
     if (fit.streamed_layers)
         cli_print("%-8s %6u  travel to the device for every token\n", "streamed", (unsigned)fit.streamed_layers);
     if (fit.cpu_layers)
@@ -58,7 +54,7 @@ static int report(const cli_args *args, cli_llm *llm) {
         cli_print("fits: everything is on the CPU, and nothing on %s\n", device->name);
     else
         cli_print("%s: %s has %s\n", fit.fits ? "fits" : "does not fit", device->name,
-           cli_bytes(fit.device_memory_bytes, has));
+                  cli_bytes(fit.device_memory_bytes, bytes));
     return fit.fits ? CLI_OK : CLI_FAILED;
 }
 

@@ -66,7 +66,10 @@ int cli_held_print(const cli_session *session) {
     static const char *const heads[] = { "HELD", "KIND", "DEVICE", "ALLOCATIONS", "BYTES" };
     holdings all;
     cli_cell *cells = collect(session, &all) ? calloc((all.count + 1) * CLI_COUNT(heads), sizeof *cells) : NULL;
-    if (!cells) return cli_fail(session->command, "no memory is left");
+    if (!cells) {
+        free(all.of);
+        return cli_fail(session->command, "no memory is left");
+    }
     cli_heads(cells, heads, CLI_COUNT(heads));
     for (size_t i = 0; i < all.count; i++) {
         const held *h = &all.of[i];

@@ -105,18 +105,25 @@ int points_write(const measure *m, const points *p) {
 
 /* ---- what is asked for ---- */
 
-static int read_ops(const cli_args *args, const char *list, points_wanted *out) {
+/* That there is no such operation, and what there is. */
+static int unknown_op(const cli_command *command, const char *name) {
     const char *names[POINTS_OPS];
+    char list[512] = "";
+    for (size_t i = 0; i < workload_op_count; i++) {
+        names[i] = workload_ops[i].name;
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", names[i]);
+    }
+    const char *near = cli_nearest(name, names, workload_op_count);
+    return near ? cli_usage(command, "no operation \"%s\"; did you mean %s?", name, near)
+                : cli_usage(command, "no operation \"%s\"; there are %s", name, list);
+}
+
+static int read_ops(const cli_args *args, const char *list, points_wanted *out) {
     char name[32];
     for (size_t at = 0; cli_next_item(list, &at, name, sizeof name);) {
         const workload_op *op = workload_find(name);
         bool known = false;
-        if (!op) {
-            for (size_t i = 0; i < workload_op_count; i++) names[i] = workload_ops[i].name;
-            const char *near = cli_nearest(name, names, workload_op_count);
-            if (near) return cli_usage(args->command, "no operation \"%s\"; did you mean %s?", name, near);
-            return cli_usage(args->command, "no operation \"%s\"", name);
-        }
+        if (!op) return unknown_op(args->command, name);
         for (size_t i = 0; i < out->op_count; i++) known = known || out->ops[i] == op;
         if (!known) out->ops[out->op_count++] = op;
     }

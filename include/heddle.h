@@ -89,7 +89,7 @@ HD_API const char *hd_version(void);
     X(WRONG_STATE,            -9, "wrong-state", "the object is not in a state that allows this call", \
                                 "follow the order of calls in heddle.h") \
     X(PARSE,                 -10, "parse", "the text or file is not well formed", \
-                                "look at the position in the detail") \
+                                "mend what stands at that position") \
     X(LIMIT,                 -11, "limit", "a stated limit is exceeded", \
                                 "make it smaller; the detail names the limit") \
     X(UNSUPPORTED,           -12, "unsupported", "this device or build cannot do it", "choose another device or form") \

@@ -1,6 +1,7 @@
-/* check.c: is a command list legal? Every index and range lies inside, nothing is empty, and (on request) no two
+/* check.c: is a command list legal? Every index and range lies inside, nothing is empty, and no two
  * commands between two barriers touch the same bytes when one of them writes. */
 #include "cmds/cmds.h"
+#include <stdlib.h>
 
 static hd_status check_range(const hdi_cmds *cmds, uint32_t at, hdi_range range, hd_error *error) {
     uint64_t end;
@@ -82,29 +83,72 @@ static bool touched(const hdi_cmds *cmds, const hdi_cmd *cmd, uint32_t index, hd
     return false;
 }
 
-static bool conflict(hdi_binding a, hdi_binding b) {
-    return ((a.access | b.access) & HDI_WRITE) && a.range.slot == b.range.slot &&
-           a.range.offset < b.range.offset + b.range.bytes && b.range.offset < a.range.offset + a.range.bytes;
+/* A range that a command touches. */
+typedef struct touch { hdi_binding of; uint32_t command; } touch;
+
+static int by_place(const void *one, const void *two) {
+    const hdi_range *a = &((const touch *)one)->of.range, *b = &((const touch *)two)->of.range;
+    if (a->slot != b->slot) return a->slot < b->slot ? -1 : 1;
+    return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
-static bool commands_conflict(const hdi_cmds *cmds, const hdi_cmd *one, const hdi_cmd *two) {
-    hdi_binding a, b;
-    for (uint32_t i = 0; touched(cmds, one, i, &a); i++)
-        for (uint32_t k = 0; touched(cmds, two, k, &b); k++)
-            if (conflict(a, b)) return true;
-    return false;
+/* How far ranges reach that begin no later than the one looked at: the furthest, and the furthest of others. */
+typedef struct reach { uint64_t end; uint32_t command; } reach;
+
+static void extend(reach furthest[2], uint64_t end, uint32_t command) {
+    if (furthest[0].command != command && end > furthest[0].end) {
+        furthest[1] = furthest[0];
+        furthest[0] = (reach){ end, command };
+        return;
+    }
+    reach *own = &furthest[furthest[0].command != command];
+    if (end > own->end) *own = (reach){ end, command };
 }
 
-hd_status hdi_cmds_check(const hdi_cmds *cmds, bool hazards, hd_error *error) {
-    uint32_t since_barrier = 0;
-    for (uint32_t i = 0; i < cmds->cmd_count; i++) {
-        hd_status status = check_cmd(cmds, i, error);
-        if (status) return status;
-        if (cmds->cmds[i].kind == HDI_CMD_BARRIER) since_barrier = i + 1;
-        for (uint32_t k = since_barrier; hazards && k < i; k++)
-            if (commands_conflict(cmds, &cmds->cmds[k], &cmds->cmds[i]))
-                return hdi_fail(error, HD_STATUS_INTERNAL,
-                                "commands %u and %u touch the same bytes with no barrier between them", k, i);
+/* Of commands that no barrier parts, none touches what another one writes? Sorts the touches. */
+static hd_status check_together(touch *touches, size_t count, hd_error *error) {
+    reach all[2] = { { 0 } }, written[2] = { { 0 } };
+    if (count > 1) qsort(touches, count, sizeof *touches, by_place);
+    for (size_t i = 0; i < count; i++) {
+        const hdi_binding *of = &touches[i].of;
+        const uint32_t command = touches[i].command;
+        if (i > 0 && of->range.slot != touches[i - 1].of.range.slot)
+            all[0] = all[1] = written[0] = written[1] = (reach){ 0 };
+        const bool writes = of->access & HDI_WRITE;
+        const reach *others = writes ? all : written, *other = &others[others[0].command == command];
+        if (other->end > of->range.offset)
+            return hdi_fail(error, HD_STATUS_INTERNAL,
+                            "commands %u and %u touch the same bytes with no barrier between them",
+                            HDI_MIN(command, other->command), HDI_MAX(command, other->command));
+        extend(all, of->range.offset + of->range.bytes, command);
+        if (writes) extend(written, of->range.offset + of->range.bytes, command);
     }
     return HD_OK;
+}
+
+static hd_status check_hazards(const hdi_cmds *cmds, hd_error *error) {
+    hdi_binding of;
+    size_t count = 0, most = 0;
+    for (uint32_t i = 0; i < cmds->cmd_count; i++)
+        for (uint32_t k = 0; touched(cmds, &cmds->cmds[i], k, &of); k++) most++;
+    touch *touches = hdi_alloc(cmds->arena.allocator, most * sizeof *touches);
+    if (!touches) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for checking commands");
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < cmds->cmd_count && !status; i++) {
+        for (uint32_t k = 0; touched(cmds, &cmds->cmds[i], k, &of); k++) touches[count++] = (touch){ of, i };
+        if (cmds->cmds[i].kind != HDI_CMD_BARRIER) continue;
+        status = check_together(touches, count, error);
+        count = 0;
+    }
+    if (!status) status = check_together(touches, count, error);
+    hdi_free(cmds->arena.allocator, touches, most * sizeof *touches);
+    return status;
+}
+
+hd_status hdi_cmds_check(const hdi_cmds *cmds, hd_error *error) {
+    for (uint32_t i = 0; i < cmds->cmd_count; i++) {
+        const hd_status status = check_cmd(cmds, i, error);
+        if (status) return status;
+    }
+    return check_hazards(cmds, error);
 }

@@ -125,9 +125,9 @@ hd_status hdi_cmds_copy(hdi_cmds *cmds, hdi_range from, hdi_range to);
 hd_status hdi_cmds_fill(hdi_cmds *cmds, hdi_range to, uint32_t value);
 hd_status hdi_cmds_barrier(hdi_cmds *cmds, bool cut);
 hd_status hdi_cmds_mark(hdi_cmds *cmds, const char *label);
-/* Is every index and range inside, every count above zero? With `hazards`, also: between two barriers no range is
- * written by one command and touched by another (check.c). */
-hd_status hdi_cmds_check(const hdi_cmds *cmds, bool hazards, hd_error *error);
+/* Is every index and range inside, every count above zero, and between two barriers no range written by one command and
+ * touched by another (check.c)? */
+hd_status hdi_cmds_check(const hdi_cmds *cmds, hd_error *error);
 /* `module_name` gives a module's name for its id; NULL prints the number. */
 void hdi_cmds_print(const hdi_cmds *cmds, const char *(*module_name)(void *user, uint32_t module), void *user,
                     hdi_text *out_text);

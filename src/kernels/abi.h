@@ -301,7 +301,10 @@
 #define HDI_REDUCE_OP      16 /* HDI_REDUCE_... */
 #define HDI_REDUCE_TYPE    17 /* of x */
 #define HDI_REDUCE_FORM    18 /* 0: row, inner = 1, a workgroup each; 1: column, an invocation each */
-#define HDI_REDUCE_STAGE   19 /* 0: all at once; 1: partial results of parts of a row; 2: over partial results */
+#define HDI_REDUCE_STAGE   19 /* rows: 0: all at once; 1: partial results of parts of a row; 2: over partial results.
+                               * columns, bits: HDI_REDUCE_GOES_ON from what y has; HDI_REDUCE_IS_PART: more rows follow */
+#define HDI_REDUCE_GOES_ON 1u
+#define HDI_REDUCE_IS_PART 2u
 #define HDI_REDUCE_SUM    0
 #define HDI_REDUCE_MEAN   1
 #define HDI_REDUCE_MAX    2
@@ -311,10 +314,11 @@
 #define HDI_REDUCE_PROD   6
 #define HDI_REDUCE_PART      65536u /* of a sum: its order is part of the result */
 #define HDI_REDUCE_PICK_PART 4096u  /* of what is picked from few rows */
-/* Push words: [0] outer, [1] n, [2] inner, [3] parts a row (stages 1, 2), [4] n of the whole row (mean),
- * [5] elements of a part (stage 1).
- * Partial results: sums, maxima: one 32-bit word of the computing type (f32 or i32) a part; argmax: the value's word and
- * the index's word. Exact order of a row: lane l of 256 adds elements l, l + 256, ... in order, then the lanes are added
+#define HDI_REDUCE_COLUMN    131072u /* rows that a launch over columns takes: a whole number of HDI_MM_BLOCK */
+/* Push words: [0] outer, [1] n, [2] inner, [3] parts a row (stages 1, 2), [4] mean: n of the whole row; argmax: elements
+ * of the row in front of these, [5] elements of a part (stage 1).
+ * Partial results: sums, maxima: one 32-bit word of the computing type (f32 or i32) a part or a column; argmax: the value's
+ * word and the index's word. Exact order of a row: lane l of 256 adds elements l, l + 256, ... in order, then the lanes are added
  * as a tree, 128 + l, 64 + l, ... 1 + l. Exact order of a column: as matmul's. A row of more than a part: each part so,
  * then their sums as a row. Products in the same orders. Mean: exact_div(sum, float(n)). i32 wraps. Max and min order
  * -inf .. -0, +0 .. inf, with NaN the largest and the least; for argmax -0 equals +0. */
@@ -350,7 +354,9 @@
 
 /* ---- rows: softmax, log_softmax, rms_norm, layer_norm, cross_entropy over the last axis ----
  * softmax module: bindings x, targets (cross entropy; else x again), dy (its gradient; else x again), y. norm module: x,
- * weight, bias (x again where absent), y. A workgroup a row; exact sums in the row order of reduce, never in parts. With m
+ * weight, bias (x again where absent), y. A workgroup a row; exact sums in the row order of reduce, never in parts. Rows of softmax and
+ * log_softmax of more than HDI_ROW_SOFTMAX_WHOLE are made of reductions and element-wise steps instead: s in the order of
+ * reduce, exact_div(exp(x - m), s). With m
  * the largest of the row and s the sum of exp(x - m): softmax exp(x - m) * exact_div(1, s), log_softmax (x - m) - log(s),
  * cross entropy log(s) - (x[target] - m); its gradient (softmax, - 1 at the target) * dy. rms_norm: mean 0; layer_norm: mean
  * exact_div(sum of x, float(n)). Then, one rounding each, (x - mean) * exact_rsqrt(exact_div(sum of (x - mean)^2, float(n)) +
@@ -366,6 +372,7 @@
 #define HDI_ROW_RMS_NORM      3
 #define HDI_ROW_LAYER_NORM    4
 #define HDI_ROW_CROSS_ENTROPY_GRADIENT 5
+#define HDI_ROW_SOFTMAX_WHOLE 1048576u
 /* Push words: [0] rows, [1] n, [2] eps as float bits. */
 
 /* ---- norm_gradient: of x under rms_norm or layer_norm, from x, dy and the weight, all f32. A workgroup a row. With n = x

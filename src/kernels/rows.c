@@ -1,5 +1,6 @@
 /* rows.c: what the lowerings of the row families share. Their kernels index dense tensors from element 0 with 32 bits:
- * here operands are brought into that form, and what cannot be is refused. */
+ * here operands are brought into that form, tensors that are more than a binding sees are cut into slices of rows, and
+ * what cannot be is refused. */
 #include "kernels/rows.h"
 
 bool hdi_rows_has(const hdi_request *request, uint32_t operand) {
@@ -59,6 +60,13 @@ hdi_tensor hdi_rows_axis_last(const hdi_tensor *tensor, uint32_t axis) {
     return view;
 }
 
+hd_status hdi_rows_check_length(const hdi_request *request, uint64_t n, hd_error *error) {
+    enum { MOST = 1 << 21 };
+    if (request->caps->native_kernels || n <= MOST) return HD_OK;
+    return hdi_fail(error, HD_STATUS_LIMIT, "a row of %llu elements, and a workgroup takes at most %d",
+                    (unsigned long long)n, MOST);
+}
+
 uint32_t hdi_rows_workgroup(const hdi_caps *caps) {
     uint64_t most = caps->max_workgroup == 0 ? 256 : caps->max_workgroup;
     if (caps->max_workgroup_x != 0) most = HDI_MIN(most, caps->max_workgroup_x);
@@ -94,21 +102,23 @@ static hd_status bind(const hdi_request *request, hdi_launch *launch, const hdi_
     return HD_OK;
 }
 
-/* Each operand once: a kernel is shown one of those it has in the place of one that it lacks. */
+/* A kernel is shown one of the operands that it has in the place of one that it lacks: the input that this one is. */
+static uint32_t input_of(const hdi_rows_launch *launch, uint32_t input) {
+    const hdi_tensor *tensor = launch->inputs[input];
+    uint32_t k = 0;
+    while (launch->inputs[k]->storage != tensor->storage || launch->inputs[k]->first != tensor->first) k++;
+    return k;
+}
+
 static uint64_t operand_bytes(const hdi_rows_launch *launch) {
     uint64_t bytes = hd_tensor_bytes(launch->out->dtype, launch->out->shape);
-    for (uint32_t i = 0; i < launch->input_count; i++) {
-        const hdi_tensor *tensor = launch->inputs[i];
-        bool seen = false;
-        for (uint32_t k = 0; k < i; k++)
-            seen = seen || (launch->inputs[k]->storage == tensor->storage && launch->inputs[k]->first == tensor->first);
-        if (!seen) bytes += hd_tensor_bytes(tensor->dtype, tensor->shape);
-    }
+    for (uint32_t i = 0; i < launch->input_count; i++)
+        if (input_of(launch, i) == i) bytes += hd_tensor_bytes(launch->inputs[i]->dtype, launch->inputs[i]->shape);
     return bytes;
 }
 
-hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *from, hdi_lowering *lowering,
-                       hd_error *error) {
+static hd_status add_whole(const hdi_request *request, const hdi_rows_launch *from, hdi_lowering *lowering,
+                           hd_error *error) {
     hdi_launch *launch = hdi_lowering_add(lowering);
     if (launch == NULL) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
     if (from->groups > UINT32_MAX) return hdi_fail(error, HD_STATUS_LIMIT, "more than 2^32 - 1 workgroups");
@@ -135,5 +145,76 @@ hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *from, 
     launch->bytes = from->bytes > 0 ? from->bytes : operand_bytes(from);
     launch->because = from->because;
     launch->option = from->option;
+    return status;
+}
+
+/* ---- slices of rows ---- */
+
+uint64_t hdi_rows_most(const hdi_caps *caps, hd_dtype dtype) {
+    const uint64_t bytes = hd_dtype_bytes(dtype, 1);
+    if (caps->max_binding_bytes == 0 || bytes == 0) return UINT32_MAX;
+    return HDI_MIN(caps->max_binding_bytes / bytes, UINT32_MAX);
+}
+
+uint64_t hdi_rows_at_once(const hdi_caps *caps, uint64_t row_bytes) {
+    const uint64_t most = caps->max_binding_bytes ? caps->max_binding_bytes / row_bytes : UINT64_MAX;
+    uint64_t step = 1;
+    while (step < caps->binding_align && step * row_bytes % caps->binding_align != 0) step *= 2;
+    return most - most % step;
+}
+
+/* How many of the launch's rows a binding sees of this operand, and how many there must be for the next ones to begin
+ * where a binding may. */
+static void limit_rows(const hdi_request *request, const hdi_rows_launch *launch, const hdi_tensor *tensor,
+                       uint64_t *most, uint64_t *step) {
+    const uint64_t each = hd_shape_elements(tensor->shape) / launch->rows, align = request->caps->binding_align;
+    *most = HDI_MIN(*most, hdi_rows_most(request->caps, tensor->dtype) / each);
+    while (*step < align && hd_dtype_bytes(tensor->dtype, *step * each) % align != 0) *step *= 2;
+}
+
+static hdi_tensor slice_of(const hdi_rows_launch *launch, const hdi_tensor *tensor, uint64_t at, uint64_t count) {
+    const uint64_t each = hd_shape_elements(tensor->shape) / launch->rows;
+    hdi_tensor slice = hdi_tensor_dense(tensor->storage, tensor->dtype, HD_SHAPE((int64_t)count, (int64_t)each));
+    slice.first = tensor->first + at * each;
+    return slice;
+}
+
+/* The slice of `count` rows from row `at` on. What no binding can begin at is copied. */
+static hd_status add_slice(const hdi_request *request, const hdi_rows_launch *from, uint64_t at, uint64_t count,
+                           hdi_lowering *lowering, hd_error *error) {
+    hdi_rows_launch launch = *from;
+    const hdi_tensor y = slice_of(from, from->out, at, count);
+    hdi_tensor inputs[HDI_COUNT(launch.inputs)], out = y;
+    uint64_t offset;
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < from->input_count && status == HD_OK; i++) {
+        if (from->shared >> i & 1) continue;
+        const uint32_t as = input_of(from, i);
+        const hdi_tensor slice = slice_of(from, from->inputs[i], at, count);
+        if (as == i) status = hdi_rows_dense(request, &slice, lowering, &inputs[i], error);
+        launch.inputs[i] = &inputs[as];
+    }
+    const bool apart = !bind_offset(request, &y, &offset);
+    if (status == HD_OK && apart) status = hdi_rows_temporary(lowering, y.dtype, y.shape, &out, error);
+    launch.out = &out;
+    launch.push[0] = (uint32_t)count;
+    launch.groups = hdi_divide_up(from->groups * count, from->rows);
+    launch.flops = from->flops / from->rows * count;
+    launch.because = "a slice of the rows: all of them are more than one binding sees";
+    if (status == HD_OK) status = add_whole(request, &launch, lowering, error);
+    return status != HD_OK || !apart ? status : hdi_rows_copy(request, &out, &y, lowering, error);
+}
+
+hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *from, hdi_lowering *lowering,
+                       hd_error *error) {
+    uint64_t most = from->rows, step = 1;
+    for (uint32_t i = 0; i < from->input_count && from->rows > 1; i++)
+        if (!(from->shared >> i & 1)) limit_rows(request, from, from->inputs[i], &most, &step);
+    if (from->rows > 1) limit_rows(request, from, from->out, &most, &step);
+    if (most == from->rows || most == 0) return add_whole(request, from, lowering, error);
+    if (most >= step) most -= most % step;
+    hd_status status = HD_OK;
+    for (uint64_t at = 0; at < from->rows && status == HD_OK; at += most)
+        status = add_slice(request, from, at, HDI_MIN(most, from->rows - at), lowering, error);
     return status;
 }

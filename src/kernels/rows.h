@@ -38,12 +38,21 @@ typedef struct hdi_rows_launch {
     uint32_t          out_access;
     uint32_t          spec[12], spec_count;
     uint32_t          push[13], push_count;
+    uint64_t          rows;   /* of all operands but `shared` ones, told to the kernel by push[0]; 0: not for slicing */
+    uint32_t          shared; /* a bit for each input that all rows read */
     uint64_t          groups, flops, bytes; /* bytes 0: those of all operands */
     uint32_t          scratch_bytes;
     const char       *because;
 } hdi_rows_launch;
+/* Appends the launch; where an operand is more than a binding sees and `rows` is given, several over slices of rows. */
 hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *launch, hdi_lowering *lowering,
                        hd_error *error);
+/* Elements of a type that a binding of the device sees, and a kernel counts. */
+uint64_t hdi_rows_most(const hdi_caps *caps, hd_dtype dtype);
+/* Rows of so many bytes that a binding sees, as many as another binding may begin behind; 0: not one. */
+uint64_t hdi_rows_at_once(const hdi_caps *caps, uint64_t row_bytes);
+/* May a workgroup go over rows of `n` elements, some times? A GPU's loops have an end: some stop at 65,536 rounds. */
+hd_status hdi_rows_check_length(const hdi_request *request, uint64_t n, hd_error *error);
 /* The workgroup that hdi_rows_add takes for 0. */
 uint32_t hdi_rows_workgroup(const hdi_caps *caps);
 /* Chooses among the widths of a workgroup of a GPU's row kernel, none of which changes a bit of the result: sets the

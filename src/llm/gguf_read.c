@@ -91,7 +91,7 @@ static bool take_u64(reader *r, const char *field, uint64_t *out) {
 static bool take_count(reader *r, const char *field, uint64_t least, uint64_t limit, uint64_t *out) {
     if (!take_u64(r, field, out)) return false;
     if (*out > (r->part->file_bytes - r->at) / least)
-        return refuse(r, HD_STATUS_PARSE, r->at - 8, "%s is %llu, more than the file can hold", field,
+        return refuse(r, HD_STATUS_PARSE, r->at - 8, "%s is %llu, more than the file can hold" CUT_SHORT, field,
                       (unsigned long long)*out);
     if (*out > limit)
         return refuse(r, HD_STATUS_LIMIT, r->at - 8, "%s is %llu, at most %llu is allowed", field,

@@ -185,7 +185,7 @@ static hdl_gguf_type that_fits(hdl_gguf_type type, uint64_t row) {
     case HDL_GGUF_TYPE_IQ2_XS: case HDL_GGUF_TYPE_IQ2_XXS: case HDL_GGUF_TYPE_IQ1_M: case HDL_GGUF_TYPE_IQ1_S:
         other = HDL_GGUF_TYPE_IQ4_NL; break;
     case HDL_GGUF_TYPE_Q2_K:
-        case HDL_GGUF_TYPE_Q3_K: case HDL_GGUF_TYPE_TQ1_0: case HDL_GGUF_TYPE_TQ2_0: other = HDL_GGUF_TYPE_Q4_0; break;
+    case HDL_GGUF_TYPE_Q3_K: case HDL_GGUF_TYPE_TQ1_0: case HDL_GGUF_TYPE_TQ2_0: other = HDL_GGUF_TYPE_Q4_0; break;
     case HDL_GGUF_TYPE_Q4_K: other = HDL_GGUF_TYPE_Q5_0; break;
     case HDL_GGUF_TYPE_Q5_K: other = HDL_GGUF_TYPE_Q5_1; break;
     case HDL_GGUF_TYPE_Q6_K: other = HDL_GGUF_TYPE_Q8_0; break;

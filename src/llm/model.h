@@ -60,6 +60,9 @@ typedef struct hdl_adapted {
     uint32_t        row_count;
 } hdl_adapted;
 
+/* What is known of a weight by its bytes: its key (shared.h), and the first weight that is equal. */
+typedef struct hdl_twin { uint64_t key; uint32_t first; } hdl_twin;
+
 struct hd_model {
     hd_context    *context;
     _Atomic uint32_t holders;    /* the caller, and each session */
@@ -72,7 +75,7 @@ struct hd_model {
     hdl_weight    *weights;      /* [layers][layer_weights], then those outside of the layers */
     uint32_t       weight_count, layer_weights;
     hdl_adapted    adapted;      /* what its adapters added */
-    _Atomic(uint32_t *) twins;   /* of each weight: the first one that is equal (twins.c); NULL: nobody asked yet */
+    _Atomic(hdl_twin *) twins;   /* of each weight (twins.c); NULL: nobody asked yet */
     uint64_t       number;       /* no other model of the process has it, nor will have; even, which no handle is */
     hdl_tokenizer *tokenizer;
     hdl_span       chat_template; /* of no bytes where there is none */

@@ -11,7 +11,8 @@ enum {
     HDL_HEAD_BYTES = 4096, /* of a weight that are looked at before it is compared with another one */
     HDL_MOST_LOOKS = 4     /* at others that begin alike, so that no file makes it slow */
 };
-/* A hash of a weight's first bytes, of its length and its type: equal weights have the same. */
+/* A hash of a weight's first bytes, of its length and its type: equal weights have the same. Where twins were looked
+ * for it is there; else the bytes are read. */
 hd_status hdl_weight_key(const hd_model *model, const hdl_weight *weight, uint64_t *out_key, hd_error *error);
 /* Finds out, once, which weights of the model are equal to an earlier one. A page of each is read, and the whole of
  * those that begin alike. Before stores on the device; nothing where that is the CPU, which uses the file in place.

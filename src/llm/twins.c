@@ -2,19 +2,19 @@
  * them. */
 #include "llm/store.h"
 
-static hd_status head_of(const hd_model *model, const hdl_weight *weight, hdl_span *out_data, uint64_t *out_key,
-                         hd_error *error) {
-    const hd_status status = hdl_weight_data(model, weight, out_data, error);
-    uint64_t key = HDL_HASH_START ^ weight->tensor.type;
-    if (status) return status;
-    for (uint64_t i = 0; i < out_data->count && i < HDL_HEAD_BYTES; i++) key = hdl_hash(key, out_data->bytes[i]);
-    *out_key = hdl_hash(key, out_data->count);
-    return HD_OK;
-}
-
 hd_status hdl_weight_key(const hd_model *model, const hdl_weight *weight, uint64_t *out_key, hd_error *error) {
+    const hdl_twin *twins = atomic_load(&model->twins);
+    uint64_t key = HDL_HASH_START ^ weight->tensor.type;
     hdl_span data;
-    return head_of(model, weight, &data, out_key, error);
+    if (twins) {
+        *out_key = twins[weight - model->weights].key;
+        return HD_OK;
+    }
+    const hd_status status = hdl_weight_data(model, weight, &data, error);
+    if (status) return status;
+    for (uint64_t i = 0; i < data.count && i < HDL_HEAD_BYTES; i++) key = hdl_hash(key, data.bytes[i]);
+    *out_key = hdl_hash(key, data.count);
+    return HD_OK;
 }
 
 /* What is known of each weight of a model while equal ones are looked for. */
@@ -27,7 +27,8 @@ typedef struct seen {
 static hd_status look(const hd_model *model, seen *all, hd_error *error) {
     for (uint32_t i = 0; i < model->weight_count; i++) {
         if (!model->weights[i].present) continue;
-        const hd_status status = head_of(model, &model->weights[i], &all[i].data, &all[i].key, error);
+        hd_status status = hdl_weight_data(model, &model->weights[i], &all[i].data, error);
+        if (!status) status = hdl_weight_key(model, &model->weights[i], &all[i].key, error);
         if (status) return status;
     }
     return HD_OK;
@@ -48,18 +49,18 @@ static uint32_t twin_among(const hd_model *model, const seen *all, uint32_t coun
 
 static hd_status find(hd_model *model) {
     const uint64_t count = model->weight_count;
-    uint32_t *none = NULL;
+    hdl_twin *none = NULL;
     hd_error error = { 0 };
     if (atomic_load(&model->twins)) return HD_OK;
     seen *all = hdl_alloc(&model->allocator, count * sizeof *all);
-    uint32_t *twins = hdl_alloc(&model->allocator, count * sizeof *twins);
+    hdl_twin *twins = hdl_alloc(&model->allocator, count * sizeof *twins);
     hd_status status = all && twins ? look(model, all, &error)
                                     : hdl_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a list of weights");
     for (uint32_t i = 0; i < count && !status; i++) {
-        twins[i] = i;
+        twins[i] = (hdl_twin){ all[i].key, i };
         if (!model->weights[i].present) continue;
-        twins[i] = twin_among(model, all, i, &model->weights[i], &all[i]);
-        all[i].first = twins[i] == i;
+        twins[i].first = twin_among(model, all, i, &model->weights[i], &all[i]);
+        all[i].first = twins[i].first == i;
     }
     hdl_free(&model->allocator, all, count * sizeof *all);
     /* where two threads find them, the first one's are taken */
@@ -74,13 +75,13 @@ hd_status hdl_twins_find(hd_model *model, hd_device *device) {
 }
 
 void hdl_twins_forget(hd_model *model) {
-    hdl_free(&model->allocator, atomic_exchange(&model->twins, NULL), model->weight_count * sizeof(uint32_t));
+    hdl_free(&model->allocator, atomic_exchange(&model->twins, NULL), model->weight_count * sizeof(hdl_twin));
 }
 
 uint32_t hdl_twin_of(const hd_model *model, hdl_part part, uint32_t index) {
-    const uint32_t *twins = atomic_load(&model->twins);
-    for (uint32_t i = twins ? twins[index] : index; i < index; i++)
-        if (twins[i] == twins[index] && hdl_part_needs(model, part, i)) return i;
+    const hdl_twin *twins = atomic_load(&model->twins);
+    for (uint32_t i = twins ? twins[index].first : index; i < index; i++)
+        if (twins[i].first == twins[index].first && hdl_part_needs(model, part, i)) return i;
     return index;
 }
 
@@ -95,10 +96,12 @@ hd_status hd_model_shared_bytes(hd_model *model, hd_model *other, uint64_t *out_
     hd_error error = { 0 };
     seen *mine = hdl_alloc(allocator, counts[0] * sizeof *mine);
     seen *others = hdl_alloc(allocator, counts[1] * sizeof *others);
-    status = mine && others ? look(model, mine, &error)
-                            : hdl_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a list of weights");
+    status = find(model);
+    if (!status && !(mine && others))
+        status = hdl_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a list of weights");
+    if (!status) status = look(model, mine, &error);
     if (!status) status = look(other, others, &error);
-    status = status ? hd_context_put_error(model->context, &error) : find(model);
+    if (error.status) status = hd_context_put_error(model->context, &error);
     *out_bytes = 0;
     for (uint32_t i = 0; i < counts[1] && !status; i++) others[i].first = other->weights[i].present;
     for (uint32_t i = 0; i < counts[0] && !status; i++) {

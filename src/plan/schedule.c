@@ -44,7 +44,7 @@ static hd_status run_stages(hdi_schedule *schedule, const hd_program *program, h
     if (!status) status = hdi_schedule_order(schedule, error);
     if (!status) status = hdi_schedule_place(schedule, error);
     if (!status) status = hdi_schedule_emit(schedule, error);
-    if (!status) status = hdi_cmds_check(&schedule->cmds, false, error);
+    if (!status) status = hdi_cmds_check(&schedule->cmds, error);
     return status;
 }
 

@@ -100,6 +100,20 @@ static hd_status add_launch(hdi_schedule *schedule, const hdi_launch *launch, co
     return HD_OK;
 }
 
+static hd_status add_copy(hdi_schedule *schedule, const hdi_use *from, const hdi_use *to, const char *label,
+                          const char *because, hd_error *error) {
+    hdi_schedule_step *step = new_step(schedule);
+    if (!step) return no_memory(error);
+    step->kind = HDI_CMD_COPY;
+    step->uses[0] = (hdi_use){ from->storage, from->offset, to->bytes, HDI_READ };
+    step->uses[1] = (hdi_use){ to->storage, to->offset, to->bytes, HDI_WRITE };
+    step->use_count = 2;
+    step->bytes = 2 * to->bytes;
+    step->label = label;
+    step->because = because;
+    return HD_OK;
+}
+
 /* ---- a user's kernel ---- */
 
 static hd_status hold_kernel(hdi_schedule *schedule, hdi_user_kernel *kernel, uint32_t *out_index, hd_error *error) {
@@ -117,21 +131,6 @@ static hd_status hold_kernel(hdi_schedule *schedule, hdi_user_kernel *kernel, ui
     return HD_OK;
 }
 
-/* The first bytes of a part are those of an operand. */
-static hd_status emit_beginning(hdi_schedule *schedule, const hdi_use *from, const hdi_use *to, const char *label,
-                                hd_error *error) {
-    hdi_schedule_step *step = new_step(schedule);
-    if (!step) return no_memory(error);
-    step->kind = HDI_CMD_COPY;
-    step->uses[0] = (hdi_use){ from->storage, from->offset, to->bytes, HDI_READ };
-    step->uses[1] = (hdi_use){ to->storage, to->offset, to->bytes, HDI_WRITE };
-    step->use_count = 2;
-    step->bytes = 2 * to->bytes;
-    step->label = label;
-    step->because = "a buffer of the kernel begins so";
-    return HD_OK;
-}
-
 /* Operands and parts of the result, as the launch says. What the kernel does not use is shown something that is
  * there. */
 static hd_status bind_custom(hdi_schedule *schedule, const hdi_task *task, hdi_launch *launch, const char *label,
@@ -146,8 +145,8 @@ static hd_status bind_custom(hdi_schedule *schedule, const hdi_task *task, hdi_l
         if (!binding->operand || binding->bytes)
             use = (hdi_use){ task->out.storage, binding->offset, (HDI_MAX(binding->bytes, 4u) + 3) & ~UINT64_C(3),
                              HDI_WRITE };
-        if (binding->operand && binding->bytes) {
-            status = emit_beginning(schedule, &operand.uses[0], &use, label, error);
+        if (binding->operand && binding->bytes) { /* the first bytes of the part are those of the operand */
+            status = add_copy(schedule, &operand.uses[0], &use, label, "a buffer of the kernel begins so", error);
             use.access = HDI_READ | HDI_WRITE;
         }
         launch->uses[launch->kernel.binding_count++] = use;
@@ -192,10 +191,8 @@ static hdi_request request_of(const hdi_schedule *schedule, const hdi_task *task
                          (!task->pair || is_given(schedule, &task->inputs[2]));
     return (hdi_request){
         .op = task->op, .attrs = task->attrs, .inputs = task->inputs, .input_count = task->input_count,
-            .out = task->out,
-        .chain = task->chain.step_count > 0 ? &task->chain : NULL, .norm = task->norm, .a_norm = task->a_norm,
-        .pair = task->pair, .a_rounded = task->a_rounded,
-        .b_given = b_given,
+        .out = task->out, .chain = task->chain.step_count > 0 ? &task->chain : NULL, .norm = task->norm,
+        .a_norm = task->a_norm, .pair = task->pair, .a_rounded = task->a_rounded, .b_given = b_given,
         .caps = &schedule->caps, .math = schedule->options.math };
 }
 
@@ -221,17 +218,9 @@ static bool is_plain_copy(const hdi_task *task) {
 }
 
 static hd_status emit_copy(hdi_schedule *schedule, const hdi_task *task, const char *label, hd_error *error) {
-    hdi_schedule_step *step = new_step(schedule);
-    if (!step) return no_memory(error);
-    uint64_t bytes = hd_tensor_bytes(task->out.dtype, task->out.shape);
-    step->kind = HDI_CMD_COPY;
-    step->uses[0] = (hdi_use){ task->chain.inputs[0].storage, 0, bytes, HDI_READ };
-    step->uses[1] = (hdi_use){ task->out.storage, 0, bytes, HDI_WRITE };
-    step->use_count = 2;
-    step->bytes = 2 * bytes;
-    step->label = label;
-    step->because = "whole dense tensors: a copy command, no kernel";
-    return HD_OK;
+    const hdi_use from = { .storage = task->chain.inputs[0].storage },
+                  to = { .storage = task->out.storage, .bytes = hd_tensor_bytes(task->out.dtype, task->out.shape) };
+    return add_copy(schedule, &from, &to, label, "whole dense tensors: a copy command, no kernel", error);
 }
 
 /* The same bytes as words: the element-wise kernel moves 16 of them at once. */

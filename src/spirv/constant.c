@@ -82,11 +82,11 @@ bool hdi_spirv_calculate(uint32_t opcode, uint64_t a, uint64_t b, uint32_t width
         return true;
     }
     case SpvOpUDiv:
-        case SpvOpUMod: case SpvOpSDiv: case SpvOpSRem: case SpvOpSMod: return divide(opcode, a, b, width, out);
+    case SpvOpUMod: case SpvOpSDiv: case SpvOpSRem: case SpvOpSMod: return divide(opcode, a, b, width, out);
     case SpvOpIEqual: case SpvOpLogicalEqual: case SpvOpINotEqual: case SpvOpLogicalNotEqual: case SpvOpUGreaterThan:
     case SpvOpUGreaterThanEqual: case SpvOpULessThan: case SpvOpULessThanEqual: case SpvOpSGreaterThan:
     case SpvOpSGreaterThanEqual:
-        case SpvOpSLessThan: case SpvOpSLessThanEqual: *out = compare(opcode, a, b, width); return true;
+    case SpvOpSLessThan: case SpvOpSLessThanEqual: *out = compare(opcode, a, b, width); return true;
     default: return false;
     }
 }
@@ -116,15 +116,15 @@ uint32_t hdi_spirv_constant_part(const hdi_spirv_module *m, uint32_t def, const 
 static bool is_allowed(uint32_t opcode) {
     switch (opcode) {
     case SpvOpUConvert:
-        case SpvOpSConvert: case SpvOpFConvert: case SpvOpQuantizeToF16: case SpvOpSNegate: case SpvOpNot:
+    case SpvOpSConvert: case SpvOpFConvert: case SpvOpQuantizeToF16: case SpvOpSNegate: case SpvOpNot:
     case SpvOpIAdd: case SpvOpISub: case SpvOpIMul: case SpvOpUDiv: case SpvOpSDiv: case SpvOpUMod: case SpvOpSRem:
     case SpvOpSMod: case SpvOpShiftRightLogical: case SpvOpShiftRightArithmetic: case SpvOpShiftLeftLogical:
     case SpvOpBitwiseOr:
-        case SpvOpBitwiseXor: case SpvOpBitwiseAnd: case SpvOpVectorShuffle: case SpvOpCompositeExtract:
+    case SpvOpBitwiseXor: case SpvOpBitwiseAnd: case SpvOpVectorShuffle: case SpvOpCompositeExtract:
     case SpvOpCompositeInsert: case SpvOpLogicalOr: case SpvOpLogicalAnd: case SpvOpLogicalNot: case SpvOpLogicalEqual:
     case SpvOpLogicalNotEqual: case SpvOpSelect: case SpvOpIEqual: case SpvOpINotEqual: case SpvOpULessThan:
     case SpvOpSLessThan:
-        case SpvOpUGreaterThan: case SpvOpSGreaterThan: case SpvOpULessThanEqual: case SpvOpSLessThanEqual:
+    case SpvOpUGreaterThan: case SpvOpSGreaterThan: case SpvOpULessThanEqual: case SpvOpSLessThanEqual:
     case SpvOpUGreaterThanEqual: case SpvOpSGreaterThanEqual: return true;
     default: return false;
     }

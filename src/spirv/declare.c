@@ -62,7 +62,7 @@ static bool flag_fits(const hdi_spirv_module *m, uint32_t flag, uint32_t opcode)
     case HDI_SPIRV_BUFFER_BLOCK: return opcode == SpvOpTypeStruct && m->version < 0x10400;
     case HDI_SPIRV_ROW_MAJOR: case HDI_SPIRV_COL_MAJOR: return false; /* members only */
     case HDI_SPIRV_COHERENT:
-        case HDI_SPIRV_VOLATILE: return memory && !hdi_spirv_has(m, SpvCapabilityVulkanMemoryModel);
+    case HDI_SPIRV_VOLATILE: return memory && !hdi_spirv_has(m, SpvCapabilityVulkanMemoryModel);
     case HDI_SPIRV_NON_WRITABLE: case HDI_SPIRV_NON_READABLE: return opcode == SpvOpVariable;
     case HDI_SPIRV_RESTRICT: case HDI_SPIRV_ALIASED: return memory;
     default: return hdi_spirv_is_value(opcode) || (flag == HDI_SPIRV_RELAXED && opcode == SpvOpFunction);
@@ -460,10 +460,10 @@ static bool builtin_fits(const hdi_spirv_module *m, const hdi_spirv_type *type, 
     case SpvBuiltInGlobalInvocationId: return count == 3;
     case SpvBuiltInLocalInvocationIndex: return count == 1;
     case SpvBuiltInSubgroupSize:
-        case SpvBuiltInNumSubgroups: case SpvBuiltInSubgroupId: case SpvBuiltInSubgroupLocalInvocationId:
+    case SpvBuiltInNumSubgroups: case SpvBuiltInSubgroupId: case SpvBuiltInSubgroupLocalInvocationId:
         return count == 1 && hdi_spirv_has(m, SpvCapabilityGroupNonUniform);
     case SpvBuiltInSubgroupEqMask:
-        case SpvBuiltInSubgroupGeMask: case SpvBuiltInSubgroupGtMask: case SpvBuiltInSubgroupLeMask:
+    case SpvBuiltInSubgroupGeMask: case SpvBuiltInSubgroupGtMask: case SpvBuiltInSubgroupLeMask:
     case SpvBuiltInSubgroupLtMask: return count == 4 && hdi_spirv_has(m, SpvCapabilityGroupNonUniformBallot);
     default: return false;
     }

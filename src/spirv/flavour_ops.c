@@ -342,15 +342,15 @@ static uint32_t made(hdi_flavour *w, uint32_t inst, uint32_t opcode, uint32_t ty
     case SpvOpSelect: return select(w, inst, type_def, words);
     case SpvOpAny: case SpvOpAll: return any_or_all(w, opcode, words);
     case SpvOpShiftLeftLogical:
-        case SpvOpShiftRightLogical: case SpvOpShiftRightArithmetic: return shift(w, opcode, type_def, words);
+    case SpvOpShiftRightLogical: case SpvOpShiftRightArithmetic: return shift(w, opcode, type_def, words);
     case SpvOpBitFieldInsert:
-        case SpvOpBitFieldSExtract: case SpvOpBitFieldUExtract: return bit_field(w, opcode, type_def, words);
+    case SpvOpBitFieldSExtract: case SpvOpBitFieldUExtract: return bit_field(w, opcode, type_def, words);
     case SpvOpBitReverse: return bit_reverse(w, type_def, words);
     case SpvOpBitCount: return bit_count(w, type_def, words);
     case SpvOpFConvert: return convert(w, inst, type_def, words);
     case SpvOpQuantizeToF16: return quantize(w, type_def, words);
     case SpvOpIAddCarry:
-        case SpvOpISubBorrow:
+    case SpvOpISubBorrow:
             case SpvOpUMulExtended: case SpvOpSMulExtended: return extended(w, opcode, type_def, words);
     case SpvOpSDotKHR: case SpvOpUDotKHR: case SpvOpSUDotKHR: case SpvOpSDotAccSatKHR: case SpvOpUDotAccSatKHR:
     case SpvOpSUDotAccSatKHR: return dot(w, inst, opcode);
@@ -372,7 +372,7 @@ bool hdi_flavour_is_alias(const hdi_flavour *w, uint32_t inst) {
 static bool is_silent(uint32_t opcode) {
     switch (opcode) {
     case SpvOpLabel:
-        case SpvOpLine: case SpvOpNoLine: case SpvOpNop: case SpvOpPhi: case SpvOpVariable: case SpvOpLoopMerge:
+    case SpvOpLine: case SpvOpNoLine: case SpvOpNop: case SpvOpPhi: case SpvOpVariable: case SpvOpLoopMerge:
     case SpvOpSelectionMerge: case SpvOpAccessChain: case SpvOpInBoundsAccessChain: case SpvOpUndef: return true;
     default: return false;
     }

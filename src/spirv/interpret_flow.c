@@ -115,7 +115,7 @@ static bool flow(hdi_interpreter *x, const uint32_t *words, uint32_t opcode) {
 static void calculate(hdi_interpreter *x, uint32_t inst, const uint32_t *words, uint32_t opcode) {
     switch (opcode) {
     case SpvOpLabel:
-        case SpvOpLine: case SpvOpNoLine: case SpvOpNop: case SpvOpPhi: case SpvOpSelectionMerge: case SpvOpLoopMerge:
+    case SpvOpLine: case SpvOpNoLine: case SpvOpNop: case SpvOpPhi: case SpvOpSelectionMerge: case SpvOpLoopMerge:
     case SpvOpMemoryBarrier: break;
     case SpvOpLoad: case SpvOpStore: case SpvOpCopyMemory: case SpvOpAccessChain: case SpvOpInBoundsAccessChain:
     case SpvOpArrayLength: case SpvOpVariable: hdi_interpret_memory(x, inst); break;

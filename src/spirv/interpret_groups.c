@@ -222,13 +222,13 @@ static void result_of(const meeting *at, uint32_t opcode, uint64_t *out) {
     switch (opcode) {
     case SpvOpGroupNonUniformElect: *out = at->lane == first_lane(at); break;
     case SpvOpGroupNonUniformAll:
-        case SpvOpGroupNonUniformAny: case SpvOpGroupNonUniformAllEqual: *out = vote(at, opcode); break;
+    case SpvOpGroupNonUniformAny: case SpvOpGroupNonUniformAllEqual: *out = vote(at, opcode); break;
     case SpvOpGroupNonUniformBroadcast: case SpvOpGroupNonUniformBroadcastFirst: case SpvOpGroupNonUniformShuffle:
     case SpvOpGroupNonUniformShuffleXor: case SpvOpGroupNonUniformShuffleUp: case SpvOpGroupNonUniformShuffleDown:
     case SpvOpGroupNonUniformQuadBroadcast: case SpvOpGroupNonUniformQuadSwap: read_other(at, out); break;
     case SpvOpGroupNonUniformBallot: case SpvOpGroupNonUniformInverseBallot: case SpvOpGroupNonUniformBallotBitExtract:
     case SpvOpGroupNonUniformBallotBitCount:
-        case SpvOpGroupNonUniformBallotFindLSB: case SpvOpGroupNonUniformBallotFindMSB:
+    case SpvOpGroupNonUniformBallotFindLSB: case SpvOpGroupNonUniformBallotFindMSB:
         ballot(at, opcode, out);
         break;
     default: sum(at, out); break;

@@ -335,11 +335,11 @@ void hdi_interpret_operation(hdi_interpreter *x, uint32_t opcode, uint32_t type_
     case SpvOpSDotKHR: case SpvOpUDotKHR: case SpvOpSUDotKHR: case SpvOpSDotAccSatKHR: case SpvOpUDotAccSatKHR:
     case SpvOpSUDotAccSatKHR: integer_dot(&o); break;
     case SpvOpVectorExtractDynamic:
-        case SpvOpVectorInsertDynamic: case SpvOpVectorShuffle: case SpvOpCompositeConstruct:
+    case SpvOpVectorInsertDynamic: case SpvOpVectorShuffle: case SpvOpCompositeConstruct:
     case SpvOpCompositeExtract:
-        case SpvOpCompositeInsert: case SpvOpCopyObject: case SpvOpCopyLogical: composite(&o); break;
+    case SpvOpCompositeInsert: case SpvOpCopyObject: case SpvOpCopyLogical: composite(&o); break;
     case SpvOpDot:
-        case SpvOpTranspose: case SpvOpVectorTimesMatrix: case SpvOpMatrixTimesVector: case SpvOpMatrixTimesMatrix:
+    case SpvOpTranspose: case SpvOpVectorTimesMatrix: case SpvOpMatrixTimesVector: case SpvOpMatrixTimesMatrix:
     case SpvOpOuterProduct: matrix(&o); break;
     case SpvOpSelect: choose(&o); break;
     case SpvOpAny: case SpvOpAll: any_or_all(&o); break;

@@ -10,6 +10,7 @@ enum { GLSL_FABS = 4, GLSL_SABS = 5, GLSL_FLOOR = 8, GLSL_UMIN = 38, GLSL_SMIN =
        GLSL_NCLAMP = 81 };
 #define ONE 0x3F800000u /* bits of floats */
 #define HALF 0x3F000000u
+#define THIRD 0x3EAAAAABu
 #define TWO 0x40000000u
 #define MINUS_ONE 0xBF800000u
 enum { MOST_AXES = 5, MOST_CHANNELS = 4 };

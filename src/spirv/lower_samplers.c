@@ -42,9 +42,10 @@ static uint32_t mix(hdi_lowering *l, uint32_t a, uint32_t b, uint32_t weight) {
 }
 
 /* The texels that a sample is made of: by the bits of a corner's number, the second along an axis or the first; and
- * how much the second ones count, axis by axis; 0: there is one along it. */
+ * how much the second ones count, axis by axis; 0: there is one along it. `missing`: where a cube's three faces meet
+ * there is none; 0: there always is one. */
 typedef struct taken {
-    uint32_t index[1 << MOST_AXES], weights[MOST_AXES], corners;
+    uint32_t index[1 << MOST_AXES], missing[1 << MOST_AXES], weights[MOST_AXES], corners;
 } taken;
 
 /* The number of a layer, to the nearest. */
@@ -123,7 +124,7 @@ static uint32_t inverse(hdi_lowering *l, uint32_t x) {
 
 /* The texel on a face, or beside it by one: then the one on the face that lies there. Twice the coordinates from a
  * face's middle are integers, of which that of the other face is the largest. Where both lie outside, at a corner,
- * three faces meet: the second coordinate is taken from the edge. */
+ * three faces meet and there is no such texel: the second coordinate is taken from the edge. */
 static uint32_t texel_on(hdi_lowering *l, const uint32_t *lengths, uint32_t n, uint32_t cube, uint32_t face,
                          uint32_t i, uint32_t j) {
     const uint32_t type = signed_type(l), uint = hdi_lower_uint(l), truth = bool_type(l);
@@ -166,6 +167,16 @@ static uint32_t texel_on(hdi_lowering *l, const uint32_t *lengths, uint32_t n, u
     return hdi_texel_index(l, &(hdi_lower_image){ .axes = 3 }, at, lengths);
 }
 
+/* Do both lie outside of a face, whose last texel along an axis is `last`? */
+static uint32_t is_missing(hdi_lowering *l, uint32_t last, uint32_t i, uint32_t j) {
+    const uint32_t type = signed_type(l), uint = hdi_lower_uint(l), truth = bool_type(l), at[] = { i, j };
+    uint32_t outside[2];
+    for (uint32_t axis = 0; axis < 2; axis++)
+        outside[axis] =
+            HDI_LOWER_MAKE(l, SpvOpUGreaterThan, truth, as_type(l, at[axis], type, uint), as_type(l, last, type, uint));
+    return HDI_LOWER_MAKE(l, SpvOpLogicalAnd, truth, outside[0], outside[1]);
+}
+
 /* The texels around a direction; faces are squares of as many texels as fit into both lengths. */
 static void take_cube(hdi_lowering *l, const hdi_lower_image *image, bool linear, const uint32_t *parts, taken *out) {
     const uint32_t real_type = hdi_lower_float(l), type = signed_type(l), uint = hdi_lower_uint(l);
@@ -176,23 +187,23 @@ static void take_cube(hdi_lowering *l, const hdi_lower_image *image, bool linear
     if (image->cubes) cube = layer_at(l, parts[3], HDI_LOWER_MAKE(l, SpvOpUDiv, uint, lengths[2], number(l, 6)));
     const on_face from = face_of(l, true, parts);
     const uint32_t by = inverse(l, from.by), coordinates[] = { from.s, from.t };
+    const uint32_t one = hdi_lower_number(l, type, 1), last = HDI_LOWER_MAKE(l, SpvOpISub, type, n, one);
     *out = (taken){ .corners = linear ? 4 : 1 };
     for (uint32_t axis = 0; axis < 2; axis++) {
         const uint32_t middle = exact(l, SpvOpFMul, exact(l, SpvOpFMul, coordinates[axis], by), real(l, HALF));
         uint32_t at = exact(l, SpvOpFMul, exact(l, SpvOpFAdd, middle, real(l, HALF)), n_real);
         if (linear) at = exact(l, SpvOpFSub, at, real(l, HALF));
-        const uint32_t whole = glsl(l, GLSL_FLOOR, real_type, at),
-                       last = HDI_LOWER_MAKE(l, SpvOpISub, type, n, hdi_lower_number(l, type, 1));
+        const uint32_t whole = glsl(l, GLSL_FLOOR, real_type, at);
         const uint32_t zero = hdi_lower_number(l, type, linear ? UINT32_MAX : 0); /* one beside the face at most */
         texels[axis] = HDI_LOWER_MAKE(l, SpvOpExtInst, type, l->glsl, GLSL_SCLAMP,
                                       HDI_LOWER_MAKE(l, SpvOpConvertFToS, type, whole), zero, last);
         if (linear) out->weights[axis] = exact(l, SpvOpFSub, at, whole);
     }
     for (uint32_t corner = 0; corner < out->corners; corner++) {
-        const uint32_t one = hdi_lower_number(l, type, 1);
         const uint32_t i = corner & 1 ? HDI_LOWER_MAKE(l, SpvOpIAdd, type, texels[0], one) : texels[0],
                        j = corner & 2 ? HDI_LOWER_MAKE(l, SpvOpIAdd, type, texels[1], one) : texels[1];
         out->index[corner] = texel_on(l, lengths, n, cube, from.face, i, j);
+        if (linear) out->missing[corner] = is_missing(l, last, i, j);
     }
 }
 
@@ -232,6 +243,18 @@ static uint32_t compared(hdi_lowering *l, const hd_image_desc *sampler, uint32_t
                   real(l, 0));
 }
 
+/* Of the four texels of a linear sample the missing one is what the three others come to on average. */
+static void fill_missing(hdi_lowering *l, const taken *from, uint32_t channels, uint32_t parts[][MOST_CHANNELS]) {
+    for (uint32_t c = 0; c < channels; c++)
+        for (uint32_t corner = 0; corner < from->corners && from->missing[corner]; corner++) {
+            uint32_t sum = 0, *part = &parts[corner][c];
+            for (uint32_t k = 0; k < from->corners; k++)
+                if (k != corner) sum = sum ? exact(l, SpvOpFAdd, sum, parts[k][c]) : parts[k][c];
+            sum = exact(l, SpvOpFMul, sum, real(l, THIRD));
+            *part = chosen(l, hdi_lower_float(l), from->missing[corner], sum, *part);
+        }
+}
+
 uint32_t hdi_sample_make(hdi_lowering *l, const hdi_lower_image *image, const hd_image_desc *sampler,
                          const hdi_lower_made *key) {
     const bool compares = key->opcode == SpvOpImageSampleDrefExplicitLod;
@@ -245,6 +268,7 @@ uint32_t hdi_sample_make(hdi_lowering *l, const hdi_lower_image *image, const hd
         hdi_texel_decode(l, image, from.index[corner], parts[corner]);
         if (compares) parts[corner][0] = compared(l, sampler, reference, parts[corner][0]);
     }
+    fill_missing(l, &from, channels, parts);
     for (uint32_t axis = 0, corners = from.corners; corners > 1; axis++, corners /= 2)
         for (uint32_t pair = 0; pair < corners / 2; pair++)
             for (uint32_t c = 0; c < channels; c++)

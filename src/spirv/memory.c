@@ -274,12 +274,12 @@ bool hdi_spirv_typing_memory(hdi_spirv_module *m, uint32_t inst, uint32_t def, b
     case SpvOpArrayLength: return array_length(m, inst, def);
     case SpvOpAtomicLoad: case SpvOpAtomicStore: case SpvOpAtomicExchange: case SpvOpAtomicCompareExchange:
     case SpvOpAtomicIIncrement:
-        case SpvOpAtomicIDecrement: case SpvOpAtomicIAdd: case SpvOpAtomicISub: case SpvOpAtomicSMin:
+    case SpvOpAtomicIDecrement: case SpvOpAtomicIAdd: case SpvOpAtomicISub: case SpvOpAtomicSMin:
     case SpvOpAtomicUMin: case SpvOpAtomicSMax: case SpvOpAtomicUMax: case SpvOpAtomicAnd: case SpvOpAtomicOr:
     case SpvOpAtomicXor: case SpvOpAtomicFAddEXT: return atomic(m, inst, def);
     case SpvOpControlBarrier: case SpvOpMemoryBarrier: return barrier(m, inst);
     case HDI_SPIRV_COOPERATIVE_MATRIX_LOAD:
-        case HDI_SPIRV_COOPERATIVE_MATRIX_STORE: case HDI_SPIRV_COOPERATIVE_MATRIX_MUL_ADD:
+    case HDI_SPIRV_COOPERATIVE_MATRIX_STORE: case HDI_SPIRV_COOPERATIVE_MATRIX_MUL_ADD:
     case HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH: case HDI_SPIRV_COOPERATIVE_MATRIX_REDUCE:
         return cooperative(m, inst, def);
     default: *out_known = false; return true;

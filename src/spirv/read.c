@@ -51,7 +51,7 @@ static const char *decoration_operands(uint32_t decoration) {
     switch (decoration) {
     case SpvDecorationSpecId: case SpvDecorationArrayStride: case SpvDecorationMatrixStride: case SpvDecorationBuiltIn:
     case SpvDecorationBinding:
-        case SpvDecorationDescriptorSet: case SpvDecorationOffset: case SpvDecorationFPRoundingMode:
+    case SpvDecorationDescriptorSet: case SpvDecorationOffset: case SpvDecorationFPRoundingMode:
         return "n";
     default: return hdi_spirv_flag_of(decoration) ? "" : NULL;
     }

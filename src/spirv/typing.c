@@ -394,7 +394,7 @@ static bool by_opcode(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, const
     uint32_t result = hdi_spirv_find(m, all[1]);
     switch (opcode) {
     case SpvOpVectorExtractDynamic:
-        case SpvOpVectorInsertDynamic: case SpvOpVectorShuffle: case SpvOpCompositeConstruct:
+    case SpvOpVectorInsertDynamic: case SpvOpVectorShuffle: case SpvOpCompositeConstruct:
     case SpvOpCompositeExtract: case SpvOpCompositeInsert: case SpvOpCopyObject: case SpvOpCopyLogical:
         return composite(m, inst, opcode, result, words, count);
     case SpvOpSelect: return select_rule(m, inst, result, words);

@@ -74,7 +74,7 @@ refuse 1 'no/such/page.csv cannot be written' "$heddle" bench ops --op vecadd --
 # What is refused, before the file is touched where the command line is wrong.
 echo kept >kept.csv
 refuse 2 'no operation "vecad"; did you mean vecadd\?' "$heddle" bench threshold --op vecad --csv kept.csv
-refuse 2 'no operation "frobnicate"' "$heddle" bench ops --op matmul,frobnicate --csv kept.csv
+refuse 2 'no operation "frobnicate"; there are vecadd, matmul, ' "$heddle" bench ops --op matmul,frobnicate --csv kept.csv
 refuse 2 'no type "f23"; did you mean f32\?' "$heddle" bench ops --types f32,f23 --csv kept.csv
 refuse 2 'softmax does not take q4_0' "$heddle" bench ops --op softmax --types q4_0 --csv kept.csv
 refuse 2 'matmul takes none of the types' "$heddle" bench ops --op vecadd,matmul --types i32 --csv kept.csv

@@ -19,6 +19,10 @@ refuse 2 'heddle: no command is given' "$heddle"
 refuse 2 'no command "devcies"; did you mean devices\?' "$heddle" devcies
 refuse 2 'no command "frobnicate"; see `heddle help`' "$heddle" frobnicate
 refuse 2 'no command "rum"; did you mean run' "$heddle" help rum
+refuse 2 'no command "gen"; did you mean generate\?' "$heddle" gen
+refuse 2 'no command "con"; see `heddle help`' "$heddle" con # confirm, or convert
+refuse 2 'no option --hlep; did you mean --help\?' "$heddle" generate --hlep
+refuse 2 'no option --reciept; did you mean --receipt\?' "$heddle" generate --reciept r.json
 refuse 2 'help takes one command' "$heddle" help run exec
 refuse 2 'no command "chta"; did you mean chat\?' "$heddle" chta
 refuse 2 'bench is not the whole command; there are bench threshold, bench ops, .*bench llm' "$heddle" bench

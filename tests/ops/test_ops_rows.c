@@ -52,7 +52,7 @@ static void long_rows(void) {
         for (uint32_t i = 0; i < HDI_COUNT(reductions); i++)
             for (uint32_t n = 0; n < HDI_COUNT(lengths) && takes(i, numbers[t]); n++) {
                 reduce(i, numbers[t], HD_SHAPE(n == 2 ? 2 : 1, lengths[n]), 1, OPS_UNIT);
-                if (n == 2) reduce(i, numbers[t], HD_SHAPE(lengths[n], 2), 0, OPS_UNIT);
+                if (n >= 2) reduce(i, numbers[t], HD_SHAPE(lengths[n] * (n - 1), 2), 0, OPS_UNIT);
             }
         ops_end();
     }
@@ -151,6 +151,7 @@ static void softmaxes(void) {
             for (uint32_t s = 0; s < HDI_COUNT(shapes); s++)
                 for (uint32_t axis = 0; axis < shapes[s].rank; axis++) ops_case(build[i](ops_program(), ops_input(floats[t], shapes[s], OPS_MIDDLE), (int)axis));
             ops_case(build[i](ops_program(), ops_input(floats[t], HD_SHAPE(2, 65537), OPS_MIDDLE), 1));
+            ops_case(build[i](ops_program(), ops_input(floats[t], HD_SHAPE(1, 1048600), OPS_MIDDLE), 1));
             ops_split(30);
         }
         ops_end();

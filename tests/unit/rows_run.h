@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #define GUARD 256u
-#define STORAGES 16u
+#define STORAGES 512u
 
 typedef struct storage { uint8_t *memory, *data; uint64_t bytes; } storage;
 typedef struct run {

@@ -113,48 +113,12 @@ static void cross_entropy(void **state) {
         }
 }
 
-/* More than a binding sees: slices of rows that begin where bindings may, each bit as if it were one. */
-static void slices_of_rows(void **state) {
-    (void)state;
-    enum { ROWS = 500, N = 33, LIMIT = 64 * N * 2, ALIGN = 64 };
-    static const hdi_op all[] = { HDI_OP_SOFTMAX, HDI_OP_LOG_SOFTMAX, HDI_OP_CROSS_ENTROPY };
-    for (uint32_t o = 0; o < HDI_COUNT(all); o++) {
-        const bool loss = all[o] == HDI_OP_CROSS_ENTROPY;
-        run r[2];
-        hdi_tensor y[2];
-        for (int sliced = 0; sliced < 2; sliced++) {
-            run_begin(&r[sliced]);
-            r[sliced].caps.binding_align = ALIGN;
-            if (sliced) r[sliced].caps.max_binding_bytes = LIMIT;
-            hdi_tensor in[2] = { new_tensor(&r[sliced], HD_F16, HD_SHAPE(ROWS, N)), new_tensor(&r[sliced], HD_I32, HD_SHAPE(ROWS)) };
-            y[sliced] = new_tensor(&r[sliced], loss ? HD_F32 : HD_F16, loss ? HD_SHAPE(ROWS) : HD_SHAPE(ROWS, N));
-            random_state = 88172645463325252u;
-            fill_random(&r[sliced], &in[0], 10.0f);
-            for (uint64_t i = 0; i < ROWS; i++) set_value(&r[sliced], &in[1], i, (float)(i % N));
-            const hdi_attrs attrs = { .ints = { 1 } };
-            run_request(&r[sliced], &(hdi_request){ .op = all[o], .attrs = &attrs, .inputs = in, .input_count = loss ? 2 : 1, .out = y[sliced], .math = HD_MATH_EXACT });
-            const hdi_lowering *lowering = &r[sliced].lowering;
-            assert_int_equal(lowering->count, sliced ? 8 : 1); /* of 64 rows */
-            for (uint32_t i = 0; sliced && i < lowering->count; i++)
-                for (uint32_t u = 0; u < lowering->launches[i].kernel.binding_count; u++) {
-                    assert_true(lowering->launches[i].uses[u].bytes <= LIMIT);
-                    assert_int_equal(lowering->launches[i].uses[u].offset % ALIGN, 0);
-                }
-        }
-        const storage *whole = &r[0].storages[y[0].storage], *parts = &r[1].storages[y[1].storage];
-        assert_memory_equal(parts->data, whole->data, whole->bytes);
-        run_end(&r[0]);
-        run_end(&r[1]);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_and_size),
         cmocka_unit_test(other_axes),
         cmocka_unit_test(extreme_rows),
         cmocka_unit_test(cross_entropy),
-        cmocka_unit_test(slices_of_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

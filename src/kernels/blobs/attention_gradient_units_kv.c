@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_gradient_units_kv.comp, digest ff261fcde13ccbbf. Do not edit. */
+/* Made by tools/blobs from glsl/attention_gradient_units_kv.comp, digest d96c352f7b256127. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_gradient_units_kv;
 static const uint32_t words[] = {
@@ -831,4 +831,4 @@ static const uint32_t words[] = {
 0x0003003e,0x000000b6,0x00000091,0x000200f9,0x00000122,0x000200f8,0x00000122,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_attention_gradient_units_kv = { words, sizeof words / 4, UINT64_C(0xff261fcde13ccbbf), NULL };
+const hdi_blob hdi_blob_attention_gradient_units_kv = { words, sizeof words / 4, UINT64_C(0xd96c352f7b256127), NULL };

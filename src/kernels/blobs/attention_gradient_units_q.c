@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_gradient_units_q.comp, digest 5e865c76c7fbf902. Do not edit. */
+/* Made by tools/blobs from glsl/attention_gradient_units_q.comp, digest c119a9501efd64fe. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_gradient_units_q;
 static const uint32_t words[] = {
@@ -902,4 +902,4 @@ static const uint32_t words[] = {
 0x0000003a,0x00000488,0x00030037,0x0000003a,0x00000489,0x000200f8,0x0000048a,0x00050081,
 0x0000003a,0x0000048b,0x00000488,0x00000489,0x000200fe,0x0000048b,0x00010038,
 };
-const hdi_blob hdi_blob_attention_gradient_units_q = { words, sizeof words / 4, UINT64_C(0x5e865c76c7fbf902), NULL };
+const hdi_blob hdi_blob_attention_gradient_units_q = { words, sizeof words / 4, UINT64_C(0xc119a9501efd64fe), NULL };

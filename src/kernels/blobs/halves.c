@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/halves.comp, digest 85c5556657f998e5. Do not edit. */
+/* Made by tools/blobs from glsl/halves.comp, digest f80f9308ca936a29. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_halves;
 static const uint32_t words[] = {
@@ -1871,4 +1871,4 @@ static const uint32_t words[] = {
 0x000000b2,0x00000ad0,0x00000014,0x00000066,0x000000dd,0x0003003e,0x00000ad0,0x00000acf,
 0x000200f9,0x000000d3,0x000200f8,0x000000d3,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_halves = { words, sizeof words / 4, UINT64_C(0x85c5556657f998e5), NULL };
+const hdi_blob hdi_blob_halves = { words, sizeof words / 4, UINT64_C(0xf80f9308ca936a29), NULL };

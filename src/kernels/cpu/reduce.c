@@ -3,8 +3,8 @@
 #include "kernels/cpu/rows.h"
 
 typedef struct reduction {
-    uint32_t op, type, out_type, stage;
-    uint32_t n, inner, parts, whole, part;
+    uint32_t op, type, out_type, form, stage;
+    uint32_t n, inner, parts, whole, part; /* whole: argmax: elements of the row in front of these */
     const void *x, *second;
     void *y;
 } reduction;
@@ -45,7 +45,12 @@ static void store(const reduction *r, uint64_t at, uint32_t bits) {
         store_floats(r->out_type, r->y, at, 1, &value);
     }
 }
+static void store_pair(const reduction *r, uint64_t at, int32_t best, uint32_t best_at) {
+    ((uint32_t *)r->y)[2 * at] = pick_bits(r, best);
+    ((uint32_t *)r->y)[2 * at + 1] = best_at;
+}
 static uint32_t finished(const reduction *r, float sum) {
+    if (r->form == 1 && r->stage & HDI_REDUCE_IS_PART) return exact_bits(sum);
     return exact_bits(exact_canonical(r->op == HDI_REDUCE_MEAN ? exact_div(sum, (float)r->whole) : sum));
 }
 
@@ -135,17 +140,20 @@ static void reduce_row(const reduction *r, uint32_t group) {
         const int32_t best = pick_row(r, first, count, &at);
         if (r->op != HDI_REDUCE_ARGMAX) store(r, group, pick_bits(r, best));
         else if (r->stage == 0) store(r, group, at);
-        else {
-            store(r, 2 * (uint64_t)group, pick_bits(r, best));
-            store(r, 2 * (uint64_t)group + 1, begin + at);
-        }
+        else store_pair(r, group, best, r->whole + begin + at);
     }
+}
+
+/* What columns have come to in launches before, as words of the computing type. */
+static void go_on(const reduction *r, uint64_t out, uint32_t width, void *words) {
+    if (r->stage & HDI_REDUCE_GOES_ON) memcpy(words, (const uint32_t *)r->y + out, width * sizeof(uint32_t));
 }
 
 /* `width` <= LANES neighbouring columns; the first one begins at element `first`, its result is element `out`. */
 static void add_columns(const reduction *r, uint64_t first, uint64_t out, uint32_t width) {
     float total[LANES] = { 0 }, block[LANES] = { 0 }, room[LANES], second_room[LANES];
     uint32_t whole[LANES] = { 0 };
+    go_on(r, out, width, r->type == HDI_TYPE_I32 ? (void *)whole : total);
     for (uint32_t j = 0; j < r->n; j++) {
         const uint64_t row = first + (uint64_t)j * r->inner;
         if (r->type == HDI_TYPE_I32) {
@@ -172,6 +180,7 @@ static void multiply_columns(const reduction *r, uint64_t first, uint64_t out, u
     float total[LANES], block[LANES], room[LANES];
     uint32_t whole[LANES];
     for (uint32_t l = 0; l < LANES; l++) whole[l] = 1, total[l] = block[l] = 1.0f;
+    go_on(r, out, width, r->type == HDI_TYPE_I32 ? (void *)whole : total);
     for (uint32_t j = 0; j < r->n; j++) {
         const uint32_t *words = words_at(r, first + (uint64_t)j * r->inner, width, room);
         if (r->type == HDI_TYPE_I32) for (uint32_t l = 0; l < width; l++) whole[l] *= words[l];
@@ -185,27 +194,35 @@ static void multiply_columns(const reduction *r, uint64_t first, uint64_t out, u
     for (uint32_t l = 0; l < width; l++) store(r, out + l, r->type == HDI_TYPE_I32 ? whole[l] : finished(r, total[l]));
 }
 static void pick_columns(const reduction *r, uint64_t first, uint64_t out, uint32_t width) {
+    const bool pairs = r->op == HDI_REDUCE_ARGMAX && r->stage != 0, more = r->stage & HDI_REDUCE_GOES_ON;
     int32_t best[LANES], keys[LANES];
-    uint32_t best_at[LANES] = { 0 };
+    uint32_t best_at[LANES], before[LANES];
     float room[LANES];
-    pick_keys(r, words_at(r, first, width, room), width, best);
-    for (uint32_t j = 1; j < r->n; j++) {
+    for (uint32_t l = 0; l < width && more; l++) {
+        const uint32_t *y = (const uint32_t *)r->y;
+        before[l] = pairs ? y[2 * (out + l)] : y[out + l];
+        best_at[l] = pairs ? y[2 * (out + l) + 1] : 0;
+    }
+    for (uint32_t l = 0; l < width && !more; l++) best_at[l] = r->whole;
+    pick_keys(r, more ? before : words_at(r, first, width, room), width, best);
+    for (uint32_t j = !more; j < r->n; j++) {
         pick_keys(r, words_at(r, first + (uint64_t)j * r->inner, width, room), width, keys);
         for (uint32_t l = 0; l < width; l++) {
-            best_at[l] = keys[l] > best[l] ? j : best_at[l];
+            best_at[l] = keys[l] > best[l] ? r->whole + j : best_at[l];
             best[l] = keys[l] > best[l] ? keys[l] : best[l];
         }
     }
     for (uint32_t l = 0; l < width; l++)
-        store(r, out + l, r->op == HDI_REDUCE_ARGMAX ? best_at[l] : pick_bits(r, best[l]));
+        if (pairs) store_pair(r, out + l, best[l], best_at[l]);
+        else store(r, out + l, r->op == HDI_REDUCE_ARGMAX ? best_at[l] : pick_bits(r, best[l]));
 }
 
 HDCPU_KERNEL(reduce) {
     (void)group_z;
     const uint32_t *spec = call->spec, *push = call->push;
-    const reduction r = { spec[HDI_REDUCE_OP], spec[HDI_REDUCE_TYPE], spec[HDI_SPEC_OUT_TYPE], spec[HDI_REDUCE_STAGE],
-                          push[1], push[2], push[3], push[4], push[5], call->bindings[0], call->bindings[1],
-                          call->bindings[2] };
+    const reduction r = { spec[HDI_REDUCE_OP], spec[HDI_REDUCE_TYPE], spec[HDI_SPEC_OUT_TYPE], spec[HDI_REDUCE_FORM],
+                          spec[HDI_REDUCE_STAGE], push[1], push[2], push[3], push[4], push[5],
+                          call->bindings[0], call->bindings[1], call->bindings[2] };
     const uint32_t group = group_number(group_x, group_y), outer = push[0];
     if (spec[HDI_REDUCE_FORM] == 0) {
         if (group < outer * (r.stage == 1 ? r.parts : 1)) reduce_row(&r, group);

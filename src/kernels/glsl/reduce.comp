@@ -7,6 +7,7 @@ layout(constant_id = HDI_REDUCE_TYPE) const uint TYPE = HDI_TYPE_F32;
 layout(constant_id = HDI_REDUCE_FORM) const uint FORM = 0u;
 layout(constant_id = HDI_REDUCE_STAGE) const uint STAGE = 0u;
 layout(push_constant) uniform Push { uint outer, n, inner, parts, whole, part; } push;
+#define IN_FRONT push.whole // argmax: elements of the row in front of these
 layout(std430, binding = 0) readonly buffer X { uint x[]; };
 layout(std430, binding = 1) readonly buffer Second { uint second[]; };
 layout(std430, binding = 2) buffer Y { uint y[]; };
@@ -61,7 +62,7 @@ void reduce_row(uint group) {
         for (uint i = lane; i < count; i += LANES) {
             if (PICKS) {
                 int key = pick_key(pairs ? x[2u * (first + i)] : LOAD(x, TYPE, first + i));
-                uint at = pairs ? x[2u * (first + i) + 1u] : begin + i;
+                uint at = pairs ? x[2u * (first + i) + 1u] : IN_FRONT + begin + i;
                 if (is_better(key, at, best, best_at)) { best = key; best_at = at; }
             } else sum = plus_element(sum, first + i);
         }
@@ -94,14 +95,22 @@ void reduce_row(uint group) {
 void take(uint i, uint j, inout uint block, inout int best, inout uint best_at) {
     if (PICKS) {
         int key = pick_key(LOAD(x, TYPE, i));
-        if (is_better(key, j, best, best_at)) { best = key; best_at = j; }
+        if (is_better(key, IN_FRONT + j, best, best_at)) { best = key; best_at = IN_FRONT + j; }
     } else block = plus_element(block, i);
 }
+// Where columns are too long for one launch, y holds what they have come to.
 void reduce_column(uint column) {
+    const bool goes_on = (STAGE & HDI_REDUCE_GOES_ON) != 0u, is_part = (STAGE & HDI_REDUCE_IS_PART) != 0u;
     uint line = column / push.inner;
     uint first = line * push.n * push.inner + (column - line * push.inner);
     uint sum = NOTHING, best_at = NOWHERE;
     int best = KEY_LEAST;
+    if (goes_on) {
+        uint before = OP == HDI_REDUCE_ARGMAX ? y[2u * column] : y[column];
+        if (OP == HDI_REDUCE_ARGMAX) best_at = y[2u * column + 1u];
+        if (PICKS) best = pick_key(before);
+        else sum = before;
+    }
     for (uint j = 0u; j < push.n; j += HDI_MM_BLOCK) {
         uint block = NOTHING, end = min(j + HDI_MM_BLOCK, push.n);
         for (uint k = j; k < end; k += 4u) {
@@ -113,7 +122,12 @@ void reduce_column(uint column) {
         }
         sum = plus_bits(sum, block);
     }
-    uint bits = OP == HDI_REDUCE_ARGMAX ? best_at : PICKS ? pick_bits(best) : finished(sum);
+    if (OP == HDI_REDUCE_ARGMAX && STAGE != 0u) {
+        y[2u * column] = pick_bits(best);
+        y[2u * column + 1u] = best_at;
+        return;
+    }
+    uint bits = OP == HDI_REDUCE_ARGMAX ? best_at : PICKS ? pick_bits(best) : is_part ? sum : finished(sum);
     STORE(y, OUT_TYPE, column, bits)
 }
 

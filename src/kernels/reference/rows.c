@@ -235,12 +235,28 @@ static float exponentials(const reference *r, const float *x, uint64_t step, uin
     return reference_row_sum(r->room, n);
 }
 
+/* A row that is too long for the kernel: the sum is a reduction's, by which each is divided. */
+static void softmax_long(const reference *r, const float *x, uint64_t step, uint64_t n, float *y) {
+    float largest;
+    exponentials(r, x, step, n, &largest);
+    const float sum = exact_canonical(total_of_parts(r->room, n, false)), log_sum = exact_log(sum);
+    for (uint64_t j = 0; j < n; j++) {
+        const float below = x[j * step] - largest;
+        y[j * step] =
+            exact_canonical(r->node->op == HDI_OP_SOFTMAX ? exact_div(exact_exp(below), sum) : below - log_sum);
+    }
+}
+
 void reference_softmax(const reference *r) {
     const reference_axis axis = reference_axis_of(r->node->shape, (uint32_t)r->node->attrs.ints[0]);
     for (uint64_t o = 0; o < axis.outer; o++)
         for (uint64_t i = 0; i < axis.inner; i++) {
             const uint64_t first = o * axis.n * axis.inner + i;
             const float *x = r->x[0] + first;
+            if (axis.n > HDI_ROW_SOFTMAX_WHOLE) {
+                softmax_long(r, x, axis.inner, axis.n, r->y + first);
+                continue;
+            }
             float largest;
             const float sum = exponentials(r, x, axis.inner, axis.n, &largest), scale = exact_div(1.0f, sum),
                         log_sum = exact_log(sum);

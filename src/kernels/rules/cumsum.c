@@ -11,7 +11,7 @@ static hd_status lower_rows(const hdi_request *request, const hdi_tensor *x, con
     hdi_rows_launch launch = { .module = HDI_MODULE_CUMSUM, .inputs = { x, x }, .input_count = 2, .out = y,
                                .spec = { (uint32_t)x->dtype, HDI_CUMSUM_WHOLE, form }, .spec_count = 3,
                                .push = { (uint32_t)rows, (uint32_t)n, 1, (uint32_t)n }, .push_count = 4,
-                               .groups = rows, .flops = rows * n, .because = "a workgroup for each row" };
+                               .rows = rows, .groups = rows, .flops = rows * n, .because = "a workgroup for each row" };
     if (parts == 1) return hdi_rows_add(request, &launch, lowering, error);
 
     const hd_dtype computing = x->dtype == HD_I32 ? HD_I32 : HD_F32;
@@ -32,7 +32,7 @@ static hd_status lower_rows(const hdi_request *request, const hdi_tensor *x, con
                                      .out = &before,
                                      .spec = { (uint32_t)computing, HDI_CUMSUM_WHOLE, HDI_CUMSUM_EXCLUSIVE },
                                      .spec_count = 3, .push = { (uint32_t)rows, (uint32_t)parts, 1, (uint32_t)parts },
-                                     .push_count = 4, .groups = rows, .flops = rows * parts,
+                                     .push_count = 4, .rows = rows, .groups = rows, .flops = rows * parts,
                                      .because = "what is before each part" };
     status = hdi_rows_add(request, &middle, lowering, error);
     if (status) return status;

@@ -29,12 +29,65 @@ static hd_status lower_gather(const hdi_request *request, const hdi_tensor *tabl
                                      .input_count = 3, .out = &request->out, .spec = { (uint32_t)table->dtype, form },
                                      .spec_count = 2,
                                      .push = { (uint32_t)rows, (uint32_t)n, (uint32_t)(count / (along ? rows : n)) },
-                                     .push_count = 3,
+                                     .push_count = 3, .rows = form == HDI_GATHER_ROWS ? 0 : rows,
+                                     .shared = books.storage != table->storage ? 1u << 2 : 0,
                                      .groups = hdi_divide_up(hdi_divide_up(count * type_bytes(request->out.dtype), 4),
                                                              workgroup),
                                      .flops = count, .bytes = asked_bytes,
                                      .because = "an invocation for each word of the result" };
     return hdi_rows_add(request, &launch, lowering, error);
+}
+
+/* The rows that are in this slice of the table, as words, and zeros for all others. */
+static hd_status gather_slice(const hdi_request *request, const hdi_tensor *slice, const hdi_tensor *indices,
+                              uint32_t first, hdi_lowering *lowering, hdi_tensor *out_words, hd_error *error) {
+    hdi_request of_slice = *request;
+    hdi_tensor within, by = hdi_tensor_dense(lowering->constant(lowering->user, &first, sizeof first), HD_I32,
+                                             indices->shape);
+    if (by.storage == HDI_NO_INDEX) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a constant");
+    memset(by.strides, 0, sizeof by.strides);
+    const hdi_chain less = { .steps = { { HDI_STEP_SUB, 0, 1, HDI_SOURCE_NONE, HD_I32, 0 } }, .step_count = 1,
+                             .inputs = { *indices, by }, .input_count = 2 };
+    hd_status status = hdi_rows_temporary(lowering, HD_I32, indices->shape, &within, error);
+    if (!status) status = hdi_rows_chain(request, &less, &within, lowering, error);
+    if (!status)
+        status = hdi_rows_temporary(lowering, request->out.dtype, request->out.shape, &of_slice.out, error);
+    if (!status) status = lower_gather(&of_slice, slice, &within, lowering, error);
+    const uint64_t bytes = hd_tensor_bytes(of_slice.out.dtype, of_slice.out.shape);
+    *out_words = hdi_tensor_dense(of_slice.out.storage, HD_I32, HD_SHAPE((int64_t)(bytes / 4)));
+    return status;
+}
+
+/* Rows of the table that a binding sees, where it does not see all; else 0. */
+static uint64_t rows_at_once(const hdi_request *request, const hdi_tensor *table) {
+    const uint64_t most = request->caps->max_binding_bytes, bytes = hd_tensor_bytes(table->dtype, table->shape);
+    const bool words = hd_tensor_bytes(request->out.dtype, request->out.shape) % 4 == 0;
+    if (most == 0 || bytes <= most || !words) return 0;
+    return hdi_rows_at_once(request->caps, bytes / (uint64_t)table->shape.dims[0]);
+}
+
+/* Of a table that is more than a binding sees, `each` rows at a time: an index is in one of the slices, or in none. */
+static hd_status gather_slices(const hdi_request *request, const hdi_tensor *table, const hdi_tensor *indices,
+                               uint64_t each, hdi_lowering *lowering, hd_error *error) {
+    const uint64_t rows = (uint64_t)table->shape.dims[0], n = row_elements(table);
+    hdi_tensor words, so_far, joined;
+    hd_status status = HD_OK;
+    for (uint64_t at = 0; at < rows && !status; at += each) {
+        hdi_tensor slice = *table;
+        slice.shape.dims[0] = (int64_t)HDI_MIN(each, rows - at);
+        slice.first += at * n;
+        status = gather_slice(request, &slice, indices, (uint32_t)at, lowering, &words, error);
+        if (at > 0 && !status) {
+            const hdi_chain either = { .steps = { { HDI_STEP_BIT_OR, 0, 1, HDI_SOURCE_NONE, HD_I32, 0 } },
+                                       .step_count = 1, .inputs = { so_far, words }, .input_count = 2 };
+            status = hdi_rows_temporary(lowering, HD_I32, words.shape, &joined, error);
+            if (!status) status = hdi_rows_chain(request, &either, &joined, lowering, error);
+        }
+        so_far = at > 0 ? joined : words;
+    }
+    hdi_tensor to = hdi_tensor_dense(request->out.storage, HD_I32, so_far.shape);
+    to.first = hd_dtype_bytes(request->out.dtype, request->out.first) / 4;
+    return status ? status : hdi_rows_copy(request, &so_far, &to, lowering, error);
 }
 
 static uint32_t scatter_code(hdi_op op) {
@@ -133,8 +186,12 @@ hd_status hdi_lower_gather(const hdi_request *request, hdi_lowering *lowering, h
         if (status != HD_OK) return status;
     }
     switch (request->op) {
-    case HDI_OP_GATHER:
-        case HDI_OP_TAKE_ALONG: return lower_gather(request, &operands[0], &operands[1], lowering, error);
+    case HDI_OP_GATHER: {
+        const uint64_t each = rows_at_once(request, &operands[0]);
+        if (each > 0) return gather_slices(request, &operands[0], &operands[1], each, lowering, error);
+        return lower_gather(request, &operands[0], &operands[1], lowering, error);
+    }
+    case HDI_OP_TAKE_ALONG: return lower_gather(request, &operands[0], &operands[1], lowering, error);
     case HDI_OP_SCATTER_ADD: case HDI_OP_SCATTER_MUL: case HDI_OP_SCATTER_MAX: case HDI_OP_SCATTER_MIN:
         return lower_scatter(request, operands, lowering, error);
     case HDI_OP_WRITE_ROWS:  return lower_write(request, operands, lowering, error);

@@ -801,6 +801,8 @@ hd_status hdi_product_lower(const product *p, const hdi_kernel_option *option, h
 
 hd_status hdi_lower_matmul(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
     product p;
+    const uint64_t columns = hdi_product_columns_at_once(request);
+    if (columns) return hdi_product_lower_slices(request, columns, lowering, error);
     const hd_status status = hdi_product_read(request, &p, error);
     return status ? status : hdi_product_lower(&p, measured_option(&p, lowering->offer), lowering, error);
 }

@@ -68,6 +68,14 @@ hd_status hdi_product_lower(const product *p, const hdi_kernel_option *option, h
 hd_status hdi_product_launch_library(const product *p, const char *because, uint32_t option, hdi_lowering *lowering,
                                      hd_error *error);
 
+/* ---- matrices that are more than a binding sees (matmul_slices.c) ---- */
+
+/* Columns of the result that a binding sees the weights of, where it does not see all; else 0, as where the matrix does
+ * not lie so that they can be told apart. */
+uint64_t hdi_product_columns_at_once(const hdi_request *request);
+hd_status hdi_product_lower_slices(const hdi_request *request, uint64_t columns, hdi_lowering *lowering,
+                                   hd_error *error);
+
 /* ---- what follows a product (matmul_behind.c) ---- */
 
 /* The sum of the parts of K, from `partial` [batch, parts, M, N] on (one part: the product itself), and the product's

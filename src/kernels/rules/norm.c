@@ -21,8 +21,10 @@ hd_status hdi_lower_norm(const hdi_request *request, hdi_lowering *lowering, hd_
                                      .out = &request->out, .spec = { op, (uint32_t)x->dtype, has }, .spec_count = 3,
                                      .push = { (uint32_t)(elements / n), (uint32_t)n,
                                                hdi_rows_float_bits(request->attrs->floats[0]) },
-                                     .push_count = 3, .groups = elements / n, .flops = 6 * elements,
+                                     .push_count = 3, .rows = elements / n, .shared = (has & 3) << 1,
+                                     .groups = elements / n, .flops = 6 * elements,
                                      .because = "a workgroup for each row" };
     hdi_rows_choose(request, HDI_CLASS_NORM, x, elements / n, n, lowering->offer, &launch);
-    return hdi_rows_add(request, &launch, lowering, error);
+    const hd_status status = hdi_rows_check_length(request, n, error);
+    return status ? status : hdi_rows_add(request, &launch, lowering, error);
 }

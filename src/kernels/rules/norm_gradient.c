@@ -41,10 +41,12 @@ hd_status hdi_lower_norm_gradient(const hdi_request *request, hdi_lowering *lowe
                                .push = { (uint32_t)(elements / n), (uint32_t)n,
                                          hdi_rows_float_bits(request->attrs->floats[0]),
                                          hdi_rows_float_bits((float)(1.0 / (double)n)) },
-                               .push_count = 4, .groups = elements / n, .flops = 6 * elements,
+                               .push_count = 4, .rows = elements / n, .shared = (has & 1) << 2,
+                               .groups = elements / n, .flops = 6 * elements,
                                .because = "a workgroup for each row" };
     hdi_rows_choose(request, HDI_CLASS_NORM, x, elements / n, n, lowering->offer, &launch);
-    return hdi_rows_add(request, &launch, lowering, error);
+    status = hdi_rows_check_length(request, n, error);
+    return status ? status : hdi_rows_add(request, &launch, lowering, error);
 }
 
 /* Into how many parts the rows are divided; 1 where their order is one, as in exact mode. */

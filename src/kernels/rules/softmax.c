@@ -1,5 +1,6 @@
 /* softmax.c: lowers softmax, log_softmax, cross_entropy and its gradient. The kernel works along the last axis; for
- * another one the tensor is copied with that axis last, and the result is copied back. */
+ * another one the tensor is copied with that axis last, and the result is copied back. A row is a workgroup's; where it
+ * is too long for one, softmax is computed by reductions and element-wise chains. */
 #include "kernels/rows.h"
 
 /* Rows of `n` neighbouring elements; the inputs are these, the targets and the gradients of losses. */
@@ -7,41 +8,67 @@ static hd_status add(const hdi_request *request, uint32_t op, uint64_t n, const 
                      const hdi_tensor *out, hdi_lowering *lowering, hd_error *error) {
     const uint64_t elements = hd_shape_elements(inputs->shape);
     hdi_rows_launch launch = { .module = HDI_MODULE_SOFTMAX, .inputs = { &inputs[0], &inputs[1], &inputs[2] },
-                               .input_count = 3,
+                               .input_count = 3, .rows = elements / n,
                                .out = out, .spec = { op, (uint32_t)inputs->dtype }, .spec_count = 2,
                                .push = { (uint32_t)(elements / n), (uint32_t)n }, .push_count = 2,
                                .groups = elements / n, .flops = 8 * elements, .because = "a workgroup for each row" };
     hdi_rows_choose(request, HDI_CLASS_SOFTMAX, inputs, elements / n, n, lowering->offer, &launch);
-    return hdi_rows_add(request, &launch, lowering, error);
+    const hd_status status = hdi_rows_check_length(request, n, error);
+    return status ? status : hdi_rows_add(request, &launch, lowering, error);
 }
 
-/* Rows from `at` on, `count` of the `rows` that the tensor has. */
-static hdi_tensor rows_of(const hdi_tensor *tensor, uint64_t rows, uint64_t at, uint64_t count) {
-    const uint64_t each = hd_shape_elements(tensor->shape) / rows;
-    hdi_tensor part = hdi_tensor_dense(tensor->storage, tensor->dtype, HD_SHAPE((int64_t)count, (int64_t)each));
-    part.first = tensor->first + at * each;
-    return part;
+/* A dense tensor's elements in another shape. */
+static hdi_tensor shaped(const hdi_tensor *tensor, hd_shape shape) {
+    hdi_tensor view = hdi_tensor_dense(tensor->storage, tensor->dtype, shape);
+    view.first = tensor->first;
+    return view;
 }
 
-/* In as few launches as the ranges that a binding sees allow: so many rows each that all begin where one may. */
-static hd_status add_slices(const hdi_request *request, uint32_t op, uint64_t n, const hdi_tensor inputs[3],
-                            const hdi_tensor *out, hdi_lowering *lowering, hd_error *error) {
-    const uint64_t rows = hd_shape_elements(inputs->shape) / n, unit = request->caps->binding_align;
-    const uint64_t bytes =
-        HDI_MAX(hd_tensor_bytes(inputs->dtype, inputs->shape), hd_tensor_bytes(out->dtype, out->shape));
-    uint64_t most = rows;
-    if (request->caps->max_binding_bytes && bytes > request->caps->max_binding_bytes)
-        most = request->caps->max_binding_bytes / hdi_divide_up(bytes, rows) / unit * unit;
-    hd_status status = HD_OK;
-    if (most == 0 || most >= rows) return add(request, op, n, inputs, out, lowering, error);
-    for (uint64_t at = 0; at < rows && status == HD_OK; at += most) {
-        const uint64_t count = HDI_MIN(most, rows - at);
-        const hdi_tensor y = rows_of(out, rows, at, count);
-        hdi_tensor parts[3];
-        for (uint32_t i = 0; i < 3; i++) parts[i] = rows_of(&inputs[i], rows, at, count);
-        status = add(request, op, n, parts, &y, lowering, error);
-    }
-    return status;
+/* Appends the reduction of x, [rows,n], along its rows: [rows,1]. */
+static hd_status add_reduced(const hdi_request *request, hdi_op op, const hdi_tensor *x, hdi_lowering *lowering,
+                             hdi_tensor *out, hd_error *error) {
+    const hdi_attrs along = { .ints = { 1 } };
+    const hd_status status = hdi_rows_temporary(lowering, HD_F32, HD_SHAPE(x->shape.dims[0], 1), out, error);
+    const hdi_request reduce = { .op = op, .attrs = &along, .inputs = x, .input_count = 1, .out = *out,
+                                 .caps = request->caps, .math = request->math };
+    return status ? status : hdi_lower_reduce(&reduce, lowering, error);
+}
+
+/* [rows,1] with its one element for all of a row. */
+static hdi_tensor repeated(const hdi_tensor *tensor, hd_shape shape) {
+    hdi_tensor view = *tensor;
+    view.shape = shape;
+    view.strides[1] = 0;
+    return view;
+}
+
+/* Rows of any length, [rows,n]: the largest of each, e to the differences from it, their sum, and what these give. */
+static hd_status add_long(const hdi_request *request, bool log, const hdi_tensor *x, const hdi_tensor *out,
+                          hdi_lowering *lowering, hd_error *error) {
+    const uint8_t none = HDI_SOURCE_NONE, first = HDI_CHAIN_INPUTS;
+    hdi_tensor largest, powers, sum, log_sum;
+    hd_status status = add_reduced(request, HDI_OP_MAX, x, lowering, &largest, error);
+    if (!status) status = hdi_rows_temporary(lowering, HD_F32, x->shape, &powers, error);
+    if (status) return status;
+    const hdi_chain raise = { .steps = { { HDI_STEP_SUB, 0, 1, none, HD_F32, 0 },
+                                         { HDI_STEP_EXP, first, none, none, HD_F32, 0 } }, .step_count = 2,
+                              .inputs = { *x, repeated(&largest, x->shape) }, .input_count = 2 };
+    status = hdi_rows_chain(request, &raise, &powers, lowering, error);
+    if (!status) status = add_reduced(request, HDI_OP_SUM, &powers, lowering, &sum, error);
+    if (status) return status;
+    const hdi_chain share = { .steps = { { HDI_STEP_DIV, 0, 1, none, out->dtype, 0 } }, .step_count = 1,
+                              .inputs = { powers, repeated(&sum, x->shape) }, .input_count = 2 };
+    if (!log) return hdi_rows_chain(request, &share, out, lowering, error);
+    const hdi_chain logarithm = { .steps = { { HDI_STEP_LOG, 0, none, none, HD_F32, 0 } }, .step_count = 1,
+                                  .inputs = { sum }, .input_count = 1 };
+    status = hdi_rows_temporary(lowering, HD_F32, sum.shape, &log_sum, error);
+    if (!status) status = hdi_rows_chain(request, &logarithm, &log_sum, lowering, error);
+    if (status) return status;
+    const hdi_chain less = { .steps = { { HDI_STEP_SUB, 0, 1, none, HD_F32, 0 },
+                                        { HDI_STEP_SUB, first, 2, none, out->dtype, 0 } }, .step_count = 2,
+                             .input_count = 3,
+                             .inputs = { *x, repeated(&largest, x->shape), repeated(&log_sum, x->shape) } };
+    return hdi_rows_chain(request, &less, out, lowering, error);
 }
 
 hd_status hdi_lower_softmax(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
@@ -63,7 +90,12 @@ hd_status hdi_lower_softmax(const hdi_request *request, hdi_lowering *lowering, 
     for (uint32_t i = 1; i <= others && status == HD_OK; i++)
         status = hdi_rows_dense(request, &request->inputs[i], lowering, &inputs[i], error);
     if (status == HD_OK && inner != 1) status = hdi_rows_temporary(lowering, y.dtype, inputs[0].shape, &y, error);
-    if (status == HD_OK) status = add_slices(request, op, n, inputs, &y, lowering, error);
+    const hd_shape rows = HD_SHAPE((int64_t)(hd_shape_elements(inputs[0].shape) / n), (int64_t)n);
+    const bool is_long = others == 0 && n > HDI_ROW_SOFTMAX_WHOLE;
+    const hdi_tensor x = shaped(&inputs[0], rows), to = shaped(&y, rows);
+    if (status == HD_OK)
+        status = is_long ? add_long(request, op == HDI_ROW_LOG_SOFTMAX, &x, &to, lowering, error)
+                         : add(request, op, n, inputs, &y, lowering, error);
     if (status != HD_OK || inner == 1) return status;
     const hdi_tensor back = hdi_rows_axis_last(&request->out, axis);
     return hdi_rows_copy(request, &y, &back, lowering, error);

@@ -26,7 +26,7 @@ hd_status hdi_lower_top_k(const hdi_request *request, hdi_lowering *lowering, hd
      * are. */
     if (caps->native_kernels) whole = 4 * HDI_TOP_K_MOST, part = HDI_TOP_K_MOST;
     hdi_rows_launch launch = { .module = HDI_MODULE_TOP_K, .inputs = { &from }, .input_count = 1, .out = &request->out,
-                               .spec = { type, 0 }, .spec_count = 2, .push_count = 6, .flops = elements };
+                               .spec = { type, 0 }, .spec_count = 2, .push_count = 6, .rows = rows, .flops = elements };
     for (; n > whole; launch.spec[1] = 2) {
         const uint64_t parts = hdi_divide_up(n, part);
         hdi_tensor pairs;
