@@ -30,7 +30,7 @@ typedef enum ops_fill {
 enum {
     OPS_EXACT_ONLY = 1,  /* fast mode may treat such values otherwise */
     OPS_UNFUSED = 2,     /* also planned without fusion: same bits in exact mode */
-    OPS_UNJUDGED = 4     /* where the oracle cannot tell: within 1/64 (bf16: 1/8) of the largest element */
+    OPS_UNJUDGED = 4     /* where the oracle cannot tell: within 1/64 (bf16: 1/8) of the largest element, if finite */
 };
 
 /* A group under way. */

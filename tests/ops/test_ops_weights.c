@@ -65,7 +65,21 @@ static void many_rows(void) {
     }
 }
 
+/* Scales that are zero, infinite or no numbers: the bits that the reference has. */
+static void special_scales(void) {
+    static const hd_dtype types[] = { HD_Q4_0, HD_Q8_0, HD_Q4_K, HD_Q6_K };
+    for (uint32_t t = 0; t < HDI_COUNT(types); t++) {
+        ops_begin(hd_dtype_name(types[t]), OPS_EXACT_ONLY | OPS_UNJUDGED);
+        for (uint32_t rows = 3; rows < 100; rows += 67) {
+            const hd_value a = ops_input(HD_F32, HD_SHAPE(rows, 512), OPS_UNIT), b = ops_input(types[t], HD_SHAPE(40, 512), OPS_SPECIAL);
+            ops_case(hd_matmul_with(ops_program(), a, b, HD_TRANSPOSE_B));
+        }
+        ops_end();
+    }
+}
+
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "quantised", weights }, { "mixed types", mixed_types }, { "many rows", many_rows } };
+    static const ops_test tests[] = { { "quantised", weights }, { "mixed types", mixed_types }, { "many rows", many_rows },
+                                      { "special scales", special_scales } };
     return ops_main("weights", tests, HDI_COUNT(tests), argc, argv);
 }
