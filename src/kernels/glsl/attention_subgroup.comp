@@ -171,9 +171,9 @@ void main() {
     int before = HAS_PAST == 1u ? min(max(past[batch], -int(push.T)), int(push.S)) : 0;
     uint start = WINDOWED ? uint(max(before + int(row_first / heads) + 1 - int(push.window), 0)) / ROUND * ROUND : 0u;
     uint kv_step = push.Hkv * push.D, row_blocks = kv_step / 32u, begin = start + part * push.part_keys, page = page_of(batch, begin);
-    uvec4 key_words[KEYS * OWN_WORDS], value_words[KEYS * OWN_WORDS];
-    READ_ROUND(k, wide_k, begin, page, key_words) // before it is known how many keys are seen: that takes as long to read
-    READ_ROUND(v, wide_v, begin, page, value_words)
+    uvec4 key_words[KEYS * OWN_WORDS], value_words[KEYS * OWN_WORDS], next_key_words[KEYS * OWN_WORDS], next_value_words[KEYS * OWN_WORDS];
+    READ_ROUND(k, wide_k, begin, page, next_key_words) // before it is known how many keys are seen: that takes as long to read
+    READ_ROUND(v, wide_v, begin, page, next_value_words)
     page = page_of(batch, begin + ROUND); // each page's number is there a round before its keys are asked for
 
     // A lane's own score of a round is that of row own_row and of the slot's key own_key.
@@ -222,6 +222,15 @@ void main() {
     const uint slot_lane = subgroup_lane - lane; // the slot's first lane
 
     for (uint base = begin; base < end; base += ROUND) {
+        [[unroll]] for (uint w = 0u; w < KEYS * OWN_WORDS; w++) {
+            key_words[w] = next_key_words[w];
+            value_words[w] = next_value_words[w];
+        }
+        if (base + ROUND < end) {
+            READ_ROUND(k, wide_k, base + ROUND, page, next_key_words)
+            READ_ROUND(v, wide_v, base + ROUND, page, next_value_words)
+            page = page_of(batch, base + 2u * ROUND);
+        }
         float scores[SCORES];
         [[unroll]] for (uint s = 0u; s < SCORES; s++) scores[s] = 0.0;
         [[unroll]] for (uint u = 0u; u < KEYS; u++) {
@@ -237,7 +246,6 @@ void main() {
                 }
             }
         }
-        if (base + ROUND < end) READ_ROUND(k, wide_k, base + ROUND, page, key_words)
         [[unroll]] for (uint other = KEY_LANES / 2u; other > 0u; other >>= 1) {
             const bool upper = (lane & other) != 0u;
             if (other < SHARE) scores[0] += subgroupShuffleXor(scores[0], other);
@@ -282,10 +290,6 @@ void main() {
                     if (BLOCKS) weight_sums[r * OWN_CHUNKS + c] += factor;
                 }
             }
-        }
-        if (base + ROUND < end) {
-            READ_ROUND(v, wide_v, base + ROUND, page, value_words)
-            page = page_of(batch, base + 2u * ROUND);
         }
     }
     float row_largest[ROWS], row_total[ROWS];

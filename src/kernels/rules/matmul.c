@@ -51,24 +51,6 @@ static uint64_t tiles_of(const product *p, uint64_t tile_m, uint64_t tile_n) {
     return hdi_divide_up(p->m, tile_m) * hdi_divide_up(p->n, tile_n) * p->batch;
 }
 
-/* Is the norm one that a kernel can make while it reads A: of whole lines of f32? */
-static bool norm_fits(const product *p) {
-    const hdi_norm *norm = &p->request->a_norm;
-    if (!norm->present) return true;
-    if (p->a.tensor->dtype != HD_F32 || p->a.depth != 1 || (p->request->attrs->ints[0] & HD_TRANSPOSE_A)) return false;
-    return !norm->weighted ||
-           (norm->weight.dtype == HD_F32 && hdi_tensor_is_dense(&norm->weight) && norm->weight.first == 0);
-}
-
-/* Does the second B lie as the first one does? */
-static bool pair_fits(const product *p) {
-    const hdi_tensor *first = p->b.tensor, *second = &p->request->inputs[2];
-    return !p->request->pair ||
-           (first->dtype == second->dtype && first->first == second->first &&
-            hdi_shape_equal(first->shape, second->shape) &&
-            memcmp(first->strides, second->strides, first->shape.rank * sizeof first->strides[0]) == 0);
-}
-
 static uint32_t sums_of(const product *p, const config *c) {
     return c->tile_m * (c->tile_n * (p->request->pair ? 2 : 1) + (p->request->a_norm.present ? 1 : 0));
 }
@@ -88,8 +70,8 @@ static bool subgroup_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
     if (is_exact(p) || p->m > FEW_ROWS || !caps->subgroup_arithmetic || caps->subgroup < 4) return false;
     if (caps->max_bindings < STREAM_BINDINGS) return false;
-    if (!p->a.along_k || !p->b.along_k || !p->a.wide || !p->b.wide || p->k % 8 != 0 || !norm_fits(p) || !pair_fits(p))
-        return false;
+    if (!p->a.along_k || !p->b.along_k || !p->a.wide || !p->b.wide || p->k % 8 != 0) return false;
+    if (!hdi_product_merges(p)) return false;
     c->tile_m = (uint32_t)p->m;
     c->because = "few rows of A: weights are streamed once, summed by subgroups";
     return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= sums_of(p, c) * c->workgroup;
@@ -127,7 +109,7 @@ static bool reads_few_runs(const product *p) {
     const hdi_tensor *b = p->b.tensor;
     if (p->m > FEW_ROWS || !has_runs(p) || caps->max_bindings < STREAM_BINDINGS) return false;
     if (!caps->integer_dot || !caps->subgroup_arithmetic || !caps->subgroup_shuffle) return false;
-    if (!p->a.along_k || !p->b.along_k || !p->a.wide || !norm_fits(p) || !pair_fits(p)) return false;
+    if (!p->a.along_k || !p->b.along_k || !p->a.wide || !hdi_product_merges(p)) return false;
     if (is_exact(p) && p->request->a_norm.present) return false; /* its sum of squares has an order of its own */
     return hd_tensor_bytes(b->dtype, b->shape) % 16 == 0; /* its last bytes are read 16 at a time too */
 }

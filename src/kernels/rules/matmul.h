@@ -46,6 +46,9 @@ static inline uint64_t hdi_product_columns(const product *p) { return p->chosen 
 /* Brings both operands of the request to lines along K and at most three batch axes. UNSUPPORTED where these are not
  * enough. */
 hd_status hdi_product_read(const hdi_request *request, product *out_product, hd_error *error);
+/* Is the norm, if any, one that a kernel can make while it reads A: of whole lines of f32? And does a second B lie as
+ * the first one does? */
+bool hdi_product_merges(const product *p);
 /* Do B's columns lie in whole octets of eight runs, one behind the other, of types whose octets begin at sixteens of
  * bytes? */
 bool hdi_product_has_octets(const product *p);

@@ -146,6 +146,24 @@ hd_status hdi_product_read(const hdi_request *request, product *p, hd_error *err
     return check(p, error);
 }
 
+static bool norm_fits(const product *p) {
+    const hdi_norm *norm = &p->request->a_norm;
+    if (!norm->present) return true;
+    if (p->a.tensor->dtype != HD_F32 || p->a.depth != 1 || (p->request->attrs->ints[0] & HD_TRANSPOSE_A)) return false;
+    return !norm->weighted ||
+           (norm->weight.dtype == HD_F32 && hdi_tensor_is_dense(&norm->weight) && norm->weight.first == 0);
+}
+
+static bool pair_fits(const product *p) {
+    const hdi_tensor *first = p->b.tensor, *second = &p->request->inputs[2];
+    return !p->request->pair ||
+           (first->dtype == second->dtype && first->first == second->first &&
+            hdi_shape_equal(first->shape, second->shape) &&
+            memcmp(first->strides, second->strides, first->shape.rank * sizeof first->strides[0]) == 0);
+}
+
+bool hdi_product_merges(const product *p) { return norm_fits(p) && pair_fits(p); }
+
 uint32_t hdi_product_dealt_columns(const product *p) {
     enum { GROUPS_A_UNIT = 2, LEAST = 8, MOST = 64 };
     const uint64_t groups = GROUPS_A_UNIT * HDI_MAX(p->request->caps->compute_units, 1);
