@@ -471,7 +471,6 @@
 #define HDI_ATTENTION_WINDOWED 2u
 #define HDI_ATTENTION_SINKS    4u
 #define HDI_ATTENTION_WIDE_K   8u /* attention: keys are f16, whole vectors of 16 bytes that begin at multiples of that */
-#define HDI_ATTENTION_EVEN     16u /* attention_subgroup: rows of k and v are even numbers of blocks */
 #define HDI_ATTENTION_TILE    32u
 #define HDI_ATTENTION_MOST_D  1024u
 /* attention_subgroup, in fast mode: the keys are cut into parts, a workgroup each; those behind the last visible key end

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_tensor.comp, digest f347954d08185f41. Do not edit. */
+/* Made by tools/blobs from glsl/attention_tensor.comp, digest b3e0e5d56a3f7641. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_tensor;
 static const uint32_t words[] = {
@@ -2874,4 +2874,4 @@ static const uint32_t words[] = {
 0x00000e45,0x000200f8,0x00000e46,0x00050081,0x0000005b,0x00000e47,0x00000e44,0x00000e45,
 0x000200fe,0x00000e47,0x00010038,
 };
-const hdi_blob hdi_blob_attention_tensor = { words, sizeof words / 4, UINT64_C(0xf347954d08185f41), NULL };
+const hdi_blob hdi_blob_attention_tensor = { words, sizeof words / 4, UINT64_C(0xb3e0e5d56a3f7641), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/write_rows.comp, digest 3aa3baf7ec9714f1. Do not edit. */
+/* Made by tools/blobs from glsl/write_rows.comp, digest ea1ef70484a1eef7. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_write_rows;
 static const uint32_t words[] = {
@@ -919,4 +919,4 @@ static const uint32_t words[] = {
 0x00000516,0x000200f8,0x00000516,0x000200f9,0x000000e4,0x000200f8,0x000000e4,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_write_rows = { words, sizeof words / 4, UINT64_C(0x3aa3baf7ec9714f1), NULL };
+const hdi_blob hdi_blob_write_rows = { words, sizeof words / 4, UINT64_C(0xea1ef70484a1eef7), NULL };

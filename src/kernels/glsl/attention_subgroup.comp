@@ -39,13 +39,10 @@ layout(std430, binding = 8) buffer Y { uint y[]; };
 const uint CHUNKS = WIDTH / 8u, OWN_CHUNKS = (CHUNKS + KEY_LANES - 1u) / KEY_LANES; // of a head, of a lane
 const uint OWN = 2u * OWN_CHUNKS;                                                  // vectors of 4 elements
 const uint SUBGROUPS = gl_WorkGroupSize.x / SUBGROUP, SLOTS = gl_WorkGroupSize.x / KEY_LANES;
-#define BLOCKS HAS_BLOCKS(KV_TYPE)
 #define IS_NARROW(type) (WIDE == 1u && type != HDI_TYPE_F32)                        // 16 bytes are 8 elements
 #define WORDS_OF(type) (IS_NARROW(type) ? 1u : 2u)
-const uint CHUNK_WORDS = BLOCKS ? 1u : WORDS_OF(KV_TYPE);
+const uint CHUNK_WORDS = HAS_BLOCKS(KV_TYPE) ? 1u : WORDS_OF(KV_TYPE), QUERY_WORDS = WORDS_OF(TYPE);
 const uint OWN_WORDS = OWN_CHUNKS * CHUNK_WORDS, ROW_VECTORS = WIDTH / 4u, VECTORS = ROWS * ROW_VECTORS;
-// Scores of a round are summed over a slot's lanes so that each lane is left with one of them, or some with the same.
-const uint ALL_ROWS = ROWS == 3u ? 4u : ROWS, SCORES = ALL_ROWS * KEYS, SHARE = KEY_LANES / SCORES;
 const uint PARTS_AT_ONCE = 4u * KEYS, SHARES = VECTORS > gl_WorkGroupSize.x ? 1u : // when parts are merged
                                         gl_WorkGroupSize.x / VECTORS < SUBGROUPS ? gl_WorkGroupSize.x / VECTORS : SUBGROUPS;
 const float LEAST = -3.40282347e38;
@@ -53,59 +50,42 @@ shared vec4 sums[SUBGROUPS * VECTORS]; // of each subgroup: values times weights
 shared vec2 bests[SUBGROUPS * ROWS];   // maximum, and sum of the weights
 shared uint arrived;
 
-// The block of a chunk, counted from an even one: the row's first, or where rows have odd numbers of blocks the one before.
-#define BLOCK_IN_ROW(chunk, row) (((FORM & HDI_ATTENTION_EVEN) != 0u ? 0u : ((row) * row_blocks) & 1u) + head * push.D / 32u + (chunk) / 4u)
-// A chunk is 8 elements in two vectors: neighbours, but of q4_0 a word of codes: 4, and the 4 that are 16 elements behind them.
-uint vector_of(uint chunk, uint i) { return KV_TYPE == HDI_TYPE_Q4_0 ? chunk / 4u * 8u + chunk % 4u + 4u * i : 2u * chunk + i; }
-// A chunk of row `row` of k or v, as it lies in memory: words with codes and the one with d (blocks.glsl), or floats' bits; zeros
-// beyond the head.
-#define READ_CHUNK(words, wide, row, chunk, out_words, at) { \
-    if (BLOCKS) { \
-        uint even_word = (row) * row_blocks / 2u * BLOCK_HALVES(KV_TYPE), rest = BLOCK_IN_ROW(chunk, row) * BLOCK_HALVES(KV_TYPE); \
-        READ_PIECE(words, KV_TYPE, even_word, rest, (chunk) % 4u, out_words[at]) \
+// 8 elements from `first + 8 * chunk` on, as they lie in memory, as codes and d, or as floats' bits; zeros beyond the head.
+#define READ_CHUNK(words, wide, type, first, chunk, out_words, at) { \
+    if (HAS_BLOCKS(type)) { \
+        READ_CODES(words, type, (first) + 8u * (chunk), out_words[at]) \
     } else if (WIDE == 1u) { \
-        uint first = ((row) * kv_step + head * push.D) / (4u * (3u - CHUNK_WORDS)) + (chunk) * CHUNK_WORDS; \
-        [[unroll]] for (uint w = 0u; w < CHUNK_WORDS; w++) out_words[at + w] = wide[first + w]; \
+        [[unroll]] for (uint w = 0u; w < WORDS_OF(type); w++) out_words[at + w] = wide[((first) >> (IS_NARROW(type) ? 3 : 2)) + (chunk) * WORDS_OF(type) + w]; \
     } else { \
         for (uint e = 0u; e < 8u; e++) { \
             uint d = 8u * (chunk) + e; \
-            out_words[at + e / 4u][e % 4u] = d < push.D ? LOAD(words, KV_TYPE, (row) * kv_step + head * push.D + d) : 0u; \
+            out_words[at + e / 4u][e % 4u] = d < push.D ? LOAD(words, type, (first) + d) : 0u; \
         } \
     } }
 vec4 unpacked(uvec2 halves, uint type) {
     if (type == HDI_TYPE_F16) return vec4(unpackHalf2x16(halves.x), unpackHalf2x16(halves.y));
     return uintBitsToFloat(uvec4(halves.x << 16, halves.x & 0xFFFF0000u, halves.y << 16, halves.y & 0xFFFF0000u));
 }
-// Vector i of a lane's chunks; of blocks its codes, at least 0, times CODE_UNIT.
-#define FOUR(words, at, i, odd) \
-    (BLOCKS ? code_units(KV_TYPE, words[at + (i) / 2u], odd, (i) % 2u) \
-     : IS_NARROW(KV_TYPE) ? unpacked((i) % 2u == 0u ? words[at + (i) / 2u].xy : words[at + (i) / 2u].zw, KV_TYPE) \
-     : uintBitsToFloat(words[at + (i)]))
+#define FOUR(words, type, at, i) (HAS_BLOCKS(type) ? code_values(type, words[at + (i) / 2u][(i) % 2u], words[at + (i) / 2u].z) : IS_NARROW(type) ? unpacked((i) % 2u == 0u ? words[at + (i) / 2u].xy : words[at + (i) / 2u].zw, type) : uintBitsToFloat(words[at + (i)]))
+
 // The lane's chunks of the slot's keys of the round from `base` on, where `page` is the one that they lie in. Beyond the last
 // row of the cache that row is read, and not used. Rounds of more keys than a page has ask for each key's page.
 const uint ROUND = SLOTS * KEYS;
 const bool ONE_PAGE = ROUND <= (PAGE == 0u ? ROUND : 1u << PAGE);
-float add_four(float sum, vec4 a, vec4 b) { return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum)))); }
-// Vector `at` of a query; zeros beyond the head.
-#define READ_QUERY(first, at, out_four) { \
-    uint query_first = (first) + 4u * (at); \
-    if (WIDE == 1u && TYPE == HDI_TYPE_F32) out_four = uintBitsToFloat(wide_q[query_first / 4u]); \
-    else if (WIDE == 1u) out_four = unpacked((query_first & 4u) == 0u ? wide_q[query_first / 8u].xy : wide_q[query_first / 8u].zw, TYPE); \
-    else for (uint e = 0u; e < 4u; e++) if (4u * (at) + e < push.D) out_four[e] = LOAD_FLOAT(q, TYPE, query_first + e); }
 // tanh, near enough for what is multiplied with a cap of scores.
 float tanh_of(float x) { return 1.0 - 2.0 / (1.0 + exp2(2.88539008 * (x > 16.0 ? 16.0 : x))); }
 const bool WINDOWED = (FORM & HDI_ATTENTION_WINDOWED) != 0u, CAPPED = (FORM & HDI_ATTENTION_CAPPED) != 0u;
-#define SEES(key) ((key) < seen_to && (!WINDOWED || (key) >= seen_from))
-#define OWN_CHUNK(c) min(lane + (c) * KEY_LANES, CHUNKS - 1u)
-#define READ_ROUND(words, wide, base, page, out_words) { \
+#define SEES(r, key) ((key) < seen_to[r] && (!WINDOWED || (key) >= seen_from[r]))
+#define READ_ROUND(base, page) { \
     [[unroll]] for (uint u = 0u; u < KEYS; u++) { \
         uint key = min((base) + u * SLOTS + slot, push.S - 1u); \
-        uint row = row_of(batch, ONE_PAGE ? page : page_of(batch, key), key); \
-        [[unroll]] for (uint c = 0u; c < OWN_CHUNKS; c++) \
-            READ_CHUNK(words, wide, row, OWN_CHUNK(c), out_words, u * OWN_WORDS + c * CHUNK_WORDS) \
+        uint first = row_of(batch, ONE_PAGE ? page : page_of(batch, key), key) * kv_step + head * push.D; \
+        [[unroll]] for (uint c = 0u; c < OWN_CHUNKS; c++) { \
+            uint chunk = min(lane + c * KEY_LANES, CHUNKS - 1u), at = u * OWN_WORDS + c * CHUNK_WORDS; \
+            READ_CHUNK(k, wide_k, KV_TYPE, first, chunk, next_key_words, at) \
+            READ_CHUNK(v, wide_v, KV_TYPE, first, chunk, next_value_words, at) \
+        } \
     } }
-// Of a round's key u, and chunk c: is it in an odd block? Pages have even numbers of rows.
-#define IS_ODD(base, u, c) (BLOCK_IN_ROW(OWN_CHUNK(c), (PAGE == 0u ? batch * push.S : 0u) + (base) + u * SLOTS + slot) & 1u)
 
 // Vector `item` of `count` results in shared memory together, and their maximum and sum.
 vec4 merged(uint item, uint count, out vec2 best_and_sum) {
@@ -170,56 +150,46 @@ void main() {
     uint batch = unit % pairs / push.Hkv, head = unit % pairs - batch * push.Hkv, row_first = unit / pairs * ROWS, rows = min(ROWS, row_count - row_first);
     int before = HAS_PAST == 1u ? min(max(past[batch], -int(push.T)), int(push.S)) : 0;
     uint start = WINDOWED ? uint(max(before + int(row_first / heads) + 1 - int(push.window), 0)) / ROUND * ROUND : 0u;
-    uint kv_step = push.Hkv * push.D, row_blocks = kv_step / 32u, begin = start + part * push.part_keys, page = page_of(batch, begin);
+    uint kv_step = push.Hkv * push.D, begin = start + part * push.part_keys, page = page_of(batch, begin);
     uvec4 key_words[KEYS * OWN_WORDS], value_words[KEYS * OWN_WORDS], next_key_words[KEYS * OWN_WORDS], next_value_words[KEYS * OWN_WORDS];
-    READ_ROUND(k, wide_k, begin, page, next_key_words) // before it is known how many keys are seen: that takes as long to read
-    READ_ROUND(v, wide_v, begin, page, next_value_words)
+    READ_ROUND(begin, page) // before it is known how many keys are seen: that takes as long to read
     page = page_of(batch, begin + ROUND); // each page's number is there a round before its keys are asked for
 
-    // A lane's own score of a round is that of row own_row and of the slot's key own_key.
-    const uint own_score = lane / SHARE, own_row = min(own_score % ALL_ROWS, ROWS - 1u), own_key = own_score / ALL_ROWS;
-    uint row_at[ROWS], own_head = head, seen_from = 0u, seen_to = 0u, most = 0u; // row_at: the row's first element in q and y
+    uint seen_from[ROWS], seen_to[ROWS], row_at[ROWS], row_head[ROWS], most = 0u; // row_at: the row's first element in q and y
     [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-        uint row = min(row_first + r, row_count - 1u), token = row / heads, row_head = head * heads + row - token * heads;
+        uint row = min(row_first + r, row_count - 1u), token = row / heads;
         int next = before + int(token) + 1, to = CAUSAL == 1u ? next : before + int(push.T);
-        uint row_to = uint(min(max(to, 0), int(push.S)));
-        most = max(most, row_to);
-        if (r == own_row) {
-            seen_from = WINDOWED ? uint(max(next - int(push.window), 0)) : 0u;
-            seen_to = row_to;
-            own_head = row_head;
-        }
-        row_at[r] = ((batch * push.T + token) * push.Hq + row_head) * push.D;
+        seen_from[r] = WINDOWED ? uint(max(next - int(push.window), 0)) : 0u;
+        seen_to[r] = uint(min(max(to, 0), int(push.S)));
+        most = max(most, seen_to[r]);
+        row_head[r] = head * heads + row - token * heads;
+        row_at[r] = ((batch * push.T + token) * push.Hq + row_head[r]) * push.D;
     }
     uint end = min(begin + push.part_keys, most);
     uint active_parts = push.parts == 1u ? 1u : max((most - min(start, most) + push.part_keys - 1u) / push.part_keys, 1u);
     if (part >= active_parts) return;
-    seen_to = min(seen_to, end);
 
-    // Of blocks, codes are taken as numbers from 0 on; what that is too much leaves by `excess` and the weights' sums.
     vec4 query[ROWS * OWN], values[ROWS * OWN];
-    float excess[ROWS * OWN_CHUNKS], weight_sums[ROWS * OWN_CHUNKS];
-    const float scale = uintBitsToFloat(push.scale) * (CAPPED ? uintBitsToFloat(push.inverse_cap) : 1.44269504) * (BLOCKS ? CODE_UNITS : 1.0); // powers of 2 from here on
+    float largest[ROWS], total[ROWS];
+    const float scale = uintBitsToFloat(push.scale) * (CAPPED ? uintBitsToFloat(push.inverse_cap) : 1.44269504); // powers of 2 from here on
     const float cap = uintBitsToFloat(push.cap) * 1.44269504;
-    [[unroll]] for (uint r = 0u; r < ROWS; r++)
+    [[unroll]] for (uint r = 0u; r < ROWS; r++) {
         [[unroll]] for (uint c = 0u; c < OWN_CHUNKS; c++) {
-            float sum = 0.0;
+            uvec4 query_words[2];
+            READ_CHUNK(q, wide_q, TYPE, row_at[r], min(lane + c * KEY_LANES, CHUNKS - 1u), query_words, 0u)
             [[unroll]] for (uint i = 0u; i < 2u; i++) { // lanes beyond the head have zeros
-                vec4 four = vec4(0.0);
-                if (lane + c * KEY_LANES < CHUNKS) READ_QUERY(row_at[r], vector_of(lane + c * KEY_LANES, i), four)
-                sum += (four.x + four.y) + (four.z + four.w);
-                query[r * OWN + 2u * c + i] = four * scale;
+                query[r * OWN + 2u * c + i] = lane + c * KEY_LANES < CHUNKS ? FOUR(query_words, TYPE, 0u, i) * scale : vec4(0.0);
                 values[r * OWN + 2u * c + i] = vec4(0.0);
             }
-            excess[r * OWN_CHUNKS + c] = BLOCKS ? sum * scale * -code_excess(KV_TYPE) : 0.0;
-            weight_sums[r * OWN_CHUNKS + c] = 0.0;
         }
-    float largest = LEAST, total = 0.0; // of the row, and of what the lane adds up of it
-    if ((FORM & HDI_ATTENTION_SINKS) != 0u && part == 0u && slot == 0u) { // one slot of all begins with the sink
-        largest = max(sinks[own_head] * 1.44269504, LEAST);
-        total = largest == LEAST || own_key != 0u ? 0.0 : 1.0;
+        largest[r] = LEAST;
+        total[r] = 0.0;
+        seen_to[r] = min(seen_to[r], end);
+        if ((FORM & HDI_ATTENTION_SINKS) != 0u && part == 0u && slot == 0u) { // one slot of all begins with the sink
+            largest[r] = max(sinks[row_head[r]] * 1.44269504, LEAST);
+            total[r] = largest[r] == LEAST ? 0.0 : 1.0;
+        }
     }
-    const uint slot_lane = subgroup_lane - lane; // the slot's first lane
 
     for (uint base = begin; base < end; base += ROUND) {
         [[unroll]] for (uint w = 0u; w < KEYS * OWN_WORDS; w++) {
@@ -227,96 +197,61 @@ void main() {
             value_words[w] = next_value_words[w];
         }
         if (base + ROUND < end) {
-            READ_ROUND(k, wide_k, base + ROUND, page, next_key_words)
-            READ_ROUND(v, wide_v, base + ROUND, page, next_value_words)
+            READ_ROUND(base + ROUND, page)
             page = page_of(batch, base + 2u * ROUND);
         }
-        float scores[SCORES];
-        [[unroll]] for (uint s = 0u; s < SCORES; s++) scores[s] = 0.0;
+        float scores[ROWS * KEYS];
         [[unroll]] for (uint u = 0u; u < KEYS; u++) {
-            [[unroll]] for (uint c = 0u; c < OWN_CHUNKS; c++) {
-                const uint odd = BLOCKS ? IS_ODD(base, u, c) : 0u, at = u * OWN_WORDS + c * CHUNK_WORDS;
-                const float d = BLOCKS ? d_of(key_words[at], odd) : 1.0;
-                vec4 first = FOUR(key_words, at, 0u, odd), second = FOUR(key_words, at, 1u, odd);
-                if (CHUNKS % KEY_LANES != 0u && lane + c * KEY_LANES >= CHUNKS) first = second = vec4(0.0); // may be no number
-                [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-                    float sum = add_four(BLOCKS ? excess[r * OWN_CHUNKS + c] : scores[u * ALL_ROWS + r], query[r * OWN + 2u * c], first);
-                    sum = add_four(sum, query[r * OWN + 2u * c + 1u], second);
-                    scores[u * ALL_ROWS + r] = BLOCKS ? fma(sum, d, scores[u * ALL_ROWS + r]) : sum;
-                }
+            [[unroll]] for (uint r = 0u; r < ROWS; r++) scores[r * KEYS + u] = 0.0;
+            [[unroll]] for (uint i = 0u; i < OWN; i++) {
+                vec4 four = FOUR(key_words, KV_TYPE, u * OWN_WORDS, i);
+                if (CHUNKS % KEY_LANES != 0u && lane + i / 2u * KEY_LANES >= CHUNKS) four = vec4(0.0); // may be no number
+                [[unroll]] for (uint r = 0u; r < ROWS; r++) scores[r * KEYS + u] += dot(query[r * OWN + i], four);
+            }
+            [[unroll]] for (uint r = 0u; r < ROWS; r++)
+                for (uint other = 1u; other < KEY_LANES; other <<= 1) scores[r * KEYS + u] += subgroupShuffleXor(scores[r * KEYS + u], other);
+            if (CAPPED) {
+                [[unroll]] for (uint r = 0u; r < ROWS; r++) scores[r * KEYS + u] = cap * tanh_of(scores[r * KEYS + u]);
             }
         }
-        [[unroll]] for (uint other = KEY_LANES / 2u; other > 0u; other >>= 1) {
-            const bool upper = (lane & other) != 0u;
-            if (other < SHARE) scores[0] += subgroupShuffleXor(scores[0], other);
-            else
-                [[unroll]] for (uint s = 0u; s < (SCORES + 1u) / 2u; s++) { // half of those that are left to a lane stay there
-                    if (s >= other / SHARE) continue;
-                    const float low = scores[s], high = scores[s + other / SHARE];
-                    scores[s] = (upper ? high : low) + subgroupShuffleXor(upper ? low : high, other);
-                }
-        }
-        const float score = CAPPED ? cap * tanh_of(scores[0]) : scores[0];
-        const bool seen = SEES(base + own_key * SLOTS + slot);
-        float best = seen ? max(largest, score) : largest;
-        [[unroll]] for (uint other = KEY_LANES / 2u; other >= SHARE * ALL_ROWS; other >>= 1) best = max(best, subgroupShuffleXor(best, other));
-        const float rescale = exp2(largest - best), weight = seen ? exp2(score - best) : -1.0;
-        largest = best;
-        total = total * rescale + (seen ? weight : 0.0);
-        float rescales[ROWS];
-        bool rescaled = false;
         [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-            rescales[r] = subgroupShuffle(rescale, slot_lane + r * SHARE);
-            rescaled = rescaled || rescales[r] != 1.0;
-        }
-        if (rescaled)
-            [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-                [[unroll]] for (uint i = 0u; i < OWN; i++) values[r * OWN + i] *= rescales[r];
-                [[unroll]] for (uint c = 0u; c < OWN_CHUNKS; c++) weight_sums[r * OWN_CHUNKS + c] *= rescales[r];
+            float best = largest[r];
+            [[unroll]] for (uint u = 0u; u < KEYS; u++)
+                if (SEES(r, base + u * SLOTS + slot)) best = max(best, scores[r * KEYS + u]);
+            float rescale = exp2(largest[r] - best);
+            largest[r] = best;
+            total[r] *= rescale;
+            [[unroll]] for (uint i = 0u; i < OWN; i++) values[r * OWN + i] *= rescale;
+            [[unroll]] for (uint u = 0u; u < KEYS; u++) {
+                scores[r * KEYS + u] = exp2(scores[r * KEYS + u] - best);
+                if (SEES(r, base + u * SLOTS + slot)) total[r] += scores[r * KEYS + u];
             }
+        }
         [[unroll]] for (uint u = 0u; u < KEYS; u++) {
-            float weights[ROWS];
-            [[unroll]] for (uint r = 0u; r < ROWS; r++) weights[r] = subgroupShuffle(weight, slot_lane + (u * ALL_ROWS + r) * SHARE);
-            [[unroll]] for (uint c = 0u; c < OWN_CHUNKS; c++) {
-                const uint odd = BLOCKS ? IS_ODD(base, u, c) : 0u, at = u * OWN_WORDS + c * CHUNK_WORDS;
-                const float d = BLOCKS ? d_of(value_words[at], odd) : 1.0;
-                const vec4 first = FOUR(value_words, at, 0u, odd), second = FOUR(value_words, at, 1u, odd);
-                [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-                    const bool hidden = weights[r] < 0.0; // what is there may be no number: of blocks, d
-                    const float factor = BLOCKS ? hidden ? 0.0 : weights[r] * d : weights[r];
-                    if (!BLOCKS && hidden) continue;
-                    values[r * OWN + 2u * c] = fma(vec4(factor), first, values[r * OWN + 2u * c]);
-                    values[r * OWN + 2u * c + 1u] = fma(vec4(factor), second, values[r * OWN + 2u * c + 1u]);
-                    if (BLOCKS) weight_sums[r * OWN_CHUNKS + c] += factor;
-                }
+            [[unroll]] for (uint i = 0u; i < OWN; i++) {
+                vec4 four = FOUR(value_words, KV_TYPE, u * OWN_WORDS, i);
+                [[unroll]] for (uint r = 0u; r < ROWS; r++)
+                    if (SEES(r, base + u * SLOTS + slot)) values[r * OWN + i] += scores[r * KEYS + u] * four;
             }
         }
-    }
-    float row_largest[ROWS], row_total[ROWS];
-    [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-        row_largest[r] = subgroupShuffle(largest, slot_lane + r * SHARE);
-        row_total[r] = 0.0;
-        [[unroll]] for (uint u = 0u; u < KEYS; u++) row_total[r] += subgroupShuffle(total, slot_lane + (u * ALL_ROWS + r) * SHARE);
-        [[unroll]] for (uint i = 0u; i < OWN && BLOCKS; i++)
-            values[r * OWN + i] = (values[r * OWN + i] - weight_sums[r * OWN_CHUNKS + i / 2u] * code_excess(KV_TYPE)) * CODE_UNITS;
     }
 
     // The subgroup's slots become one, then the subgroups do.
     [[unroll]] for (uint r = 0u; r < ROWS; r++) {
         for (uint other = KEY_LANES; other < SUBGROUP; other <<= 1) {
-            float best = max(row_largest[r], subgroupShuffleXor(row_largest[r], other)), rescale = exp2(row_largest[r] - best);
-            row_largest[r] = best;
-            row_total[r] *= rescale;
-            row_total[r] += subgroupShuffleXor(row_total[r], other);
+            float best = max(largest[r], subgroupShuffleXor(largest[r], other)), rescale = exp2(largest[r] - best);
+            largest[r] = best;
+            total[r] *= rescale;
+            total[r] += subgroupShuffleXor(total[r], other);
             [[unroll]] for (uint i = 0u; i < OWN; i++) {
                 values[r * OWN + i] *= rescale;
                 values[r * OWN + i] += subgroupShuffleXor(values[r * OWN + i], other);
             }
         }
-        if (subgroup_lane == 0u) bests[gl_SubgroupID * ROWS + r] = vec2(row_largest[r], row_total[r]);
+        if (subgroup_lane == 0u) bests[gl_SubgroupID * ROWS + r] = vec2(largest[r], total[r]);
         [[unroll]] for (uint i = 0u; i < OWN; i++) {
             uint chunk = lane + i / 2u * KEY_LANES;
-            if (subgroup_lane < KEY_LANES && chunk < CHUNKS) sums[gl_SubgroupID * VECTORS + r * ROW_VECTORS + vector_of(chunk, i % 2u)] = values[r * OWN + i];
+            if (subgroup_lane < KEY_LANES && chunk < CHUNKS) sums[gl_SubgroupID * VECTORS + r * ROW_VECTORS + 2u * chunk + i % 2u] = values[r * OWN + i];
         }
     }
     barrier();

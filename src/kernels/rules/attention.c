@@ -145,9 +145,7 @@ static bool make_parted(const attention *a, const hdi_kernel_option *option, par
     if (alone) p.rows = HDI_MIN(p.rows, KEYS_ALONE / a->S);
     /* in a window parts begin where a workgroup's first query sees keys: few queries are in workgroups of their own */
     while (a->window && a->T <= FEW_QUERIES && a->own_rows % p.rows) p.rows--;
-    /* of a round each lane is left with a score of its own, of a row and a key */
-    const uint32_t all_rows = p.rows == 3 ? 4 : p.rows;
-    p.key_lanes = all_rows;
+    p.key_lanes = 1;
     while (p.key_lanes < subgroup && (chunks + p.key_lanes - 1) / p.key_lanes * 8 * p.rows > OWN_ELEMENTS)
         p.key_lanes *= 2;
     const uint64_t a_subgroup = (4 * (uint64_t)p.width + 8) * p.rows;
@@ -155,7 +153,7 @@ static bool make_parted(const attention *a, const hdi_kernel_option *option, par
     while (p.workgroup > subgroup && SHARED_FIXED + p.workgroup / subgroup * a_subgroup > hdi_attention_room(caps))
         p.workgroup /= 2;
     if (SHARED_FIXED + a_subgroup > hdi_attention_room(caps)) return false;
-    p.keys = HDI_MIN(option->keys, p.key_lanes / all_rows);
+    p.keys = option->keys;
     /* keys under way in a workgroup: a part has whole rounds */
     const uint32_t round = p.workgroup / p.key_lanes * p.keys;
     const uint64_t units = a->pairs * hdi_divide_up(a->own_rows, p.rows);
@@ -198,8 +196,6 @@ static hd_status lower_parted(const attention *a, const parted *p, hdi_lowering 
     launch.spec[9] = p->key_lanes;
     launch.spec[10] = p->wide;
     launch.spec[11] = p->keys;
-    if (has_even_blocks(a))
-        launch.spec[HDI_ATTENTION_FORM - HDI_ATTENTION_TYPE] |= HDI_ATTENTION_EVEN;
     launch.spec_count = 12;
     launch.push[11] = p->parts;
     launch.push[12] = p->part_keys;
