@@ -166,8 +166,8 @@ static uint64_t dot_cost(const product *p, const hdi_kernel_option *o) {
 }
 
 /* By matrix units: a workgroup's columns are the share of a unit of the device, so that A is rounded there once. Where
- * dispatches begin early: on an H100 of 8 sequences of Qwen3-4B in q4_0 2,180 tokens a second so and 1,580 by strands
- * (of 2 sequences 677 and 737), through Vulkan 680 and 1,360. */
+ * dispatches begin early: on an H100 of 8 sequences of Qwen3-4B in q4_0 2,400 tokens a second so and 1,580 by strands,
+ * of 4 1,360 and 1,050, of 2 and 3 as many either way; of 8 through Vulkan 680 and 1,360. */
 static bool few_matrix_fits(const product *p, config *c) {
     enum { LEAST_ROWS = 4, FEW_COLUMNS = 16, SUBGROUP = 32, ROUND = HDI_MM_STRANDS * HDI_MM_RUN };
     const hdi_caps *caps = p->request->caps;
