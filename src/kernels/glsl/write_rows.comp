@@ -29,17 +29,16 @@ uint half_of_block(uint block, uint i) {
 bool find_block(uint batch, uint block, uint row_blocks, out uint to) {
     uint row = block / row_blocks;
     int at = position[batch];
-    to = 0u;
-    if (at < -int(row) || at >= int(push.S) - int(row)) return false;
-    to = uint(at + int(row));
+    bool there = at >= -int(row) && at < int(push.S) - int(row);
+    to = there ? uint(at + int(row)) : 0u;
     if (PAGE == 0u) to += batch * push.S;
     else {
         int page = pages[batch * (push.S >> PAGE) + (to >> PAGE)];
-        if (page < 0 || page >= int(push.N)) return false;
+        there = there && page >= 0 && page < int(push.N);
         to = (uint(page) << PAGE) + (to & ((1u << PAGE) - 1u));
     }
     to = to * row_blocks + block % row_blocks;
-    return true;
+    return there;
 }
 void write_blocks() {
     uint row_blocks = push.n / HDI_WRITE_BLOCK, blocks = push.T * row_blocks, groups = (blocks + BLOCKS - 1u) / BLOCKS;
@@ -62,9 +61,10 @@ void write_blocks() {
     uint together = 2u - row_blocks % 2u, count = together * BLOCK_HALVES; // two neighbours are whole words of the state
     FOR_EACH_LANE(lane) {
         uint own = lane / 8u / together * together, to;
-        if (first + own >= blocks || !find_block(batch, first + own, row_blocks, to)) continue;
+        bool there = find_block(batch, min(first + own, blocks - together), row_blocks, to) && first + own < blocks;
         to *= BLOCK_HALVES;
-        for (uint word = to / 2u + lane % (8u * together); word <= (to + count - 1u) / 2u; word += 8u * together) {
+        const uint end = there ? (to + count - 1u) / 2u + 1u : 0u;
+        for (uint word = to / 2u + lane % (8u * together); word < end; word += 8u * together) {
             uint low = 2u * word - to, high = low + 1u, packed = 0u, mask = 0u; // low is none where `to` is odd at first
             if (low < count) packed = half_of_block(own + low / BLOCK_HALVES, low % BLOCK_HALVES), mask = 0xFFFFu;
             if (high < count) packed |= half_of_block(own + high / BLOCK_HALVES, high % BLOCK_HALVES) << 16, mask |= 0xFFFF0000u;
