@@ -32,15 +32,6 @@ static int read_samples(job *j, const char *path, hd_samples **out) {
     return CLI_OK;
 }
 
-static bool read_precision(job *j) {
-    const char *how = cli_get(j->args, "--precision");
-    const bool bf16 = how && strcmp(how, "bf16") == 0;
-    j->run.desc.precision = bf16 ? HD_PRECISION_BF16 : HD_PRECISION_F32;
-    if (!how || bf16 || strcmp(how, "f32") == 0) return true;
-    cli_usage(j->args->command, "--precision is f32 or bf16, not \"%s\"", how);
-    return false;
-}
-
 static bool read_recipe(void *user) {
     job *j = user;
     hd_lora_desc *lora = &j->run.desc.lora;
@@ -58,7 +49,7 @@ static bool read_recipe(void *user) {
         return cli_usage(j->args->command, "--targets is too long"), false;
     if (targets) strcpy(lora->targets, targets);
     usual.steps = (3 * hd_samples_get_info(j->samples).samples + batch - 1) / batch;
-    return train_run_recipe(&j->run, &usual) && read_precision(j);
+    return train_run_recipe(&j->run, &usual) && train_run_precision(&j->run, false);
 }
 
 static void batch(void *user, uint64_t step, int32_t *tokens, int32_t *targets) {

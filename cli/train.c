@@ -104,22 +104,12 @@ static bool read_optimizer(job *j) {
     return false;
 }
 
-static bool read_precision(job *j) {
-    const char *how = cli_get(j->args, "--precision");
-    const bool bf16 = how && strcmp(how, "bf16") == 0, ternary = how && strcmp(how, "ternary") == 0;
-    j->run.desc.precision = bf16 ? HD_PRECISION_BF16 : HD_PRECISION_F32;
-    j->run.desc.ternary = ternary;
-    if (!how || bf16 || ternary || strcmp(how, "f32") == 0) return true;
-    cli_usage(j->args->command, "--precision is f32, bf16 or ternary, not \"%s\"", how);
-    return false;
-}
-
 static bool read_recipe(void *user) {
     static const train_defaults usual = {
         .steps = 1000, .batch = 16, .rate = 1e-3, .beta2 = 0.99, .weight_decay = 0.1
     };
     job *j = user;
-    return train_run_recipe(&j->run, &usual) && read_optimizer(j) && read_precision(j);
+    return train_run_recipe(&j->run, &usual) && read_optimizer(j) && train_run_precision(&j->run, true);
 }
 
 static int make_trainer(job *j) {

@@ -87,6 +87,8 @@ typedef struct train_defaults {
 bool train_run_options(const cli_args *args, const char *usual_out, train_run *out);
 /* Reads the options of a recipe into the desc; false after a message. */
 bool train_run_recipe(train_run *run, const train_defaults *usual);
+/* Reads --precision, of which `ternary` may be one, into the desc; false after a message. */
+bool train_run_precision(train_run *run, bool ternary);
 bool train_get_u32(const cli_args *args, const char *name, uint32_t *inout);
 /* With --resume: puts the desc of the newest checkpoint into the run, for what depends on it. */
 int train_run_peek(train_run *run);

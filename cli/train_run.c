@@ -18,6 +18,16 @@ bool train_get_u32(const cli_args *args, const char *name, uint32_t *inout) {
     return true;
 }
 
+bool train_run_precision(train_run *j, bool ternary) {
+    const char *how = cli_get(j->args, "--precision");
+    const bool bf16 = how && strcmp(how, "bf16") == 0;
+    j->desc.ternary = ternary && how && strcmp(how, "ternary") == 0;
+    j->desc.precision = bf16 ? HD_PRECISION_BF16 : HD_PRECISION_F32;
+    if (!how || bf16 || j->desc.ternary || strcmp(how, "f32") == 0) return true;
+    cli_usage(j->args->command, "--precision is %s, not \"%s\"", ternary ? "f32, bf16 or ternary" : "f32 or bf16", how);
+    return false;
+}
+
 bool train_run_recipe(train_run *j, const train_defaults *usual) {
     hd_trainer_desc *desc = &j->desc;
     double clip, dropout;

@@ -226,8 +226,9 @@
 #define HDI_MM_B_TYPE  17
 #define HDI_MM_TILE_M  18 /* rows of C in a workgroup's tile; matvec: M itself, 1..8 */
 #define HDI_MM_TILE_N  19 /* columns of C in a workgroup's tile */
-#define HDI_MM_PART_M  20 /* rows and columns of the tile that one invocation computes; matmul_matrix: one subgroup; matvec_dot:
-                             depth along K that shared memory holds of A, and columns of a lane, or of a pass where runs are dealt out */
+#define HDI_MM_PART_M  20 /* rows and columns of the tile that one invocation computes; matmul_matrix: one subgroup; matvec_dot and
+                             matvec_matrix: depth along K that shared memory holds of A, and columns of a lane, or of a pass where
+                             runs are dealt out or go to matrix units */
 #define HDI_MM_PART_N  21
 #define HDI_MM_LAYOUT  22 /* HDI_MM_... bits: how the operands lie in memory */
 #define HDI_MM_NORM    23 /* HDI_MM_NORM_...: what A's rows go through on the way */
@@ -245,7 +246,8 @@
 #define HDI_MM_ONE_BATCH 32u /* there is one batch, and nothing to work out of its number */
 #define HDI_MM_GROUPED   64u /* each batch is a group of rows that chose one matrix of B, below */
 #define HDI_MM_SINGLE    256u /* and a group is one row: the choice of each, a word, in place of the groups */
-#define HDI_MM_B_GIVEN   128u /* matvec_dot: nothing in the plan writes B, which may be read before what comes earlier has ended */
+#define HDI_MM_B_GIVEN   128u /* matvec_dot, matvec_matrix: nothing in the plan writes B, which may be read before what comes
+                                 earlier has ended */
 #define HDI_MM_PARTS   26 /* matmul_matrix: parts of K, each with sums of its own: C is [batch, PARTS, M, N] */
 #define HDI_MM_AHEAD   27 /* matvec_dot: runs of a lane that are read at once */
 #define HDI_MM_BLOCK   32u

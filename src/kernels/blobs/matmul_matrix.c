@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 77553acf423cc13f. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest ba5ddd23c0a832ad. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -14867,4 +14867,4 @@ static const uint32_t words[] = {
 0x00002b1b,0x000200f8,0x00002b20,0x000200f9,0x00000bb8,0x000200f8,0x00000bb8,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x77553acf423cc13f), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0xba5ddd23c0a832ad), NULL };

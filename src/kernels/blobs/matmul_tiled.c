@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 837f3a7f688996c1. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 22c4d223682d736e. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tiled;
 static const uint32_t words[] = {
@@ -11145,4 +11145,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00001626,0x000200f8,0x0000162b,0x000200f9,0x00000b71,0x000200f8,0x00000b71,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x837f3a7f688996c1), NULL };
+const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x22c4d223682d736e), NULL };

@@ -52,7 +52,7 @@ uint half_of(float x) { return f32_bits_to_f16(floatBitsToUint(x > 65504.0 ? 655
 #define READ_HALVES(words, wide, first, chunk, out_words) { \
     out_words = uvec4(0u); \
     if (HAS_BLOCKS(KV_TYPE)) { \
-        if (8u * (chunk) < push.D) READ_PIECE(words, KV_TYPE, 0u, ((first) / 32u + (chunk) / 4u) * BLOCK_HALVES(KV_TYPE), (chunk) % 4u, out_words) \
+        if (8u * (chunk) < push.D) READ_PIECE(words, KV_TYPE, ((first) / 32u + (chunk) / 4u) * BLOCK_HALVES(KV_TYPE), (chunk) % 4u, out_words) \
     } else if (WIDE == 1u) { \
         if (8u * (chunk) < push.D) out_words = wide[((first) >> 3) + (chunk)]; \
     } else { \

@@ -33,15 +33,14 @@ vec4 code_values(uint type, uint codes, uint d) {
 #define BLOCK_HALVES(type) ((type) == HDI_TYPE_Q8_0 ? 17u : 9u)
 #define PIECE_WORDS(type) ((type) == HDI_TYPE_Q8_0 ? 2u : 1u)
 uint element_of_piece(uint type, uint e) { return type == HDI_TYPE_Q4_0 ? (e & ~31u) | ((e & 4u) << 2) | ((e >> 1) & 12u) | (e & 3u) : e; }
-// Piece 0 to 3 of the block that begins `halves` behind `first_word`. Codes begin with the second word in odd blocks, in the
+// Piece 0 to 3 of the block that begins at half `halves`. Codes begin with the second word in odd blocks, in the
 // midst of the first in even ones; d lies in the last.
-#define READ_PIECE(words, type, first_word, halves, piece, out_piece) { \
-    uint piece_word = (first_word) + ((halves) + 2u * PIECE_WORDS(type) * (piece)) / 2u; \
+#define READ_PIECE(words, type, halves, piece, out_piece) { \
+    uint piece_word = ((halves) + 2u * PIECE_WORDS(type) * (piece)) / 2u; \
     out_piece.xy = uvec2(words[piece_word], words[piece_word + 1u]); \
     if (type == HDI_TYPE_Q8_0) out_piece.z = words[piece_word + 2u]; \
-    out_piece.w = words[(first_word) + (halves) / 2u]; }
+    out_piece.w = words[(halves) / 2u]; }
 #define CODE_UNITS 16777216.0 // 1 / the least f16, as which codes are taken: halves are cheaper to convert than bytes
-float code_excess(uint type) { return (type == HDI_TYPE_Q8_0 ? 128.0 : 8.0) / CODE_UNITS; }
 float d_of(uvec4 piece, uint odd) { return half_values(piece.w >> (16u * odd)).x; } // in odd blocks d is the upper half
 vec2 least_halves(uint two) { return DEVICE_HALVES == 1u ? unpackHalf2x16(two) : vec2(two & 0xFFFFu, two >> 16) / CODE_UNITS; }
 // Its first 4 codes or its second, from 0 on: 128 or 8 too much.
@@ -56,7 +55,7 @@ vec4 code_units(uint type, uvec4 piece, uint odd, uint second) {
 }
 // Its 8 elements as f16, the largest ones for what is more.
 uvec4 piece_halves(uint type, uvec4 piece, uint odd) {
-    const float d = d_of(piece, odd), excess = -code_excess(type) * CODE_UNITS * d;
+    const float d = d_of(piece, odd), excess = (type == HDI_TYPE_Q8_0 ? -128.0 : -8.0) * d;
     vec4 low = fma(code_units(type, piece, odd, 0u), vec4(d * CODE_UNITS), vec4(excess));
     vec4 high = fma(code_units(type, piece, odd, 1u), vec4(d * CODE_UNITS), vec4(excess));
     if (abs(d) > 511.0) {

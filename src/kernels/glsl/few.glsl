@@ -73,6 +73,12 @@ float square_sum(uint m, uint elements) {
 // Sixteens of memory of an octet of q4_0, q8_0 or q4_k.
 const uint OCTET_SIXTEENS = B_TYPE == HDI_TYPE_Q8_0 ? 17 : 9;
 #define MOST_OCTET_WORDS 68
+// The words of the octet that begins at sixteen `first` of an includer's `sixteens`.
+#define READ_OCTET(first, words) \
+    [[unroll]] for (uint i = 0u; i < OCTET_SIXTEENS; i++) { \
+        uvec4 four = sixteens[(first) + i]; \
+        [[unroll]] for (uint j = 0u; j < 4u; j++) words[4u * i + j] = four[j]; \
+    }
 float half_in(uint word, uint at) { // a device's own conversion may lose subnormals
     uint bits = (word >> (8u * (at & 2u))) & 0xFFFFu;
     return EXACT != 0u ? uintBitsToFloat(f16_to_f32_bits(bits)) : unpackHalf2x16(bits).x;

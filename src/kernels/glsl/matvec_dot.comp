@@ -258,10 +258,7 @@ void leave_dealt() {
     const uint lane = lane_number(), octet = lane % OCTETS;
     if (lane >= PRODUCTS * PASS_OCTETS) return;
     uint w[MOST_OCTET_WORDS];
-    [[unroll]] for (uint i = 0u; i < OCTET_SIXTEENS; i++) {
-        uvec4 four = sixteens[OCTET_SIXTEENS * lane + i];
-        [[unroll]] for (uint j = 0u; j < 4u; j++) w[4u * i + j] = four[j];
-    }
+    READ_OCTET(OCTET_SIXTEENS * lane, w)
     leave_two(w, 0u, octet);
     leave_two(w, 1u, octet);
     leave_two(w, 2u, octet);

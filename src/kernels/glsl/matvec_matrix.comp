@@ -35,6 +35,8 @@ shared float strands[STRANDS * ROWS * LINES]; // their sums in a pass
 const uint PAIR_COLUMNS = (COLUMNS + 31) / 32 * 32, OWN_PAIRS = (PAIR_COLUMNS * 8 + WORKGROUP - 1) / WORKGROUP;
 
 #define MATRIX(type, rows, columns, use) coopmat<type, gl_ScopeSubgroup, rows, columns, gl_MatrixUse##use>
+#define SUMS MATRIX(float, UNIT, ROWS, Accumulator)
+#define WHOLE_SUMS MATRIX(int, UNIT, ROWS, Accumulator)
 #define OF_COLUMNS gl_CooperativeMatrixLayoutColumnMajor // the same of each row of A
 #define OF_ROWS gl_CooperativeMatrixLayoutRowMajor       // and of each column of B
 
@@ -80,10 +82,7 @@ void unpack_two(uint column, uint octet, uint pair, uint slot) {
     uint w[MOST_OCTET_WORDS];
     octet_run runs[2];
     const uint first = slot * ROUND_ROOM + column * (ROUND_SIXTEENS + 1u) + octet * OCTET_SIXTEENS;
-    [[unroll]] for (uint i = 0u; i < OCTET_SIXTEENS; i++) {
-        uvec4 four = sixteens[first + i];
-        [[unroll]] for (uint j = 0u; j < 4u; j++) w[4u * i + j] = four[j];
-    }
+    READ_OCTET(first, w)
     octet_two(w, pair, runs);
     uint line = column / PART_N * UNITS * UNIT + column % PART_N, strand = octet * 8u + 2u * pair;
     keep_run(line, strand, slot, runs[0]);
@@ -125,7 +124,7 @@ void main() {
     const uint line = K / HDI_MM_OCTET * OCTET_SIXTEENS, b_sixteen = b_first(batch) / HDI_MM_OCTET * OCTET_SIXTEENS, last = b_sixteen + N * line - 1u;
     const uint first = gl_WorkGroupID.x * TILE_N, end = min(first + TILE_N, N);
     const uint runs = K / 32u, rounds = (runs + STRANDS - 1u) / STRANDS, all = (end - first + PART_N - 1u) / PART_N * rounds;
-    MATRIX(float, UNIT, ROWS, Accumulator) sums[OWN_STRANDS * MATRICES];
+    SUMS sums[OWN_STRANDS * MATRICES];
     uvec4 raw[ASKED];
     uint own[OWN_SIXTEENS], n0 = first, next_n0 = first, round = 0u, next_round = 2u; // multiplied next, asked for next: there are two at least
     place_sixteens(b_sixteen, line, first, end, own);
@@ -148,32 +147,32 @@ void main() {
             if (step > 0u && step <= all) unpack_round(1u - slot);
             if (step > 2u && step <= all + 2u && round == 0u) store_pass(batch, n0 - PART_N, end, K); // that the step before completed
             if (step > 1u && step < all + 2u) {
-                if (round == 0u) [[unroll]] for (uint i = 0u; i < OWN_STRANDS * MATRICES; i++) sums[i] = MATRIX(float, UNIT, ROWS, Accumulator)(0.0);
+                if (round == 0u) [[unroll]] for (uint i = 0u; i < OWN_STRANDS * MATRICES; i++) sums[i] = SUMS(0.0);
                 [[unroll]] for (uint i = 0u; i < OWN_STRANDS; i++) {
                     const uint strand = i * SUBGROUPS + gl_SubgroupID, run = round * STRANDS + strand, facts = run * FACT_ROWS;
                     if (run >= runs) continue;
                     MATRIX(int8_t, 32, ROWS, B) rows;
-                    MATRIX(float, UNIT, ROWS, Accumulator) a_scale, a_sum;
-                    MATRIX(int, UNIT, ROWS, Accumulator) offset = MATRIX(int, UNIT, ROWS, Accumulator)(0);
+                    SUMS a_scale, a_sum;
+                    WHOLE_SUMS offset = WHOLE_SUMS(0);
                     coopMatLoad(rows, a_chunks, 2u * run * TILE_M, 2u, gl_CooperativeMatrixLayoutColumnMajor);
                     coopMatLoad(a_scale, a_scales, facts, 0u, OF_ROWS);
                     if (HAS_MIN) coopMatLoad(a_sum, a_sums, facts, 0u, OF_ROWS);
                     if (HAS_OFFSET) coopMatLoad(offset, a_offsets, facts, 0u, OF_ROWS);
                     [[unroll]] for (uint j = 0u; j < MATRICES; j++) {
                         MATRIX(int8_t, UNIT, 32, A) columns;
-                        MATRIX(float, UNIT, ROWS, Accumulator) scale, less;
+                        SUMS scale, less;
                         const uint fact = (slot * STRANDS + strand) * LINES + j * UNIT;
                         coopMatLoad(columns, chunks, (slot * LINES + j * UNIT) * STRIDE + 2u * strand, STRIDE, gl_CooperativeMatrixLayoutRowMajor);
                         coopMatLoad(scale, b_scales, fact, 0u, OF_COLUMNS);
                         // Whole numbers below 2^24, in f32 as exact as in s32.
-                        precise MATRIX(float, UNIT, ROWS, Accumulator) value = scale * MATRIX(float, UNIT, ROWS, Accumulator)(coopMatMulAdd(columns, rows, offset));
+                        precise SUMS value = scale * SUMS(coopMatMulAdd(columns, rows, offset));
                         if (HAS_MIN) {
                             coopMatLoad(less, b_mins, fact, 0u, OF_COLUMNS);
-                            precise MATRIX(float, UNIT, ROWS, Accumulator) taken = less * a_sum;
+                            precise SUMS taken = less * a_sum;
                             value = value - taken;
                         }
-                        precise MATRIX(float, UNIT, ROWS, Accumulator) result = a_scale * value;
-                        precise MATRIX(float, UNIT, ROWS, Accumulator) next = sums[i * MATRICES + j] + result;
+                        precise SUMS result = a_scale * value;
+                        precise SUMS next = sums[i * MATRICES + j] + result;
                         sums[i * MATRICES + j] = next;
                     }
                 }
