@@ -619,7 +619,7 @@ static const hdi_spirv_spelling cuda = { .name = "CUDA C++",
                                          .parts = { cuda_core, nothing, hdi_spirv_ptx_half, cuda_double, cxx_bits,
                                                     cxx_math, cxx_atomics, cxx_atomics64, cuda_subgroups, cuda_dot,
                                                     hdi_spirv_cuda_spaces, hdi_spirv_ptx_matrix,
-                                                    hdi_spirv_ptx_fragments } };
+                                                    hdi_spirv_ptx_fragments, hdi_spirv_cuda_half_pairs } };
 static const hdi_spirv_spelling hip = { .name = "HIP C++",
                                         .aligned = "alignas(%u) ",
                                         .kernel = "extern \"C\" __global__ void __launch_bounds__(%u * %u * %u)",
@@ -646,5 +646,6 @@ const char *const *hdi_spirv_prelude(const hdi_spirv_print_target *target, hdi_s
     if (is_plain && part == HDI_SPIRV_PART_HALF && target->offers & HDI_SPIRV_OFFERS_FP16) return opencl_half;
     if (is_plain && part == HDI_SPIRV_PART_SUBGROUPS && target->offers & HDI_SPIRV_OFFERS_SUBGROUPS)
         return opencl_subgroups;
+    if (part == HDI_SPIRV_PART_HALF_PAIRS && !(target->offers & HDI_SPIRV_OFFERS_MATRIX_UNITS)) return NULL;
     return spelling->parts[part];
 }

@@ -11,6 +11,19 @@ const char *const hdi_spirv_ptx_half[] = {
     NULL
 };
 
+/* Two halves in one instruction (from sm_53 on; asked of those with matrix units). CUDA C++ has templates: the type of
+ * a pair comes behind the prelude. Without .rn they might be contracted. */
+const char *const hdi_spirv_cuda_half_pairs[] = {
+    "#define HALF_PAIR(name) \\",
+    "template <class T> INLINE T half_pair_##name(T a, T b) { \\",
+    "  u32 x = a.x | (u32)a.y << 16, y = b.x | (u32)b.y << 16, r; \\",
+    "  asm(#name \".rn.f16x2 %0, %1, %2;\" : \"=r\"(r) : \"r\"(x), \"r\"(y)); \\",
+    "  return NEW(T){(f16)r, (f16)(r >> 16)}; \\",
+    "}",
+    "HALF_PAIR(add) HALF_PAIR(sub) HALF_PAIR(mul)",
+    NULL
+};
+
 /* Spaces of memory that a matrix may lie in, their names in PTX, and whether `p` lies in shared memory: CUDA's pointers
  * know theirs. */
 const char *const hdi_spirv_cuda_spaces[] = {

@@ -33,7 +33,8 @@
 typedef enum hdi_spirv_part {
     HDI_SPIRV_PART_CORE, HDI_SPIRV_PART_NO_CONTRACTION, HDI_SPIRV_PART_HALF, HDI_SPIRV_PART_DOUBLE, HDI_SPIRV_PART_BITS,
     HDI_SPIRV_PART_MATH, HDI_SPIRV_PART_ATOMICS, HDI_SPIRV_PART_ATOMICS64, HDI_SPIRV_PART_SUBGROUPS, HDI_SPIRV_PART_DOT,
-    HDI_SPIRV_PART_SPACES, HDI_SPIRV_PART_MATRIX, HDI_SPIRV_PART_FRAGMENTS, HDI_SPIRV_PART_COUNT
+    HDI_SPIRV_PART_SPACES, HDI_SPIRV_PART_MATRIX, HDI_SPIRV_PART_FRAGMENTS, HDI_SPIRV_PART_HALF_PAIRS,
+    HDI_SPIRV_PART_COUNT
 } hdi_spirv_part;
 
 /* How a dialect says what the preludes cannot. */
@@ -49,7 +50,7 @@ const hdi_spirv_spelling *hdi_spirv_spelling_of(const hdi_spirv_print_target *ta
 const char *const *hdi_spirv_prelude(const hdi_spirv_print_target *target, hdi_spirv_part part); /* NULL: lacking */
 /* dialect_ptx.c; spaces of memory that matrices may lie in, and their names in PTX, come before the matrices */
 extern const char *const hdi_spirv_ptx_half[], *const hdi_spirv_cuda_spaces[], *const hdi_spirv_nvidia_spaces[],
-    *const hdi_spirv_ptx_matrix[], *const hdi_spirv_ptx_fragments[];
+    *const hdi_spirv_ptx_matrix[], *const hdi_spirv_ptx_fragments[], *const hdi_spirv_cuda_half_pairs[];
 static inline bool hdi_spirv_is_ptx(const hdi_spirv_print_target *target) { /* OpenCL C with PTX */
     return target->dialect == HDI_SPIRV_OPENCL_C && target->offers & HDI_SPIRV_OFFERS_PTX;
 }

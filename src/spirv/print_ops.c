@@ -221,6 +221,21 @@ static bool is_exact(const hdi_spirv_printer *p, uint32_t def) {
     return p->m->defs[def].flags & HDI_SPIRV_NO_CONTRACTION;
 }
 
+/* Two halves at a time, where the dialect can: rounded as by themselves, and never contracted. */
+static bool put_half_pair(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, const uint32_t *operands) {
+    const hdi_spirv_type *type = hdi_spirv_type_of(p->m, def);
+    const bool scales = opcode == SpvOpVectorTimesScalar;
+    const char *name = opcode == SpvOpFAdd ? "add" : opcode == SpvOpFSub ? "sub"
+                     : opcode == SpvOpFMul || scales ? "mul" : NULL;
+    if (!name || !is_half(type) || type->count != 2 || !hdi_spirv_prelude(p->target, HDI_SPIRV_PART_HALF_PAIRS))
+        return false;
+    hdi_spirv_use_part(p, HDI_SPIRV_PART_HALF_PAIRS);
+    hdi_spirv_put(p, "half_pair_%s(%v, ", name, operands[0]);
+    if (scales) hdi_spirv_put(p, "%n(%v, %v))", p->m->defs[def].type, operands[1], operands[1]);
+    else hdi_spirv_put(p, "%v)", operands[1]);
+    return true;
+}
+
 /* ---- composites ---- */
 
 static uint32_t id_at(const hdi_spirv_printer *p, const uint32_t *words, uint32_t at) {
@@ -522,6 +537,7 @@ static bool put_expression_of(hdi_spirv_printer *p, uint32_t inst, uint32_t opco
         break;
     default: break;
     }
+    if (put_half_pair(p, opcode, def, operands)) return true;
     const row *found = row_of(opcode);
     if (!found) return hdi_spirv_unsupported(p->m, inst, "it has no form in %s", p->spelling->name);
     hdi_spirv_use_part(p, found->part);

@@ -29,7 +29,7 @@ static void odd_sizes(void) {
 }
 
 static void larger(void) {
-    static const int64_t sizes[][3] = { { 129, 130, 131 }, { 1, 1000, 257 }, { 5, 513, 300 }, { 128, 256, 64 }, { 200, 1, 1025 }, { 3, 3, 4097 }, { 70, 300, 96 } };
+    static const int64_t sizes[][3] = { { 129, 130, 131 }, { 1, 1000, 257 }, { 5, 513, 300 }, { 128, 256, 64 }, { 200, 1, 1025 }, { 3, 3, 4097 }, { 70, 300, 96 }, { 20, 12, 2051 } };
     for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
         ops_begin(hd_dtype_name(floats[t]), 0);
         for (uint32_t s = 0; s < HDI_COUNT(sizes); s++)

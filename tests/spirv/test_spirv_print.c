@@ -112,6 +112,13 @@ static void test_parts(void **state) {
     has("0x7C00u"); /* halves by integer code */
     assert_int_equal(print_user("types, -O", (hdi_spirv_print_target){ HDI_SPIRV_OPENCL_C, HDI_SPIRV_OFFERS_FP16, 0, false, false }), HD_OK);
     has("convert_half_rte");
+    assert_int_equal(print_user("types, -O", cuda), HD_OK);
+    has_not("f16x2 %0");
+    hdi_spirv_print_target units = cuda;
+    units.offers = HDI_SPIRV_OFFERS_MATRIX_UNITS;
+    assert_int_equal(print_user("types, -O", units), HD_OK);
+    has(".rn.f16x2 %0, %1, %2;"); /* two halves at a time */
+    has("half_pair_mul(");
 }
 
 static void test_subgroups(void **state) {

@@ -294,8 +294,17 @@ static void standin_ptx(const char *instruction, unsigned &r0, unsigned &r1, uns
         }
     standin_uses_warp(0); // nobody's rows change before all have read them
 }
-static void standin_ptx(const char *instruction, unsigned &r0, unsigned &r1, unsigned address) { // two squares
+static unsigned standin_half_pair(const char *instruction, unsigned x, unsigned y) {
+    unsigned both = 0;
+    for (unsigned at = 0; at < 32; at += 16) {
+        const float a = standin_of_half((unsigned short)(x >> at)), b = standin_of_half((unsigned short)(y >> at));
+        both |= (unsigned)standin_to_half(instruction[0] == 'a' ? a + b : instruction[0] == 's' ? a - b : a * b) << at;
+    }
+    return both;
+}
+static void standin_ptx(const char *instruction, unsigned &r0, unsigned &r1, unsigned address) { // two squares, or two pairs of halves
     unsigned r2, r3;
+    if (__builtin_strstr(instruction, ".rn.f16x2")) { r0 = standin_half_pair(instruction, r1, address); return; }
     standin_ptx(instruction, r0, r1, r2, r3, address);
 }
 STANDIN_INLINE float standin_of_bf16(unsigned bits) { return __builtin_bit_cast(float, bits << 16); }

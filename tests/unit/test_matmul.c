@@ -624,7 +624,13 @@ static void choices(void **state) {
     single.flags = HD_TRANSPOSE_B;
     single.math = HD_MATH_FAST;
     assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, single).module, HDI_MODULE_MATMUL_MATRIX);
-    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, floats).module, HDI_MODULE_MATMUL_TILED); /* f16 would miss f32's bound */
+    assert_int_equal(chosen(&gpu_caps, 9, 64, 1000, floats).module, HDI_MODULE_MATMUL_TILED); /* f16 would miss f32's bound */
+    /* Few tiles along a long K are divided: the last launch is the sum of the parts. Not where bits are to be equal. */
+    options exact_floats = floats;
+    exact_floats.math = HD_MATH_EXACT;
+    assert_int_equal(chosen(&gpu_caps, 512, 128, 2048, floats).module, HDI_MODULE_ELEMENTWISE);
+    assert_int_equal(chosen(&gpu_caps, 512, 128, 2048, exact_floats).module, HDI_MODULE_MATMUL_TILED);
+    assert_int_equal(chosen(&gpu_caps, 2048, 2048, 2048, floats).module, HDI_MODULE_MATMUL_TILED);
     hdi_caps workgroups = gpu_caps;
     workgroups.matrix_workgroup = 1;
     assert_int_equal(chosen(&workgroups, 2048, 2048, 1024, halves).module, HDI_MODULE_MATMUL_MATRIX);

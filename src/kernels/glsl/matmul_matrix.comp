@@ -88,14 +88,35 @@ eight read_a(uvec2 at, uint first, uint lines, uint depths) {
     READ_EIGHT(a, wide_a, A_TYPE, first, push[HDI_MM_PUSH_A_ROW], push[HDI_MM_PUSH_A_COL], lines, depths, A_ALONG_K, A_WIDE, at, value)
     return value;
 }
+// Weights that are a half times a whole number of 8 bits at most: as the lowest bits of the half 1024 it is 1024 more, so
+// that nothing is converted. The difference is exact, and the product rounded once, as b_eight's.
+bool is_half_times_code(uint type) { return type == HDI_TYPE_Q4_0 || type == HDI_TYPE_Q8_0; }
+uvec2 four_halves(uint codes, float16_t scale) {
+    const uint MASK = B_TYPE == HDI_TYPE_Q8_0 ? 0x00FF00FFu : 0x000F000Fu, MORE = 0x64006400u;
+    const float16_t LESS = B_TYPE == HDI_TYPE_Q8_0 ? 1152.0hf : 1032.0hf;
+    uint even = packFloat2x16((unpackFloat2x16((codes & MASK) | MORE) - LESS) * scale);
+    uint odd = packFloat2x16((unpackFloat2x16(((codes >> 8) & MASK) | MORE) - LESS) * scale);
+    return uvec2((even & 0xFFFFu) | (odd << 16), (even >> 16) | (odd & 0xFFFF0000u));
+}
+uvec4 b_eight_halves(uint index) {
+    if (is_half_times_code(B_TYPE)) {
+        uint e = place_in_block(B_TYPE, index), block = block_first(B_TYPE, index), at = block + code_byte(B_TYPE, e);
+        uvec2 codes = uvec2(b_bytes(at), b_bytes(at + 4u));
+        if (B_TYPE == HDI_TYPE_Q8_0) codes ^= 0x80808080u; else codes >>= (e & 16u) >> 2;
+        float16_t scale = unpackFloat2x16(B_WORD(block >> 2) >> (8u * (block & 2u))).x;
+        return uvec4(four_halves(codes.x, scale), four_halves(codes.y, scale));
+    }
+    vec4 low, high;
+    b_eight(index, low, high);
+    return packed_halves(low, high);
+}
+
 // Quantised weights come as halves at once.
 eight read_b(uvec2 at, uint first, uint depths) {
     eight value;
     if (is_quantised(B_TYPE)) {
-        vec4 low, high;
         uint line = min(at.x, push[HDI_MM_PUSH_N] - (B_ALONG_K ? 1u : 8u)), depth = WHOLE ? at.y : min(at.y, depths - (B_ALONG_K ? 8u : 1u));
-        b_eight(first + line * push[HDI_MM_PUSH_B_COL] + depth * push[HDI_MM_PUSH_B_ROW], low, high);
-        value.low = packed_halves(low, high);
+        value.low = b_eight_halves(first + line * push[HDI_MM_PUSH_B_COL] + depth * push[HDI_MM_PUSH_B_ROW]);
         if (!WHOLE && at.y >= depths) value.low = uvec4(0u);
         return value;
     }

@@ -50,7 +50,6 @@ static uint64_t most_invocations(const hdi_caps *caps) { return HDI_MIN(caps->ma
 static uint64_t tiles_of(const product *p, uint64_t tile_m, uint64_t tile_n) {
     return hdi_divide_up(p->m, tile_m) * hdi_divide_up(p->n, tile_n) * p->batch;
 }
-
 static uint32_t sums_of(const product *p, const config *c) {
     return c->tile_m * (c->tile_n * (p->request->pair ? 2 : 1) + (p->request->a_norm.present ? 1 : 0));
 }
@@ -69,9 +68,8 @@ static bool is_last(const hdi_kernel_option *o) {
 static bool subgroup_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
     if (is_exact(p) || p->m > FEW_ROWS || !caps->subgroup_arithmetic || caps->subgroup < 4) return false;
-    if (caps->max_bindings < STREAM_BINDINGS) return false;
+    if (caps->max_bindings < STREAM_BINDINGS || !hdi_product_merges(p)) return false;
     if (!p->a.along_k || !p->b.along_k || !p->a.wide || !p->b.wide || p->k % 8 != 0) return false;
-    if (!hdi_product_merges(p)) return false;
     c->tile_m = (uint32_t)p->m;
     c->because = "few rows of A: weights are streamed once, summed by subgroups";
     return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= sums_of(p, c) * c->workgroup;
@@ -166,8 +164,7 @@ static uint64_t dot_cost(const product *p, const hdi_kernel_option *o) {
 }
 
 /* By matrix units: a workgroup's columns are the share of a unit of the device, so that A is rounded there once. Where
- * dispatches begin early: on an H100 of 8 sequences of Qwen3-4B in q4_0 2,400 tokens a second so and 1,580 by strands,
- * of 4 1,360 and 1,050, of 2 and 3 as many either way; of 8 through Vulkan 680 and 1,360. */
+ * dispatches begin early: on an H100 8 sequences were 1.5 times as fast so as by strands, through Vulkan half. */
 static bool few_matrix_fits(const product *p, config *c) {
     enum { LEAST_ROWS = 4, FEW_COLUMNS = 16, SUBGROUP = 32, ROUND = HDI_MM_STRANDS * HDI_MM_RUN };
     const hdi_caps *caps = p->request->caps;
@@ -274,10 +271,10 @@ static bool matrix_fits(const product *p, config *c) {
     if ((uint64_t)(c->tile_m + c->tile_n) * 2 * (HDI_MM_DEPTH + 8) > caps->shared_bytes || !parts_fit(p, c->parts))
         return false;
     c->because = "many rows of A beside narrow weights: matrix units, sums in f32";
-    /* What many tiles would convert is worth a launch that does so once. */
-    if (p->chosen) return true; /* few tiles share a matrix's columns */
-    c->halves[0] = p->a.tensor->dtype != HD_F16 && p->m >= 256 && p->n >= 1024;
-    c->halves[1] = hdi_dtype_is_quantised(b->dtype) && p->m >= MATRIX_HALF_ROWS && halves_fit(p);
+    /* What many tiles would convert is worth a launch that does so once; few tiles share the columns of an expert. */
+    const bool many = p->chosen ? p->pairs >= MATRIX_HALF_ROWS : p->m >= 256 && p->n >= 1024;
+    c->halves[0] = p->a.tensor->dtype != HD_F16 && many;
+    c->halves[1] = !p->chosen && hdi_dtype_is_quantised(b->dtype) && p->m >= MATRIX_HALF_ROWS && halves_fit(p);
     return true;
 }
 
@@ -432,8 +429,15 @@ static uint64_t native_codes_cost(const product *p, const hdi_kernel_option *o) 
     return is_last(o) || fills_threads(p, o->tile_m, o->tile_n) ? 0 : NEVER;
 }
 
+static bool tiles_fill(const product *p, uint64_t tile_m, uint64_t tile_n) {
+    return tiles_of(p, tile_m, tile_n) >= 2 * p->request->caps->compute_units;
+}
+
+/* In fast mode K is divided where tiles alone would leave units idle. */
 static bool tile_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
+    c->parts = !is_exact(p) && p->m > FEW_ROWS && !tiles_fill(p, c->tile_m, c->tile_n) ? HDI_CHAIN_INPUTS : 1;
+    while (!parts_fit(p, c->parts)) c->parts--;
     c->because = c->tile_n == 128 ? "large: tiles of 128 x 128" : c->tile_n == 64 ? "tiles of 64 x 64"
                : c->tile_n == 32 ? "tiles of 32 x 32: more would leave the device idle, or do not fit"
                                  : "small: tiles of 16 x 16";
@@ -443,8 +447,7 @@ static bool tile_fits(const product *p, config *c) {
 
 static uint64_t tile_cost(const product *p, const hdi_kernel_option *o) {
     const bool too_large = 2 * p->m <= o->tile_m || 2 * p->n <= o->tile_n;
-    const bool fills = tiles_of(p, o->tile_m, o->tile_n) >= 2 * p->request->caps->compute_units;
-    return is_last(o) || (fills && !too_large) ? 0 : NEVER;
+    return is_last(o) || (tiles_fill(p, o->tile_m, o->tile_n) && !too_large) ? 0 : NEVER;
 }
 
 /* The exact product in 8 bits on matrix units of whole numbers. */
@@ -669,7 +672,7 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
     if (c->staged || (p->k % HDI_MM_DEPTH == 0 && (matrix || tensor))) kernel->spec[HDI_MM_LAYOUT] |= HDI_MM_WHOLE;
     const bool ahead = module == HDI_MODULE_MATVEC_MATRIX || (module == HDI_MODULE_MATVEC_DOT && c->staged);
     if (ahead && p->request->b_given && !p->chosen) kernel->spec[HDI_MM_LAYOUT] |= HDI_MM_B_GIVEN;
-    if (matrix) {
+    if (matrix || c->parts > 1) {
         kernel->spec_count = HDI_MM_PARTS + 1;
         kernel->spec[HDI_MM_PARTS] = HDI_MAX(c->parts, 1);
     }
@@ -771,6 +774,12 @@ hd_status hdi_product_lower(const product *p, const hdi_kernel_option *option, h
     product halves;
     request_of_halves.inputs = inputs;
     if (c.halves[0]) status = hdi_product_floats_as_halves(request, &request->inputs[0], lowering, &inputs[0], error);
+    if (p->chosen && !status) {
+        grouped.a.tensor = &inputs[0];
+        grouped.a.first = inputs[0].first;
+        hdi_product_finish_side(&grouped.a, p->pairs, p->k);
+        return launch_product(&grouped, &c, &inputs[0], p->b.tensor, lowering, error);
+    }
     const bool as_bf16 = c.option->module == HDI_MODULE_MATMUL_LIBRARY && inputs[0].dtype == HD_BF16;
     if (c.halves[1] && !status)
         status = hdi_product_codes_as_halves(request->caps, &request->inputs[1], as_bf16 ? HD_BF16 : HD_F16, lowering,
