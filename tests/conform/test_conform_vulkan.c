@@ -55,7 +55,7 @@ static void test_foreign(void **state) {
     assert_int_equal(found->info.queues, 1);
     assert_true(caps->shared_bytes > 0 && caps->memory_bytes == subject.found.caps.memory_bytes);
     assert_int_equal(caps->f16_storage + caps->u8_storage + caps->f16_arithmetic + caps->i8_arithmetic + caps->integer_dot + caps->memory_model, 0);
-    assert_int_equal(caps->subgroup_control + caps->matrix_f16 + caps->matrix_s8 + caps->matrix_workgroup + caps->matrix_reduces, 0);
+    assert_int_equal(caps->subgroup_control + caps->matrix_f16 + caps->matrix_bf16 + caps->matrix_s8 + caps->matrix_workgroup + caps->matrix_reduces, 0);
     hdi_backend_device *none = NULL;
     hd_error error = { 0 };
     foreign.queue_index = 1000;

@@ -569,6 +569,21 @@ static void given(void **state) {
     assert_int_equal(any & HDI_MM_B_GIVEN, 0);
 }
 
+/* Operands that both are bf16 take the units for them; few tiles along a long K are divided, and summed last, in fast mode. */
+static void bf16_units_and_parts(void **state) {
+    (void)state;
+    const options brain = { .a = HD_BF16, .b = HD_BF16, .flags = HD_TRANSPOSE_B | HD_RESULT_F32, .math = HD_MATH_FAST };
+    const options floats = { .a = HD_F32, .b = HD_F32, .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST };
+    const options exact = { .a = HD_F32, .b = HD_F32, .flags = HD_TRANSPOSE_B, .math = HD_MATH_EXACT };
+    hdi_caps units = gpu_caps;
+    units.matrix_bf16 = 1;
+    assert_int_equal(chosen(&gpu_caps, 64, 128, 256, brain).module, HDI_MODULE_MATMUL_TILED); /* f16 would lose small ones */
+    assert_int_equal(chosen(&units, 64, 128, 256, brain).module, HDI_MODULE_MATMUL_MATRIX_BF16);
+    assert_int_equal(chosen(&gpu_caps, 512, 128, 2048, floats).module, HDI_MODULE_ELEMENTWISE);
+    assert_int_equal(chosen(&gpu_caps, 512, 128, 2048, exact).module, HDI_MODULE_MATMUL_TILED);
+    assert_int_equal(chosen(&gpu_caps, 2048, 2048, 2048, floats).module, HDI_MODULE_MATMUL_TILED);
+}
+
 static void choices(void **state) {
     (void)state;
     const options weights = { .a = HD_F16, .b = HD_Q4_0, .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST };
@@ -625,12 +640,6 @@ static void choices(void **state) {
     single.math = HD_MATH_FAST;
     assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, single).module, HDI_MODULE_MATMUL_MATRIX);
     assert_int_equal(chosen(&gpu_caps, 9, 64, 1000, floats).module, HDI_MODULE_MATMUL_TILED); /* f16 would miss f32's bound */
-    /* Few tiles along a long K are divided: the last launch is the sum of the parts. Not where bits are to be equal. */
-    options exact_floats = floats;
-    exact_floats.math = HD_MATH_EXACT;
-    assert_int_equal(chosen(&gpu_caps, 512, 128, 2048, floats).module, HDI_MODULE_ELEMENTWISE);
-    assert_int_equal(chosen(&gpu_caps, 512, 128, 2048, exact_floats).module, HDI_MODULE_MATMUL_TILED);
-    assert_int_equal(chosen(&gpu_caps, 2048, 2048, 2048, floats).module, HDI_MODULE_MATMUL_TILED);
     hdi_caps workgroups = gpu_caps;
     workgroups.matrix_workgroup = 1;
     assert_int_equal(chosen(&workgroups, 2048, 2048, 1024, halves).module, HDI_MODULE_MATMUL_MATRIX);
@@ -781,7 +790,8 @@ static void refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_shapes), cmocka_unit_test(larger_shapes), cmocka_unit_test(forms_and_levels), cmocka_unit_test(bf16_tiles), cmocka_unit_test(int8_tiles),
-        cmocka_unit_test(exact_order), cmocka_unit_test(exact_order_of_runs), cmocka_unit_test(scratch_is_enough), cmocka_unit_test(choices), cmocka_unit_test(few_rows_are_summed_alike), cmocka_unit_test(given), cmocka_unit_test(mixed_precision), cmocka_unit_test(batches),
+        cmocka_unit_test(exact_order), cmocka_unit_test(exact_order_of_runs), cmocka_unit_test(scratch_is_enough),
+        cmocka_unit_test(bf16_units_and_parts), cmocka_unit_test(choices), cmocka_unit_test(few_rows_are_summed_alike), cmocka_unit_test(given), cmocka_unit_test(mixed_precision), cmocka_unit_test(batches),
         cmocka_unit_test(refusals), cmocka_unit_test(wrong_kernels),
     };
     return cmocka_run_group_tests_name("matmul", tests, NULL, NULL);

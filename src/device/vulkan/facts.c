@@ -64,6 +64,7 @@ void hdvk_features_link(const hdvk_facts *facts, hdvk_features *features) {
         chain(&tail, &features->maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES);
     if (HDVK_HAS(facts, MATRIX)) chain(&tail, &features->matrix, HDVK_MATRIX_FEATURES_TYPE);
     if (HDVK_HAS(facts, MATRIX2)) chain(&tail, &features->matrix2, HDVK_MATRIX2_FEATURES_TYPE);
+    if (HDVK_HAS(facts, BF16)) chain(&tail, &features->bf16, HDVK_BF16_FEATURES_TYPE);
     if (HDVK_HAS(facts, FAULT)) chain(&tail, &features->fault, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT);
 }
 
@@ -77,6 +78,7 @@ static void keep_features(hdvk_features *f) {
     f->memory_model.vulkanMemoryModelAvailabilityVisibilityChains = VK_FALSE;
     f->matrix.cooperativeMatrixRobustBufferAccess = VK_FALSE;
     f->matrix2.perElementOperations = f->matrix2.blockLoads = VK_FALSE;
+    f->bf16.dotProduct = VK_FALSE;
     f->fault.deviceFaultVendorBinary = VK_FALSE;
 }
 
@@ -168,15 +170,18 @@ static hd_status read_matrix(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice
     for (uint32_t i = 0; i < count; i++) list[i].sType = HDVK_MATRIX_PROPERTIES_TYPE;
     if (HDVK_CALL(vk, GetPhysicalDeviceCooperativeMatrixPropertiesKHR, physical, &count, list) < 0)
         status = hdvk_fail(vk, error, "listing matrix shapes");
-    enum { MATRIX_F16 = 0, MATRIX_F32 = 1, MATRIX_S8 = 3, MATRIX_S32 = 5, SCOPE_SUBGROUP = 3 };
+    enum { MATRIX_F16 = 0, MATRIX_F32 = 1, MATRIX_S8 = 3, MATRIX_S32 = 5, MATRIX_BF16 = 1000141000 };
+    enum { SCOPE_SUBGROUP = 3 };
+    const bool has_bf16 = facts->features.bf16.type && facts->features.bf16.cooperativeMatrix;
     for (uint32_t i = 0; i < HDI_MIN(count, capacity) && status == HD_OK; i++) {
         const hdvk_matrix_properties *m = &list[i];
         const bool narrow = m->NSize == 8, whole = m->KSize == 32 && m->AType == MATRIX_S8 && m->CType == MATRIX_S32;
         if (m->MSize != 16 || (m->NSize != 16 && !narrow) || m->AType != m->BType || m->CType != m->ResultType ||
             m->scope != SCOPE_SUBGROUP)
             continue;
-        if (m->KSize == 16 && !narrow && m->AType == MATRIX_F16 && m->CType == MATRIX_F32)
-            facts->found.caps.matrix_f16 = 1;
+        const bool floats = m->KSize == 16 && !narrow && m->CType == MATRIX_F32;
+        if (floats && m->AType == MATRIX_F16) facts->found.caps.matrix_f16 = 1;
+        if (floats && m->AType == MATRIX_BF16) facts->found.caps.matrix_bf16 = has_bf16;
         if (whole && !narrow) facts->found.caps.matrix_s8 = facts->found.caps.i8_arithmetic;
         if (whole && narrow) facts->found.caps.matrix_s8_narrow = facts->found.caps.i8_arithmetic;
     }

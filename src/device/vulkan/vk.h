@@ -25,7 +25,7 @@ typedef struct hdvk_matrix_properties {
     VkStructureType sType;
     void           *pNext;
     uint32_t        MSize, NSize, KSize;
-    int32_t         AType, BType, CType, ResultType; /* 0: f16, 1: f32 */
+    int32_t         AType, BType, CType, ResultType; /* VkComponentTypeKHR */
     VkBool32        saturatingAccumulation;
     int32_t         scope;                           /* 3: subgroup */
 } hdvk_matrix_properties;
@@ -47,6 +47,13 @@ typedef struct hdvk_matrix2_properties {
     int32_t         scope; /* 2: workgroup */
     uint32_t        workgroupInvocations;
 } hdvk_matrix2_properties;
+/* ---- VK_KHR_shader_bfloat16, likewise ---- */
+#define HDVK_BF16_FEATURES_TYPE ((VkStructureType)1000141000)
+typedef struct hdvk_bf16_features {
+    VkStructureType sType;
+    void           *pNext;
+    VkBool32        type, dotProduct, cooperativeMatrix;
+} hdvk_bf16_features;
 typedef VkResult(VKAPI_PTR *PFN_hdvk_matrix2_properties)(VkPhysicalDevice, uint32_t *, hdvk_matrix2_properties *);
 typedef VkResult(VKAPI_PTR *PFN_hdvk_matrix_properties)(VkPhysicalDevice, uint32_t *, hdvk_matrix_properties *);
 
@@ -168,6 +175,7 @@ void hdvk_instance_close(hdvk_vk *vk);
     X(MAINTENANCE4,   "VK_KHR_maintenance4",                    VK_API_VERSION_1_3, 1) \
     X(MATRIX,         "VK_KHR_cooperative_matrix",              UINT32_MAX,         1) \
     X(MATRIX2,        "VK_NV_cooperative_matrix2",              UINT32_MAX,         1) \
+    X(BF16,           "VK_KHR_shader_bfloat16",                 UINT32_MAX,         1) \
     X(FAULT,          "VK_EXT_device_fault",                    UINT32_MAX,         1) \
     X(BUDGET,         "VK_EXT_memory_budget",                   UINT32_MAX,         1) \
     X(PORTABILITY,    "VK_KHR_portability_subset",              UINT32_MAX,         1) \
@@ -196,6 +204,7 @@ typedef struct hdvk_features {
     VkPhysicalDeviceSynchronization2Features             sync2;
     hdvk_matrix_features                                 matrix;
     hdvk_matrix2_features                                matrix2;
+    hdvk_bf16_features                                   bf16;
     VkPhysicalDeviceFaultFeaturesEXT                     fault;
 } hdvk_features;
 

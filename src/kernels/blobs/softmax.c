@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/softmax.comp, digest 4a441346bd6af479. Do not edit. */
+/* Made by tools/blobs from glsl/softmax.comp, digest fc739a63d931c821. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_softmax;
 static const uint32_t words[] = {
@@ -881,4 +881,4 @@ static const uint32_t words[] = {
 0x00000319,0x000200f8,0x00000319,0x000200f9,0x00000121,0x000200f8,0x00000121,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0x4a441346bd6af479), NULL };
+const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0xfc739a63d931c821), NULL };

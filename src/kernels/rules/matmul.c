@@ -1,11 +1,8 @@
-/* matmul.c: turns a matrix product, as matmul_shape.c brings it into form, into one launch: chooses the first kernel of
- * a short list that fits device, types and sizes, and fills in its constants and words. Pure; relies on abi.h for what
- * each word means. */
+/* matmul.c: chooses how a matrix product, as matmul_shape.c brings it into form, is made: the first kernel of a short
+ * list that fits device, types and sizes, and of its options the cheapest one or what was measured. Pure. */
 #include "cmds/library.h"
 #include "kernels/cpu/matmul_native.h"
-#include "kernels/books.h"
 #include "kernels/rules/matmul.h"
-#include "kernels/rows.h"
 
 enum { STREAM_BINDINGS = BINDINGS + 1 };
 /* Rows from which weights are worth making f16 ahead, for matrix units; least ones of the device's library. */
@@ -15,26 +12,13 @@ enum { MATRIX_HALF_ROWS = 257, LIBRARY_LEAST_SIDE = 16 };
 
 /* ---- what all kernels share ---- */
 
-/* How a product is launched: an option's numbers, and what its kernel adds to them for this product. */
-typedef struct config {
-    const hdi_kernel_option *option;
-    bool     measured;  /* the option was chosen by what was measured */
-    uint32_t tile_m, tile_n, part_m, part_n, workgroup, subgroup, scratch_bytes;
-    uint32_t parts;     /* of K, each with sums of its own; 0: not divided */
-    uint32_t ahead;     /* HDI_MM_AHEAD */
-    bool     merges;
-    /* module that makes rows of A ready in a launch of its own; HDI_MODULE_COUNT: A is read as it is */
-    uint32_t packs;
-    bool     in_strands; /* both operands are packed so (CODES) */
-    bool     staged;     /* whole blocks go through shared memory (MATVEC); runs are dealt out (MATVEC_DOT) */
-    bool     halves[2]; /* operands that a launch of their own makes f16 first; codes beside bf16, bf16 */
-    const char *because;
-} config;
-
-static bool is_exact(const product *p) { return p->request->math == HD_MATH_EXACT; }
 /* Operands of bf16 that are not to be rounded to f16, which would lose the small ones. */
 static bool stays_bf16(const product *p) {
     return p->type == HD_F32 && p->a.tensor->dtype == HD_BF16 && p->b.tensor->dtype == HD_BF16;
+}
+static bool has_bf16_units(const hdi_caps *caps) {
+    const hdi_variant units = { HDI_MODULE_MATMUL_MATRIX_BF16, false, UINT64_C(1) << HD_BF16 };
+    return caps->matrix_bf16 && !hdi_variant_is_wrong(caps, units);
 }
 /* Weights of whole codes whose blocks lie along K: exact mode has a product in 8 bits for them (abi.h). */
 static bool has_runs(const product *p) {
@@ -265,7 +249,8 @@ static bool matrix_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
     const hdi_tensor *b = p->b.tensor;
     if (is_exact(p) || !caps->matrix_f16 || !caps->f16_arithmetic || !takes_units(p, c)) return false;
-    if (b->dtype == HD_F32 || stays_bf16(p)) return false; /* f16 would miss their bound (docs/ops.md) */
+    /* f16 would miss their bound (docs/ops.md) */
+    if (b->dtype == HD_F32 || (stays_bf16(p) && !has_bf16_units(caps))) return false;
     if (p->m <= 1 || p->k < 16 || most_invocations(caps) < 256) return false;
     /* Lines of a tile are HDI_MM_DEPTH halves and 8 more apart. */
     if ((uint64_t)(c->tile_m + c->tile_n) * 2 * (HDI_MM_DEPTH + 8) > caps->shared_bytes || !parts_fit(p, c->parts))
@@ -273,8 +258,10 @@ static bool matrix_fits(const product *p, config *c) {
     c->because = "many rows of A beside narrow weights: matrix units, sums in f32";
     /* What many tiles would convert is worth a launch that does so once; few tiles share the columns of an expert. */
     const bool many = p->chosen ? p->pairs >= MATRIX_HALF_ROWS : p->m >= 256 && p->n >= 1024;
-    c->halves[0] = p->a.tensor->dtype != HD_F16 && many;
     c->halves[1] = !p->chosen && hdi_dtype_is_quantised(b->dtype) && p->m >= MATRIX_HALF_ROWS && halves_fit(p);
+    c->bf16 = p->type == HD_F32 && p->a.tensor->dtype == HD_BF16 && (c->halves[1] || b->dtype == HD_BF16) &&
+              has_bf16_units(caps);
+    c->halves[0] = !c->bf16 && p->a.tensor->dtype != HD_F16 && many;
     return true;
 }
 
@@ -497,18 +484,14 @@ static const struct {
     { HDI_MODULE_MATMUL_TILED,    true,  false, native_tile_fits, native_tile_cost },
 };
 
-/* Workgroups along N, M, and the batch with its parts of K. */
-static void grid_of(const product *p, const config *c, uint64_t out_groups[3]) {
+bool hdi_product_grid(const product *p, const config *c, uint64_t out_groups[3]) {
+    const hdi_caps *caps = p->request->caps;
     out_groups[0] = hdi_divide_up(p->n, c->tile_n);
     out_groups[1] = hdi_divide_up(p->m, c->tile_m);
     out_groups[2] = p->batch * HDI_MAX(c->parts, 1);
-}
-static bool grid_fits(const product *p, const config *c) {
-    const hdi_caps *caps = p->request->caps;
-    uint64_t groups[3];
     if (caps->native_kernels || c->option->module == HDI_MODULE_MATMUL_LIBRARY) return true;
-    grid_of(p, c, groups);
-    return groups[0] <= caps->max_groups_x && groups[1] <= caps->max_groups_y && groups[2] <= caps->max_groups_z;
+    return out_groups[0] <= caps->max_groups_x && out_groups[1] <= caps->max_groups_y &&
+           out_groups[2] <= caps->max_groups_z;
 }
 
 /* Is it there for the device and the request, and not known to be wrong? The last one is judged by
@@ -557,9 +540,11 @@ static bool apply_all_rules(const product *p, config *out) {
 
 static bool apply_option(const product *p, const hdi_kernel_option *o, config *out) {
     config own;
+    uint64_t groups[3];
     uint32_t i = 0;
     while (i < HDI_COUNT(kernels) && (kernels[i].module != o->module || kernels[i].native != o->native)) i++;
-    if (i == HDI_COUNT(kernels) || !is_open(p, i) || !configure(p, i, o, out) || !grid_fits(p, out)) return false;
+    if (i == HDI_COUNT(kernels) || !is_open(p, i) || !configure(p, i, o, out)) return false;
+    if (!hdi_product_grid(p, out, groups)) return false;
     return !o->by_rules || (apply_rules(p, i, &own) && own.option == o);
 }
 
@@ -568,8 +553,7 @@ static bool option_fits(const void *user, const hdi_kernel_option *o) {
     return apply_option(user, o, &c);
 }
 
-/* `option` NULL, or one that does not fit: what the rules choose. */
-static bool take_option(const product *p, const hdi_kernel_option *option, config *out) {
+bool hdi_product_choose(const product *p, const hdi_kernel_option *option, config *out) {
     if (!option || !apply_option(p, option, out)) return apply_all_rules(p, out);
     out->measured = true;
     return true;
@@ -591,7 +575,7 @@ static const hdi_kernel_option *option_alone(const product *p) {
     config c;
     one.m = one.most = 1;
     if (p->m == 1 || p->m > FEW_ROWS || is_exact(p)) return NULL;
-    return take_option(&one, measured_option(&one, NULL), &c) ? c.option : NULL;
+    return hdi_product_choose(&one, measured_option(&one, NULL), &c) ? c.option : NULL;
 }
 
 typedef struct few_rows {
@@ -621,88 +605,6 @@ static const hdi_kernel_option *measured_option(const product *p, hdi_offer *off
     return option == own ? NULL : option;
 }
 
-/* ---- launch ---- */
-
-/* Constants and binding of the norm and the pair. */
-static void add_merged(const product *p, const config *c, hdi_launch *launch) {
-    const hdi_norm *norm = &p->request->a_norm;
-    hdi_kernel *kernel = &launch->kernel;
-    kernel->spec_count = (c->ahead ? HDI_MM_AHEAD : HDI_MM_PAIR) + 1;
-    kernel->spec[HDI_MM_AHEAD] = c->ahead;
-    kernel->spec[HDI_MM_NORM] = !norm->present   ? HDI_MM_NORM_NONE
-                                : norm->weighted ? HDI_MM_NORM_WEIGHTED
-                                                 : HDI_MM_NORM_PLAIN;
-    memcpy(&kernel->spec[HDI_MM_NORM_EPS], &norm->eps, sizeof norm->eps);
-    kernel->spec[HDI_MM_PAIR] = p->request->pair;
-    hdi_launch_bind(launch, norm->weighted ? &norm->weight : p->a.tensor, HDI_READ);
-}
-
-/* @param a, b the operands as they are read */
-static hd_status launch_product(const product *p, const config *c, const hdi_tensor *a, const hdi_tensor *b,
-                                hdi_lowering *lowering, hd_error *error) {
-    const uint32_t module = c->option->module;
-    uint64_t groups[3];
-    grid_of(p, c, groups);
-    if (!grid_fits(p, c))
-        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a grid of %llu x %llu x %llu workgroups",
-                        (unsigned long long)groups[0], (unsigned long long)groups[1], (unsigned long long)groups[2]);
-    hdi_tensor books;
-    const hd_status status = hdi_books_operand(p->request->caps, p->b.tensor->dtype, a, lowering, &books, error);
-    if (status) return status;
-    hdi_launch *launch = hdi_lowering_add(lowering);
-    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
-    hdi_kernel *kernel = &launch->kernel;
-    *kernel = (hdi_kernel){ .module = module, .spec_count = HDI_MM_LAYOUT + 1, .subgroup = c->subgroup,
-                            .scratch_bytes = c->scratch_bytes };
-    kernel->spec[HDI_SPEC_WORKGROUP] = HDI_MAX(c->workgroup, 1);
-    kernel->spec[HDI_SPEC_EXACT] = is_exact(p);
-    kernel->spec[HDI_SPEC_CHAIN_TYPE] = (uint32_t)p->type;
-    kernel->spec[HDI_SPEC_OUT_TYPE] = (uint32_t)p->request->out.dtype;
-    kernel->spec[HDI_MM_A_TYPE] = (uint32_t)p->a.tensor->dtype;
-    kernel->spec[HDI_MM_B_TYPE] = (uint32_t)p->b.tensor->dtype;
-    kernel->spec[HDI_MM_TILE_M] = c->tile_m;
-    kernel->spec[HDI_MM_TILE_N] = c->tile_n;
-    kernel->spec[HDI_MM_PART_M] = c->part_m ? c->part_m : 2;
-    kernel->spec[HDI_MM_PART_N] = c->part_n ? c->part_n : 2;
-    kernel->spec[HDI_MM_LAYOUT] = (p->a.along_k ? HDI_MM_A_ALONG_K : 0) | (p->b.along_k ? HDI_MM_B_ALONG_K : 0) |
-                                  (p->a.wide ? HDI_MM_A_WIDE : 0) | (p->b.wide ? HDI_MM_B_WIDE : 0) |
-                                  (p->chosen ? HDI_MM_GROUPED : p->batch == 1 ? HDI_MM_ONE_BATCH : 0) |
-                                  (p->single ? HDI_MM_SINGLE : 0);
-    const bool matrix = module == HDI_MODULE_MATMUL_MATRIX, tensor = module == HDI_MODULE_MATMUL_TENSOR;
-    if (c->staged || (p->k % HDI_MM_DEPTH == 0 && (matrix || tensor))) kernel->spec[HDI_MM_LAYOUT] |= HDI_MM_WHOLE;
-    const bool ahead = module == HDI_MODULE_MATVEC_MATRIX || (module == HDI_MODULE_MATVEC_DOT && c->staged);
-    if (ahead && p->request->b_given && !p->chosen) kernel->spec[HDI_MM_LAYOUT] |= HDI_MM_B_GIVEN;
-    if (matrix || c->parts > 1) {
-        kernel->spec_count = HDI_MM_PARTS + 1;
-        kernel->spec[HDI_MM_PARTS] = HDI_MAX(c->parts, 1);
-    }
-    if (c->packs == HDI_MODULE_CODES && (p->chosen || !c->in_strands)) {
-        kernel->spec_count = HDI_MM_PARTS + 1;
-        kernel->spec[HDI_MM_PARTS] = (uint32_t)hdi_product_rows(p);
-    }
-    uint32_t words = hdi_product_words(p, launch);
-    if (p->request->chain) words += hdi_launch_chain(launch, p->request->chain, launch->push + words);
-    kernel->push_bytes = 4 * words;
-    hdi_launch_bind(launch, a, HDI_READ);
-    hdi_launch_bind(launch, b, HDI_READ);
-    /* words of narrow types are shared: read and written */
-    hdi_launch_bind(launch, &p->request->out, HDI_READ | HDI_WRITE);
-    const uint64_t products = p->request->pair ? 2 : 1;
-    launch->bytes = hdi_product_side_bytes(p, &p->a, p->m) + products * hdi_product_side_bytes(p, &p->b, p->n) +
-                    hd_tensor_bytes(p->request->out.dtype, p->request->out.shape);
-    for (uint32_t i = 0; i < SOURCES; i++) {
-        const hdi_tensor *read = i < p->source_count ? p->sources[i].tensor : p->chosen ? &p->groups : a;
-        hdi_launch_bind(launch, i == 0 && p->request->pair ? &p->request->inputs[2] : read, HDI_READ);
-    }
-    if (c->merges) add_merged(p, c, launch);
-    hdi_launch_bind(launch, &books, HDI_READ);
-    for (int i = 0; i < 3; i++) launch->groups[i] = (uint32_t)groups[i];
-    launch->flops = 2 * products * p->batch * p->m * p->n * p->k;
-    launch->because = c->because;
-    launch->option = c->measured ? c->option->id : 0;
-    return HD_OK;
-}
-
 bool hdi_product_fits(const product *p) {
     config c;
     return apply_all_rules(p, &c);
@@ -720,74 +622,8 @@ uint32_t hdi_matmul_half_rows(const hdi_caps *caps) {
 bool hdi_matmul_rounds(const hdi_request *request) {
     product p;
     config c;
-    return hdi_product_read(request, &p, NULL) == HD_OK && take_option(&p, measured_option(&p, NULL), &c) &&
+    return hdi_product_read(request, &p, NULL) == HD_OK && hdi_product_choose(&p, measured_option(&p, NULL), &c) &&
            c.halves[0];
-}
-
-/* The product in parts of K, then their sum. */
-static hd_status launch_parts(const product *p, const config *c, hdi_lowering *lowering, hd_error *error) {
-    hdi_request request = *p->request;
-    product bare = *p;
-    hdi_tensor partial;
-    const hd_shape shape = HD_SHAPE((int64_t)p->batch, c->parts, (int64_t)p->m, (int64_t)p->n);
-    hd_status status = hdi_rows_temporary(lowering, HD_F32, shape, &partial, error);
-    if (status) return status;
-    request.out = partial;
-    request.chain = NULL;
-    bare.request = &request;
-    bare.source_count = 0;
-    bare.type = HD_F32;
-    status = launch_product(&bare, c, bare.a.tensor, bare.b.tensor, lowering, error);
-    return status ? status : hdi_product_launch_chain(p, c->parts, &partial, lowering, error);
-}
-
-hd_status hdi_product_lower(const product *p, const hdi_kernel_option *option, hdi_lowering *lowering,
-                            hd_error *error) {
-    const hdi_request *request = p->request;
-    config c;
-    hd_status status = HD_OK;
-    if (!take_option(p, option, &c))
-        return hdi_fail(error, HD_STATUS_UNSUPPORTED,
-                        "no matrix product fits a device with %llu bytes of shared memory and workgroups of %llu",
-                        (unsigned long long)request->caps->shared_bytes,
-                        (unsigned long long)most_invocations(request->caps));
-    product grouped = *p;
-    if (p->chosen && !p->single) {
-        status = hdi_product_group(&grouped, c.tile_m, lowering, error);
-        if (status) return status;
-        p = &grouped;
-    }
-    if (c.packs != HDI_MODULE_COUNT) {
-        hdi_tensor rows, columns = *p->b.tensor;
-        status = hdi_product_pack_rows(p, c.packs, c.in_strands, lowering, &rows, error);
-        if (!status && c.in_strands) status = hdi_product_pack_columns(p, lowering, &columns, error);
-        return status ? status : launch_product(p, &c, &rows, &columns, lowering, error);
-    }
-    if (!c.halves[0] && !c.halves[1]) {
-        if (c.option->module == HDI_MODULE_MATMUL_LIBRARY)
-            return hdi_product_launch_library(p, c.because, c.measured ? c.option->id : 0, lowering, error);
-        if (c.parts > 1) return launch_parts(p, &c, lowering, error);
-        return launch_product(p, &c, p->a.tensor, p->b.tensor, lowering, error);
-    }
-    hdi_tensor inputs[] = { request->inputs[0], request->inputs[1] };
-    hdi_request request_of_halves = *request;
-    product halves;
-    request_of_halves.inputs = inputs;
-    if (c.halves[0]) status = hdi_product_floats_as_halves(request, &request->inputs[0], lowering, &inputs[0], error);
-    if (p->chosen && !status) {
-        grouped.a.tensor = &inputs[0];
-        grouped.a.first = inputs[0].first;
-        hdi_product_finish_side(&grouped.a, p->pairs, p->k);
-        return launch_product(&grouped, &c, &inputs[0], p->b.tensor, lowering, error);
-    }
-    const bool as_bf16 = c.option->module == HDI_MODULE_MATMUL_LIBRARY && inputs[0].dtype == HD_BF16;
-    if (c.halves[1] && !status)
-        status = hdi_product_codes_as_halves(request->caps, &request->inputs[1], as_bf16 ? HD_BF16 : HD_F16, lowering,
-                                             &inputs[1], error);
-    if (!status) status = hdi_product_read(&request_of_halves, &halves, error);
-    halves.type = p->type;
-    /* both are f16 now, or bf16 */
-    return status ? status : hdi_product_lower(&halves, c.measured ? c.option : NULL, lowering, error);
 }
 
 hd_status hdi_lower_matmul(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {

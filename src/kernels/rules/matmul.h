@@ -36,6 +36,7 @@ typedef struct product {
     hdi_tensor groups;
 } product;
 
+static inline bool is_exact(const product *p) { return p->request->math == HD_MATH_EXACT; }
 /* Sets how an operand lies in memory, from its strides. */
 void hdi_product_finish_side(side *s, uint64_t lines, uint64_t depths);
 /* Rows of A, and columns of B, of all batches; of groups, each once, and those of all matrices. */
@@ -61,9 +62,29 @@ uint32_t hdi_product_dealt_columns(const product *p);
 uint64_t hdi_product_dealt_bytes(const product *p, uint64_t part_n);
 /* The shared memory of a workgroup of matvec_matrix that takes `part_n` columns at a time. */
 uint64_t hdi_product_few_unit_bytes(const product *p, uint64_t part_n);
+/* How a product is launched: an option's numbers, and what its kernel adds to them for this product. */
+typedef struct config {
+    const hdi_kernel_option *option;
+    bool     measured;  /* the option was chosen by what was measured */
+    uint32_t tile_m, tile_n, part_m, part_n, workgroup, subgroup, scratch_bytes;
+    uint32_t parts;     /* of K, each with sums of its own; 0: not divided */
+    uint32_t ahead;     /* HDI_MM_AHEAD */
+    bool     merges;
+    /* module that makes rows of A ready in a launch of its own; HDI_MODULE_COUNT: A is read as it is */
+    uint32_t packs;
+    bool     in_strands; /* both operands are packed so (CODES) */
+    bool     staged;     /* whole blocks go through shared memory (MATVEC); runs are dealt out (MATVEC_DOT) */
+    bool     halves[2]; /* operands that a launch of their own makes f16 first; codes beside bf16, bf16 */
+    bool     bf16;      /* what is multiplied is bf16, not f16 (MATMUL_MATRIX) */
+    const char *because;
+} config;
+/* What is chosen for a product: the option if it fits, else by the rules; and the workgroups along N, M, and the batch
+ * with its parts of K. */
+bool hdi_product_choose(const product *p, const hdi_kernel_option *option, config *out);
+bool hdi_product_grid(const product *p, const config *c, uint64_t out_groups[3]); /* false: more than the device has */
 /* Is there a kernel for the product, with the norm and the pair that its request asks for? */
 bool hdi_product_fits(const product *p);
-/* Adds the launches of a product: by an option if it fits, else as the rules choose. */
+/* Adds the launches of a product (matmul_launch.c): by an option if it fits, else as the rules choose. */
 hd_status hdi_product_lower(const product *p, const hdi_kernel_option *option, hdi_lowering *lowering, hd_error *error);
 
 /* One call of the device's library and what follows it (matmul_library.c). @param option the id of what was measured,
