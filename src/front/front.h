@@ -8,7 +8,7 @@
 #include "spirv/spirv.h"
 
 struct hd_context {
-    hdi_holder   holder;        /* at the beginning; its lock guards `error_line` and everything below */
+    hdi_holder   holder;        /* at the beginning; its lock guards `probed` and everything below */
     hd_allocator allocator;
     hdi_log      log;
     hdi_host     host;
@@ -16,7 +16,7 @@ struct hd_context {
     char         backend[96], device[64]; /* wishes; "" for none */
     char         cache_dir[512];
     hdi_plans_shared shared;
-    char         error_line[1024];
+    char         error_line[1024]; /* of hd_context_error, which one thread calls */
     bool         probed;
     hdi_registry registry;
     hdi_link     devices, programs, kernels, buffers, plans, tickets;
