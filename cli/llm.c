@@ -50,14 +50,13 @@ static void draw_progress(void *user, uint64_t done, uint64_t total) {
                  cli_bytes(total, total_text), (int)(percent * 32 / 100), "################################");
 }
 
+/* Which types a cache may be of is the session's to say. */
 static bool get_cache_type(const cli_args *args, hd_dtype *out_type) {
-    static const hd_dtype types[] = { HD_F32, HD_F16, HD_Q8_0, HD_Q4_0 };
     const char *name = cli_get(args, "--cache-type");
     *out_type = name ? hd_dtype_parse(name) : HD_DTYPE_NONE;
-    for (size_t i = 0; i < CLI_COUNT(types) && name; i++)
-        if (*out_type == types[i]) return true;
-    if (name) cli_usage(args->command, "--cache-type is f32, f16, q8_0 or q4_0, not \"%s\"", name);
-    return !name;
+    if (name && *out_type == HD_DTYPE_NONE)
+        cli_usage(args->command, "--cache-type is a type such as f16 or q8_0, not \"%s\"", name);
+    return !name || *out_type != HD_DTYPE_NONE;
 }
 
 int cli_llm_prepare(const cli_args *args, cli_llm *llm) {

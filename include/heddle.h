@@ -270,7 +270,7 @@ typedef enum hd_log_level { HD_LOG_DEFAULT = 0, HD_LOG_ERROR, HD_LOG_WARNING, HD
 /** Receives one line without a newline, from any thread; must not call heddle. `part` is "vulkan", "plan", ... */
 typedef void (*hd_log_fn)(void *user, hd_log_level level, const char *part, const char *line);
 
-/** Wishes for a context. A field that is zero takes the environment variable's value, or else the default. */
+/** Wishes for a context. A field that is zero takes its environment variable's value, or the default. HEDDLE_CPU has no field. */
 typedef struct hd_context_desc {
     hd_allocator allocator;     /* zero: malloc and free */
     hd_log_fn    log;           /* zero: nothing is logged */

@@ -198,12 +198,19 @@ uint64_t hdi_now_ns(void); /* monotonic */
 typedef bool (*hdi_job_fn)(void *user, uint32_t index);
 void hdi_side_by_side(uint32_t threads, hdi_job_fn task, void *user, uint32_t count);
 
-/* ---- what a context holds (holder.c): lists of objects, each with its handle. From any thread ---- */
+/* ---- what a context holds (holder.c): lists of objects, each with its handle, and its first failure. From any thread
+ * ---- */
+/* hd_context begins with it. */
 typedef struct hdi_holder {
-    void     *handle; /* of the context */
-    hdi_mutex lock;   /* guards the lists */
-    uint64_t  count;  /* of objects in all of them */
+    void     *handle;   /* of the context */
+    const struct hdi_log *log;
+    hdi_mutex lock;     /* guards the lists and everything below */
+    uint64_t  count;    /* of objects in all lists */
+    uint64_t  failures; /* calls that failed */
+    hd_error  error;    /* the first failure since it was taken */
 } hdi_holder;
+/* Counts, logs and keeps a failure; returns its status. HD_OK: nothing happens. */
+hd_status hdi_holder_keep(hdi_holder *holder, const hd_error *error);
 typedef struct hdi_held {
     hdi_link link;   /* in a list of objects alike */
     void    *handle; /* that the caller has */

@@ -1,5 +1,30 @@
-/* holder.c: what a context holds: objects with handles, in lists of objects alike. Who takes an object out ends it. */
+/* holder.c: what a context holds: objects with handles, in lists of objects alike, and its first failure. Who takes an
+ * object out ends it. */
 #include "base/base.h"
+
+/* ---- failures ---- */
+
+hd_status hdi_holder_keep(hdi_holder *holder, const hd_error *error) {
+    if (error->status == HD_OK) return HD_OK;
+    hdi_mutex_lock(&holder->lock);
+    holder->failures++;
+    if (holder->error.status == HD_OK) holder->error = *error;
+    hdi_mutex_unlock(&holder->lock);
+    hdi_log_line(holder->log, HD_LOG_ERROR, error->backend[0] ? error->backend : "heddle", "%s: %s",
+                 hd_status_name(error->status), error->text);
+    return error->status;
+}
+
+hd_status hd_handle_refuse(const void *handle, const char *kind) {
+    hd_error error = { 0 };
+    hd_context *context;
+    const hd_status status = hdi_handle_why(handle, kind, &context, &error);
+    hdi_holder *holder = hd_handle_find(context, hdi_kind_context);
+    if (holder) hdi_holder_keep(holder, &error);
+    return status;
+}
+
+/* ---- objects ---- */
 
 void hdi_held_put(hdi_holder *holder, hdi_link *list, hdi_held *held) {
     hdi_mutex_lock(&holder->lock);

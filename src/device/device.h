@@ -104,7 +104,7 @@ struct hd_device {
     hd_device_stats     stats;
     hdi_holdings        holdings;
     hdi_cached_kernel  *kernels;   uint32_t kernel_count, kernel_capacity;
-    hdi_deferred_free         *deferred_frees;   uint32_t deferred_count, deferred_capacity;
+    hdi_deferred_free  *deferred_frees; uint32_t deferred_count, deferred_capacity;
     hdi_stage          *stage;
     hdi_trace          *trace;     /* NULL: nobody watches */
     _Atomic uint64_t    calls[HDI_FAULT_CALLS]; /* so far, where faults are asked for */

@@ -1,5 +1,5 @@
-/* holdings.c: what lies on a device: a table by the addresses of its memories. Places follow each other from where an
- * address falls; removing moves later ones up, so that no search meets a gap. */
+/* holdings.c: what lies on a device: a hash table by the addresses of its memories, with linear probing. Removing moves
+ * the entries behind it up into the gap, so that a search may end at the first free place. */
 #include "device/device.h"
 #include <stdlib.h>
 

@@ -34,9 +34,13 @@ void hdi_inflight_done(hdi_inflight *inflight, uint64_t ticket) {
 
 /* ---- memory and kernels ---- */
 
+/* Back ends' objects begin with it (inflight.h). */
+static hdi_used *of_memory(const hdi_memory *memory) { return (hdi_used *)(uintptr_t)memory; }
+static hdi_used *of_kernel(const hdi_loaded_kernel *kernel) { return (hdi_used *)(uintptr_t)kernel; }
+
 hd_status hdi_inflight_take_memory(hdi_inflight *inflight, hd_status status, hdi_memory *memory,
                                    hdi_memory **out_memory) {
-    hdi_used *used = (hdi_used *)(void *)memory;
+    hdi_used *used = of_memory(memory);
     if (status) {
         inflight->functions->end_memory(inflight->device, used);
         return status;
@@ -50,7 +54,7 @@ hd_status hdi_inflight_take_memory(hdi_inflight *inflight, hd_status status, hdi
 
 hd_status hdi_inflight_take_kernel(hdi_inflight *inflight, hd_status status, hdi_loaded_kernel *kernel,
                                    hdi_loaded_kernel **out_kernel) {
-    hdi_used *used = (hdi_used *)(void *)kernel;
+    hdi_used *used = of_kernel(kernel);
     if (status) {
         inflight->functions->end_kernel(inflight->device, used);
         return status;
@@ -65,7 +69,7 @@ hd_status hdi_inflight_take_kernel(hdi_inflight *inflight, hd_status status, hdi
 void hdi_inflight_free_memory(hdi_backend_device *device, hdi_memory *memory) {
     hdi_inflight *inflight = (hdi_inflight *)(void *)device;
     if (!memory) return;
-    hdi_used_move((hdi_used *)(void *)memory, &inflight->freed_memories);
+    hdi_used_move(of_memory(memory), &inflight->freed_memories);
     hdi_used_collect(inflight->device, &inflight->freed_memories, inflight->done, inflight->functions->end_memory);
 }
 
@@ -73,7 +77,7 @@ void hdi_inflight_free_kernel(hdi_backend_device *device, hdi_loaded_kernel *ker
     hdi_inflight *inflight = (hdi_inflight *)(void *)device;
     if (!kernel) return;
     hdi_mutex_lock(&inflight->kernels_lock);
-    hdi_used_move((hdi_used *)(void *)kernel, &inflight->freed_kernels);
+    hdi_used_move(of_kernel(kernel), &inflight->freed_kernels);
     hdi_mutex_unlock(&inflight->kernels_lock);
     hdi_used_collect(inflight->device, &inflight->freed_kernels, inflight->done, inflight->functions->end_kernel);
 }
@@ -82,19 +86,19 @@ void hdi_inflight_free_kernel(hdi_backend_device *device, hdi_loaded_kernel *ker
 
 void hdi_used_note(const hdi_submission *submission, uint64_t ticket) {
     for (uint32_t i = 0; i < submission->cmds->slot_count; i++) {
-        hdi_used *memory = (hdi_used *)(void *)submission->slots[i].memory;
+        hdi_used *memory = of_memory(submission->slots[i].memory);
         if (!memory) continue;
         memory->last_ticket = ticket;
         memory->last_queue = submission->queue;
     }
     for (uint32_t i = 0; i < submission->cmds->kernel_count; i++)
-        if (submission->kernels[i]) ((hdi_used *)(void *)submission->kernels[i])->last_ticket = ticket;
+        if (submission->kernels[i]) of_kernel(submission->kernels[i])->last_ticket = ticket;
 }
 
 void hdi_used_after(const hdi_submission *submission, uint64_t done, uint64_t out_after[HDI_QUEUE_COUNT]) {
     for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++) out_after[i] = 0;
     for (uint32_t i = 0; i < submission->cmds->slot_count; i++) {
-        const hdi_used *memory = (const hdi_used *)(const void *)submission->slots[i].memory;
+        const hdi_used *memory = of_memory(submission->slots[i].memory);
         if (!memory || memory->last_ticket <= done || memory->last_queue == submission->queue) continue;
         out_after[memory->last_queue] = HDI_MAX(out_after[memory->last_queue], memory->last_ticket);
     }

@@ -3,26 +3,25 @@
 #include "device/device.h"
 #include <stdio.h>
 
-/* The counters of a device: X(member of hd_device_stats, name, type, what it is). */
-#define DEVICE_METRICS(X) \
-    X(submissions, "runs_total", "counter", "runs of plans that were handed over") \
-    X(pieces, "queue_submissions_total", "counter", "submissions to the device's queue for them") \
-    X(transfer_submissions, "transfer_submissions_total", "counter", "submissions that only move data") \
-    X(commands_recorded, "commands_recorded_total", "counter", "commands of plans that were encoded; 0 for a replay") \
-    X(kernels_compiled, "kernels_compiled_total", "counter", "kernels that the driver compiled") \
-    X(kernels_from_cache, "kernels_from_cache_total", "counter", "kernels from the cache on disk") \
-    X(upload_bytes, "upload_bytes_total", "counter", "bytes from the host to the device") \
-    X(download_bytes, "download_bytes_total", "counter", "bytes from the device to the host") \
-    X(direct_bytes, "direct_bytes_total", "counter", "bytes of both that needed no staging") \
-    X(plan_requests, "plans_total", "counter", "plans that were asked for") \
-    X(plan_hits, "plans_reused_total", "counter", "plans that were there already") \
-    X(device_bytes, "memory_bytes", "gauge", "memory held on the device") \
-    X(device_bytes_peak, "memory_peak_bytes", "gauge", "the most that was held") \
-    X(allocations, "allocations", "gauge", "allocations alive")
+/* The counters of a device. */
 static const struct metric { size_t at; const char *name, *type, *help; } metrics[] = {
-#define ROW(member, name, type, help) { offsetof(hd_device_stats, member), name, type, help },
-    DEVICE_METRICS(ROW)
-#undef ROW
+#define METRIC(member, name, type, help) { offsetof(hd_device_stats, member), name, type, help }
+    METRIC(submissions, "runs_total", "counter", "runs of plans that were handed over"),
+    METRIC(pieces, "queue_submissions_total", "counter", "submissions to the device's queue for them"),
+    METRIC(transfer_submissions, "transfer_submissions_total", "counter", "submissions that only move data"),
+    METRIC(commands_recorded, "commands_recorded_total", "counter",
+           "commands of plans that were encoded; 0 for a replay"),
+    METRIC(kernels_compiled, "kernels_compiled_total", "counter", "kernels that the driver compiled"),
+    METRIC(kernels_from_cache, "kernels_from_cache_total", "counter", "kernels from the cache on disk"),
+    METRIC(upload_bytes, "upload_bytes_total", "counter", "bytes from the host to the device"),
+    METRIC(download_bytes, "download_bytes_total", "counter", "bytes from the device to the host"),
+    METRIC(direct_bytes, "direct_bytes_total", "counter", "bytes of both that needed no staging"),
+    METRIC(plan_requests, "plans_total", "counter", "plans that were asked for"),
+    METRIC(plan_hits, "plans_reused_total", "counter", "plans that were there already"),
+    METRIC(device_bytes, "memory_bytes", "gauge", "memory held on the device"),
+    METRIC(device_bytes_peak, "memory_peak_bytes", "gauge", "the most that was held"),
+    METRIC(allocations, "allocations", "gauge", "allocations alive"),
+#undef METRIC
 };
 
 static const char *const kind_names[] = { "buffer", "input", "state", "output", "scratch", "constant", "staging" };

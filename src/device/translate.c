@@ -1,4 +1,5 @@
-/* translate.c: the constants of a kernel are those of its module, by their numbers. */
+/* translate.c: a kernel's constants are those of its module, by their numbers; and what a launch gives it besides
+ * buffers. */
 #include "device/translate.h"
 
 typedef struct constants {
@@ -45,4 +46,24 @@ hd_status hdi_translate_to_module(const hdi_translation *t, hdi_text *out_module
     const hd_status status =
         hdi_spirv_kernel_module(t->host->allocator, &input, t->target, out_module, out_printed, &refused);
     return check(t, out_printed, status, &refused, error);
+}
+
+uint32_t hdi_launch_words(const hdi_cmds *cmds, const hdi_cmd *cmd, const hdi_spirv_printed *printed,
+                          const uint64_t *offsets, uint32_t out_words[HDI_MOST_LAUNCH_WORDS]) {
+    const hdi_binding *bindings = &cmds->bindings[cmd->as.dispatch.binding_first];
+    const uint32_t given = HDI_MIN(cmds->kernels[cmd->as.dispatch.kernel].push_bytes / 4, printed->push_words);
+    uint32_t at = 3 + printed->push_words;
+    memset(out_words, 0, at * sizeof *out_words);
+    memcpy(out_words, cmd->as.dispatch.first, 3 * sizeof *out_words);
+    if (given) memcpy(out_words + 3, cmds->push + cmd->as.dispatch.push_first, given * sizeof *out_words);
+    for (uint32_t i = 0; offsets && i < printed->buffer_count; i++) {
+        out_words[at++] = (uint32_t)offsets[i];
+        out_words[at++] = (uint32_t)(offsets[i] >> 32);
+    }
+    for (uint32_t i = 0; i < printed->length_count; i++) {
+        const uint64_t bytes = (bindings[printed->lengths[i]].range.bytes + 3) & ~UINT64_C(3); /* kernels see words */
+        out_words[at++] = (uint32_t)bytes;
+        out_words[at++] = (uint32_t)(bytes >> 32);
+    }
+    return at;
 }

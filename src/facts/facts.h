@@ -78,8 +78,7 @@ typedef struct hdi_sample {
  * sample is the submission; negative: find it too (it shows where the number of kernels differs), for transfers it
  * stays 0. False: no sample is usable. */
 bool hdi_fit(const hdi_sample *samples, size_t count, double *inout_submit_ns, hdi_figure *out_figure);
-/* Adds the curve: what the samples took as a share of the line, which was fitted from them with `submit_ns` for each.
- * */
+/* Adds the curve: what the samples took as a share of the line, which was fitted from them with `submit_ns` each. */
 void hdi_fit_curve(const hdi_sample *samples, size_t count, double submit_ns, hdi_figure *inout_figure);
 /* Fits a whole device: the submission from the family whose samples show it best, then every family and type by itself,
  * and merges what came out into `inout_figures`. */

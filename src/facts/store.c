@@ -193,8 +193,7 @@ hd_status hdi_store_open(const hd_allocator *allocator, const hdi_log *log, cons
     if (hdi_facts_load(allocator, folder, &store->facts, &refused) && refused > 0)
         hdi_log_line(log, HD_LOG_WARNING, "facts",
                      "%s: %u lines of the file of what is known of it are not well formed, or choose among options of "
-                     "another version, "
-                     "and were left out; run `heddle tune`",
+                     "another version, and were left out; run `heddle tune`",
                      assumed->device, refused);
     *out = store;
     return HD_OK;

@@ -5,17 +5,6 @@
 
 /* ---- errors ---- */
 
-hd_status hdi_context_keep(hd_context *context, const hd_error *error) {
-    if (error->status == HD_OK) return HD_OK;
-    atomic_fetch_add(&context->failures, 1);
-    hdi_mutex_lock(&context->holder.lock);
-    if (context->error.status == HD_OK) context->error = *error;
-    hdi_mutex_unlock(&context->holder.lock);
-    hdi_log_line(&context->log, HD_LOG_ERROR, error->backend[0] ? error->backend : "heddle", "%s: %s",
-                 hd_status_name(error->status), error->text);
-    return error->status;
-}
-
 hd_status hdi_context_fail(hd_context *context, hd_status status, const char *format, ...) {
     hd_error error = { 0 };
     va_list args;
@@ -28,14 +17,6 @@ hd_status hdi_context_fail(hd_context *context, hd_status status, const char *fo
 hd_status hd_context_put_error(hd_context *context, const hd_error *error) {
     if (!HDI_FIND(context)) return HDI_REFUSE(context);
     return error ? hdi_context_keep(context, error) : HD_STATUS_NULL_POINTER;
-}
-
-hd_status hd_handle_refuse(const void *handle, const char *kind) {
-    hd_error error = { 0 };
-    hd_context *context;
-    const hd_status status = hdi_handle_why(handle, kind, &context, &error);
-    if (HDI_FIND(context)) hdi_context_keep(context, &error);
-    return status;
 }
 
 void hd_context_log(hd_context *context, hd_log_level level, const char *part, const char *line) {
@@ -75,8 +56,8 @@ void hd_context_take_error(hd_context *context, hd_error *out_error) {
     memset(out_error, 0, sizeof *out_error);
     if (!HDI_FIND(context)) return;
     hdi_mutex_lock(&context->holder.lock);
-    *out_error = context->error;
-    memset(&context->error, 0, sizeof context->error);
+    *out_error = context->holder.error;
+    context->holder.error = (hd_error){ 0 };
     hdi_mutex_unlock(&context->holder.lock);
 }
 
@@ -124,7 +105,7 @@ hd_status hd_context_metrics(hd_context *context, char *out_text, size_t room, s
     hdi_metrics_version(&text);
     hdi_metrics_one(&text, "objects", "gauge", "objects of the context alive", context->holder.count);
     hdi_metrics_one(&text, "plans", "gauge", "plans alive", hdi_list_count(&context->plans));
-    hdi_metrics_one(&text, "failures_total", "counter", "calls that failed", atomic_load(&context->failures));
+    hdi_metrics_one(&text, "failures_total", "counter", "calls that failed", context->holder.failures);
     hdi_metrics_one(&text, "failovers_total", "counter", "times that a plan moved to another device",
                     atomic_load(&context->failovers));
     hdi_metrics_devices(&text, &context->devices);
@@ -200,6 +181,7 @@ hd_status hd_context_create(const hd_context_desc *desc, hd_context **out_contex
     hd_context *context = hdi_alloc(&allocator, sizeof *context);
     if (!context) return HD_STATUS_OUT_OF_HOST_MEMORY;
     context->allocator = allocator;
+    context->holder.log = &context->log;
     context->shared.lock = &context->holder.lock;
     context->shared.open_cpu = hdi_open_cpu;
     context->shared.move = hdi_plan_move;

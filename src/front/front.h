@@ -8,6 +8,7 @@
 #include "spirv/spirv.h"
 
 struct hd_context {
+    hdi_holder   holder;        /* at the beginning; its lock guards `probed` and everything below */
     hd_allocator allocator;
     hdi_log      log;
     hdi_host     host;
@@ -15,13 +16,11 @@ struct hd_context {
     char         backend[96], device[64]; /* wishes; "" for none */
     char         cache_dir[512];
     hdi_plans_shared shared;
-    hdi_holder   holder;        /* its lock guards everything below */
-    hd_error     error;         /* the first since it was taken */
-    char         error_line[1024];
+    char         error_line[1024]; /* of hd_context_error, which one thread calls */
     bool         probed;
     hdi_registry registry;
     hdi_link     devices, programs, kernels, buffers, plans, tickets;
-    _Atomic uint64_t failures, failovers; /* so far */
+    _Atomic uint64_t failovers; /* so far */
 };
 
 struct hd_kernel {
@@ -32,8 +31,9 @@ struct hd_kernel {
 };
 
 /* ---- context.c ---- */
-/* Keeps the first error, and returns its status. `error` may be of status HD_OK: then nothing happens. */
-hd_status hdi_context_keep(hd_context *context, const hd_error *error);
+static inline hd_status hdi_context_keep(hd_context *context, const hd_error *error) {
+    return hdi_holder_keep(&context->holder, error);
+}
 /* The same where a call ends so: an error that it got over is not kept. */
 static inline hd_status hdi_context_done(hd_context *context, hd_status status, const hd_error *error) {
     if (status) hdi_context_keep(context, error);

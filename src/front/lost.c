@@ -62,19 +62,6 @@ static hd_status replace_lost(hd_plan *plan, hd_error *error) {
     return HD_OK;
 }
 
-/* Plans the program anew; what was there before is ended. */
-static hd_status plan_anew(hd_plan *plan, hd_error *error) {
-    hdi_loaded *const old = plan->loaded;
-    plan->desc.route = plan->route.bytes;
-    const hd_status status = hdi_prepare_make(plan, plan->program, NULL, error);
-    plan->desc.route = NULL;
-    if (status) return status;
-    plan->stats.runs += old->runs;
-    plan->stats.records += old->records;
-    hdi_loaded_end(old);
-    return HD_OK;
-}
-
 hd_status hdi_plan_move(hd_plan *plan, hd_error *error) {
     hd_status status;
     do { /* the next device may be lost, too */
@@ -82,7 +69,7 @@ hd_status hdi_plan_move(hd_plan *plan, hd_error *error) {
         hdi_drive_stop(plan->loaded, HD_STATUS_DEVICE_LOST);
         status = replace_lost(plan, error);
         if (status) return status;
-        status = plan_anew(plan, error);
+        status = hdi_prepare_again(plan, error);
         if (!status) status = hdi_shadows_bring(plan->shadows, plan->loaded, error);
     } while (status == HD_STATUS_DEVICE_LOST);
     plan->stats.failovers += status == HD_OK;

@@ -4,17 +4,8 @@
 
 /* ---- making and ending ---- */
 
-enum { TELLING_RUNS = 8 }; /* what fewer runs took says little */
-
 static void free_plan(hd_plan *plan, bool reusable) {
-    for (uint32_t i = 0; i < plan->alternative_count; i++)
-        if (plan->run_keys[i] && plan->follow.runs[i] >= TELLING_RUNS)
-            hdi_runs_note(&plan->shared->runs, plan->run_keys[i], plan->follow.run_ns[i]);
-    hdi_shadows_free(plan->shadows);
-    for (uint32_t i = 0; i < plan->alternative_count; i++) {
-        if (reusable) hdi_idle_put(&plan->shared->idle, plan->alternatives[i]);
-        else hdi_loaded_end(plan->alternatives[i]);
-    }
+    hdi_plan_unload(plan, reusable);
     if (plan->program) hdi_program_end(plan->program);
     hdi_text_free(&plan->program_text);
     hdi_text_free(&plan->route_text);

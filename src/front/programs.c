@@ -77,23 +77,11 @@ hd_status hdi_program_read(hd_context *context, const char *text, size_t bytes, 
     return read(context, text, bytes, find_kernel, context, out_program, error);
 }
 
-/* The kernel of another program's launch: its maker may have ended it already. */
-static bool find_launched(void *user, uint64_t hash, hdi_custom *out_custom) {
-    const hd_program *program = user;
-    for (uint32_t i = 0; i < program->node_count; i++) {
-        const hdi_custom *custom = program->nodes[i].op == HDI_OP_DISPATCH ? program->nodes[i].attrs.custom : NULL;
-        if (!custom || custom->kernel_hash != hash) continue;
-        hdi_custom_take_kernel(out_custom, custom);
-        return true;
-    }
-    return false;
-}
-
 hd_status hdi_program_copy(hd_context *context, const hd_program *program, hd_program **out_copy, hd_error *error) {
     hdi_text text = { .allocator = &context->allocator };
     hdi_program_print(program, &text);
     const hd_status status = text.failed ? hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to copy a program")
-                                         : read(context, text.bytes, text.count, find_launched,
+                                         : read(context, text.bytes, text.count, hdi_dispatch_find,
                                                 (void *)(uintptr_t)program, out_copy, error);
     hdi_text_free(&text);
     return status;

@@ -9,8 +9,7 @@ static hd_status read_arch(hd_model *model, hd_error *error) {
     if (!hdl_gguf_get_text(model->gguf, "general.type", hdl_text("model"), &type, NULL) &&
         !hdl_same(type, hdl_text("model")))
         return hdl_fail(error, HD_STATUS_UNSUPPORTED,
-                        "general.type is %s: the file holds no whole model; give "
-                        "the model that it belongs to",
+                        "general.type is %s: the file holds no whole model; give the model that it belongs to",
                         hdl_quote(type, quoted));
     hd_status status = hdl_gguf_need(model->gguf, "general.architecture", error);
     if (!status) status = hdl_gguf_get_text(model->gguf, "general.architecture", hdl_text(""), &name, error);

@@ -9,7 +9,7 @@ hdl_span hdl_gguf_key_name(const void *owner, uint32_t number) {
     return (hdl_span){ part->header + part->keys[number].name_at, part->keys[number].name_bytes };
 }
 
-hdl_gguf_value hdl_gguf_part_key(const hdl_gguf_part *part, uint32_t i) {
+static hdl_gguf_value part_key(const hdl_gguf_part *part, uint32_t i) {
     if (i >= part->key_count) return (hdl_gguf_value){ .kind = HDL_GGUF_KIND_COUNT };
     const hdl_gguf_entry *entry = &part->keys[i];
     return (hdl_gguf_value){
@@ -23,11 +23,11 @@ hdl_gguf_value hdl_gguf_part_key(const hdl_gguf_part *part, uint32_t i) {
 bool hdl_gguf_part_find(const hdl_gguf_part *part, const char *name, hdl_gguf_value *out_value) {
     const int64_t number = hdl_index_find(&part->key_index, hdl_text(name), hdl_gguf_key_name, part);
     if (number < 0) return false;
-    *out_value = hdl_gguf_part_key(part, (uint32_t)number);
+    *out_value = part_key(part, (uint32_t)number);
     return true;
 }
 
-hdl_gguf_value hdl_gguf_key(const hdl_gguf *gguf, uint32_t i) { return hdl_gguf_part_key(&gguf->parts[0], i); }
+hdl_gguf_value hdl_gguf_key(const hdl_gguf *gguf, uint32_t i) { return part_key(&gguf->parts[0], i); }
 
 bool hdl_gguf_find(const hdl_gguf *gguf, const char *name, hdl_gguf_value *out_value) {
     return hdl_gguf_part_find(&gguf->parts[0], name, out_value);

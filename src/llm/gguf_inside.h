@@ -65,7 +65,6 @@ uint32_t hdl_gguf_kind_bytes(uint32_t kind);
 const char *hdl_gguf_part_name(const hdl_gguf_part *part);
 /* Reads and checks the header of part `number`, whose file is open; adds its tensors to the model. */
 hd_status hdl_gguf_read_header(hdl_gguf *gguf, uint32_t number, hd_error *error);
-hdl_gguf_value hdl_gguf_part_key(const hdl_gguf_part *part, uint32_t i);
 bool hdl_gguf_part_find(const hdl_gguf_part *part, const char *name, hdl_gguf_value *out_value);
 /* An integer key of a part within low..high, `fallback` where it is missing. */
 hd_status hdl_gguf_part_u32(const hdl_gguf_part *part, const char *name, uint32_t low, uint32_t high, uint32_t fallback,

@@ -339,8 +339,7 @@ static bool take_version(reader *r) {
     if (!take_u32(r, "the magic", &magic)) return false;
     if (magic != 0x46554747)
       return refuse(r, HD_STATUS_PARSE, 0,
-                    "the first four bytes are not GGUF: this is no GGUF file; "
-                    "give a model in that format");
+                    "the first four bytes are not GGUF: this is no GGUF file; give a model in that format");
     if (!take_u32(r, "the version", &version)) return false;
     if (version == 1)
         return refuse(r, HD_STATUS_UNSUPPORTED_VERSION, 4, "the version is 1, too old: convert the file to version 3");

@@ -246,9 +246,7 @@ static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a session has at most 2^24 tokens and 256 sequences");
     if (out->context > made_for && hdl_weight_of(model, 0, "position_embd.weight")->present)
         return hdl_model_fail(model, HD_STATUS_UNSUPPORTED,
-                              "the model knows positions of %u tokens; give a context of at most "
-                              "as many",
-                              made_for);
+                              "the model knows positions of %u tokens; give a context of at most as many", made_for);
     if (desc->draft != HD_DRAFT_NONE && desc->draft != HD_DRAFT_LOOKUP)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a session's draft is none that there is");
     if (desc->chunk > 1u << 16)

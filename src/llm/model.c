@@ -164,6 +164,11 @@ void hdl_copy_text(hdl_span text, char *out, size_t room) {
     out[count] = 0;
 }
 
+/* Does the model answer with text, token by token? Others answer with a vector. */
+static bool speaks(const hd_model *model) {
+    return model->figures.causal && hdl_weight_of(model, 0, "output_norm.weight")->present;
+}
+
 hd_status hd_model_get_info(const hd_model *model, hd_model_info *out_info) {
     const hd_status found = hdl_model_find(&model);
     if (found || !out_info) return found ? found : HD_STATUS_NULL_POINTER;
@@ -171,14 +176,12 @@ hd_status hd_model_get_info(const hd_model *model, hd_model_info *out_info) {
     hdl_span text;
     *out_info = (hd_model_info){
         .type = "model", .layers = f->layers, .hidden = f->hidden, .heads = f->heads, .kv_heads = f->kv_heads,
-            .head_size = f->head_size,
-        .feed_forward = f->feed_forward, .vocabulary = f->vocabulary, .context = f->context,
-        .has_chat_template = model->chat_template.count > 0, .embeds_only = !hdl_model_speaks(model),
+        .head_size = f->head_size, .feed_forward = f->feed_forward, .vocabulary = f->vocabulary, .context = f->context,
+        .has_chat_template = model->chat_template.count > 0, .embeds_only = !speaks(model),
         .pooling = hdl_pooling_of(model), .file_bytes = hdl_gguf_get_info(model->gguf).file_bytes,
     };
-    if (!hdl_gguf_get_text(model->gguf, "general.name", hdl_text(""), &text,
-                           NULL))
-      hdl_copy_text(text, out_info->name, sizeof out_info->name);
+    if (!hdl_gguf_get_text(model->gguf, "general.name", hdl_text(""), &text, NULL))
+        hdl_copy_text(text, out_info->name, sizeof out_info->name);
     if (!hdl_gguf_get_text(model->gguf, "tokenizer.ggml.model", hdl_text("none"), &text, NULL))
         hdl_copy_text(text, out_info->tokenizer, sizeof out_info->tokenizer);
     snprintf(out_info->architecture, sizeof out_info->architecture, "%s", model->arch_name);
@@ -208,10 +211,6 @@ hd_pooling hdl_pooling_of(const hd_model *model) {
     return says <= HD_POOLING_LAST ? (hd_pooling)says : HD_POOLING_FILE;
 }
 
-bool hdl_model_speaks(const hd_model *model) {
-    return model->figures.causal && hdl_weight_of(model, 0, "output_norm.weight")->present;
-}
-
 hd_status hdl_need_whole(const hd_model *model) {
     if (model->arch) return HD_OK;
     return hdl_model_fail(model, HD_STATUS_UNSUPPORTED, "nothing was read of this model but its tokenizer");
@@ -219,7 +218,7 @@ hd_status hdl_need_whole(const hd_model *model) {
 
 hd_status hdl_need_speech(const hd_model *model) {
     if (hdl_need_whole(model)) return HD_STATUS_UNSUPPORTED;
-    if (hdl_model_speaks(model)) return HD_OK;
+    if (speaks(model)) return HD_OK;
     return hdl_model_fail(model, HD_STATUS_UNSUPPORTED,
                           "this %s answers with a vector, not with text: use heddle embed, or hd_embedder in C",
                           model->arch_name);

@@ -145,8 +145,6 @@ bool hdl_model_shows(const hd_model *model, int32_t token);
 hd_status hdl_need_tokenizer(const hd_model *model);
 /* The pooling that the file names. */
 hd_pooling hdl_pooling_of(const hd_model *model);
-/* Does the model answer with text, token by token? Others answer with a vector. */
-bool hdl_model_speaks(const hd_model *model);
 /* HD_OK, or UNSUPPORTED kept on the context: of the file only the tokenizer was read. */
 hd_status hdl_need_whole(const hd_model *model);
 /* HD_OK, or UNSUPPORTED kept on the context: it does not. */

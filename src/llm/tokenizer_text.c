@@ -1,4 +1,4 @@
-/* tokenizer_text.c: ids to text: what one token stands for. Any id may come. */
+/* tokenizer_text.c: single tokens: the text and the type of an id, which may be any number, and the id of a text. */
 #include "llm/tokenizer_inside.h"
 
 static bool valid(const hdl_tokenizer *t, int32_t id) { return id >= 0 && (size_t)id < t->token_count; }

@@ -5,7 +5,7 @@
  * order. Relies on program checks; decides nothing about kernels. */
 #include "plan/fusion.h"
 
-hd_status hdi_fusion_no_memory(fusion *f) {
+static hd_status fail_memory(fusion *f) {
     return hdi_fail(f->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to plan %u nodes", f->program->node_count);
 }
 
@@ -93,7 +93,8 @@ const hdi_task *hdi_fusion_let_go(fusion *f, hd_value value) {
     return &f->tasks[at];
 }
 
-hd_status hdi_fusion_settle(fusion *f, hd_value value) {
+/* Emits the value's pending task, if it has one: from here on its storage holds it. */
+static hd_status settle(fusion *f, hd_value value) {
     if (f->values[value].pending == HDI_NO_TASK) return HD_OK;
     return hdi_task_emit(f->schedule, f->program, hdi_fusion_let_go(f, value), f->error);
 }
@@ -109,14 +110,14 @@ static hd_status finish(fusion *f, hdi_task *task, hd_value value, bool may_wait
     f->values[value].view = task->out;
     if (!may_wait || f->schedule->options.no_fusion || f->values[value].uses != 1 || !is_near(f, value))
         return hdi_task_emit(f->schedule, f->program, task, f->error);
-    return hold(f, task, value) ? HD_OK : hdi_fusion_no_memory(f);
+    return hold(f, task, value) ? HD_OK : fail_memory(f);
 }
 
 /* ---- tensors ---- */
 
 hd_status hdi_fusion_tensor(fusion *f, hd_dtype dtype, hd_shape shape, hdi_tensor *out) {
     uint32_t storage = hdi_schedule_storage(f->schedule, HDI_STORAGE_SCRATCH, hd_tensor_bytes(dtype, shape), NULL);
-    if (storage == HDI_NO_INDEX) return hdi_fusion_no_memory(f);
+    if (storage == HDI_NO_INDEX) return fail_memory(f);
     *out = hdi_tensor_dense(storage, dtype, shape);
     return HD_OK;
 }
@@ -140,7 +141,7 @@ static hd_status copy_of(fusion *f, const hdi_tensor *view, hd_value value, hdi_
 }
 
 hd_status hdi_fusion_dense(fusion *f, hd_value value, hdi_tensor *out) {
-    hd_status status = hdi_fusion_settle(f, value);
+    hd_status status = settle(f, value);
     hdi_tensor *view = &f->values[value].view;
     *out = *view;
     if (status || (hdi_tensor_is_dense(view) && view->first == 0)) return status;
@@ -325,7 +326,7 @@ static hd_status fuse_elementwise(fusion *f, const hdi_node *node, hd_value id) 
     for (uint32_t i = 0; i < node->operand_count; i++) {
         bool inside = false;
         for (uint32_t k = 0; grown && k < joined_count; k++) inside |= joined[k] == node->operands[i];
-        hd_status status = inside ? HD_OK : hdi_fusion_settle(f, node->operands[i]);
+        hd_status status = inside ? HD_OK : settle(f, node->operands[i]);
         if (status) return status;
     }
     if (!grown && !grow_task(f, id, 0, false, &task, joined, &joined_count))
@@ -340,7 +341,7 @@ static hd_status fuse_elementwise(fusion *f, const hdi_node *node, hd_value id) 
 
 /* A reshape needs its operand dense, but not from the storage's start. */
 static hd_status view_reshape(fusion *f, const hdi_node *node, hd_value id) {
-    hd_status status = hdi_fusion_settle(f, node->operands[0]);
+    hd_status status = settle(f, node->operands[0]);
     hdi_tensor from = f->values[node->operands[0]].view;
     if (!status && !hdi_tensor_is_dense(&from)) status = hdi_fusion_dense(f, node->operands[0], &from);
     uint64_t first = from.first;
@@ -350,7 +351,7 @@ static hd_status view_reshape(fusion *f, const hdi_node *node, hd_value id) {
 }
 
 static hd_status view_permute(fusion *f, const hdi_node *node, hd_value id) {
-    hd_status status = hdi_fusion_settle(f, node->operands[0]);
+    hd_status status = settle(f, node->operands[0]);
     hdi_tensor from = f->values[node->operands[0]].view, view = from;
     view.shape = node->shape;
     for (uint32_t i = 0; i < node->shape.rank; i++) view.strides[i] = from.strides[node->attrs.ints[i]];
@@ -359,7 +360,7 @@ static hd_status view_permute(fusion *f, const hdi_node *node, hd_value id) {
 }
 
 static hd_status view_slice(fusion *f, const hdi_node *node, hd_value id) {
-    hd_status status = hdi_fusion_settle(f, node->operands[0]);
+    hd_status status = settle(f, node->operands[0]);
     hdi_tensor view = f->values[node->operands[0]].view;
     for (uint32_t i = 0; i < node->shape.rank; i++) view.first += (uint64_t)(node->attrs.ints[i] * view.strides[i]);
     view.shape = node->shape;
@@ -387,7 +388,7 @@ static hd_status part_of(fusion *f, const hdi_tensor *whole, const int64_t *begi
     uint64_t align = HDI_MAX(f->schedule->caps.binding_align, UINT64_C(4));
     if (!hdi_tensor_is_dense(out) || offset % align != 0 || hd_tensor_bytes(out->dtype, shape) % 4 != 0) return HD_OK;
     uint32_t storage = hdi_schedule_storage(f->schedule, HDI_STORAGE_SCRATCH, hd_tensor_bytes(out->dtype, shape), NULL);
-    if (storage == HDI_NO_INDEX) return hdi_fusion_no_memory(f);
+    if (storage == HDI_NO_INDEX) return fail_memory(f);
     f->schedule->storages[storage].parent = whole->storage;
     f->schedule->storages[storage].parent_offset = offset;
     *out = hdi_tensor_dense(storage, out->dtype, shape);
@@ -414,7 +415,7 @@ static bool move_into(fusion *f, hd_value from, const hdi_tensor *whole, const i
 }
 
 static hd_status copy_into(fusion *f, hd_value from, const hdi_tensor *whole, const int64_t *begin, hd_value id) {
-    hd_status status = hdi_fusion_settle(f, from);
+    hd_status status = settle(f, from);
     hdi_tensor part;
     if (!status) status = part_of(f, whole, begin, f->values[from].view.shape, &part);
     if (status) return status;
@@ -427,7 +428,7 @@ static hd_status fuse_concat(fusion *f, const hdi_node *node, hd_value id) {
     hd_status status = hdi_fusion_tensor(f, node->dtype, node->shape, &out);
     int64_t begin[HD_MAX_RANK] = { 0 }, axis = node->attrs.ints[0];
     for (uint32_t i = 0; i < node->operand_count && !status; i++) {
-        status = hdi_fusion_settle(f, node->operands[i]);
+        status = settle(f, node->operands[i]);
         if (!status && !move_into(f, node->operands[i], &out, begin))
             status = copy_into(f, node->operands[i], &out, begin, id);
         begin[axis] += node_of(f, node->operands[i])->shape.dims[axis];
@@ -455,7 +456,7 @@ hd_status hdi_fusion_save_old_rows(fusion *f, hd_value state, hd_value writer) {
     for (uint32_t i = 0; i < all->count && !status; i++) {
         const hd_value v = all->values[i];
         const hdi_tensor view = f->values[v].view;
-        status = hdi_fusion_settle(f, v);
+        status = settle(f, v);
         const bool is_view = hdi_op_is_view(node_of(f, v)->op);
         if (!status && is_view && view.storage == storage && f->values[v].last_use > writer)
             status = copy_of(f, &view, v, &f->values[v].view);
@@ -465,7 +466,7 @@ hd_status hdi_fusion_save_old_rows(fusion *f, hd_value state, hd_value writer) {
 }
 
 hd_status hdi_fusion_shaped(fusion *f, hd_value value, hd_shape shape, hdi_tensor *out) {
-    hd_status status = hdi_fusion_settle(f, value);
+    hd_status status = settle(f, value);
     *out = f->values[value].view;
     if (!status && !hdi_tensor_is_dense(out)) status = hdi_fusion_dense(f, value, out);
     const uint64_t first = out->first;
@@ -511,7 +512,7 @@ static hd_status fuse_assign(fusion *f, const hdi_node *node, hd_value id) {
         task.out = value->view = to;
         return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
     }
-    hd_status status = hdi_fusion_settle(f, node->operands[1]);
+    hd_status status = settle(f, node->operands[1]);
     hdi_tensor from = value->view;
     if (!status && from.storage == to.storage) status = copy_of(f, &value->view, id, &from);
     if (!status) status = hdi_fusion_save_old_rows(f, node->operands[0], id);
@@ -534,7 +535,7 @@ static hd_status fuse_other(fusion *f, const hdi_node *node, hd_value id) {
         hdi_tensor *input = &task.inputs[task.input_count++];
         if (node->operands[i] == 0) *input = (hdi_tensor){ .storage = HDI_NO_INDEX };
         else if (hdi_kernels_take_view(node->op, i)) {
-            status = hdi_fusion_settle(f, node->operands[i]);
+            status = settle(f, node->operands[i]);
             *input = f->values[node->operands[i]].view;
         } else status = hdi_fusion_dense(f, node->operands[i], input);
     }
@@ -562,7 +563,7 @@ static hd_status fuse_source(fusion *f, const hdi_node *node, hd_value id) {
     const char *name = hdi_arena_text(&f->schedule->arena, node->name, strlen(node->name));
     const uint64_t bytes = hd_tensor_bytes(node->dtype, node->shape);
     const uint32_t storage = name ? hdi_schedule_storage(f->schedule, kind, bytes, name) : HDI_NO_INDEX;
-    if (storage == HDI_NO_INDEX) return hdi_fusion_no_memory(f);
+    if (storage == HDI_NO_INDEX) return fail_memory(f);
     const hdi_tensor view = f->values[id].view = hdi_tensor_dense(storage, node->dtype, node->shape);
     const bool across = kind == HDI_STORAGE_INPUT && !f->schedule->caps.host_visible && bytes <= HDI_ACROSS_BYTES;
     return across && f->values[id].uses > HDI_ACROSS_USES ? copy_of(f, &view, id, &f->values[id].view) : HD_OK;
@@ -576,7 +577,7 @@ static hd_status fuse_view(fusion *f, const hdi_node *node, hd_value id) {
     case HDI_OP_SLICE: status = view_slice(f, node, id); break;
     default: status = view_part(f, node, id); break;
     }
-    return status || add_witness(f, f->values[id].view.storage, id) ? status : hdi_fusion_no_memory(f);
+    return status || add_witness(f, f->values[id].view.storage, id) ? status : fail_memory(f);
 }
 
 static hd_status fuse_node(fusion *f, const hdi_node *node, hd_value id) {
@@ -603,10 +604,10 @@ static hd_status fuse_node(fusion *f, const hdi_node *node, hd_value id) {
 
 /* An output takes over the storage that its value was made in, or gets a copy where that is shared or a view. */
 static hd_status place_output(fusion *f, const hdi_output *output) {
-    hd_status status = hdi_fusion_settle(f, output->value);
+    hd_status status = settle(f, output->value);
     hdi_tensor view = f->values[output->value].view;
     const char *name = hdi_arena_text(&f->schedule->arena, output->name, strlen(output->name));
-    if (!name) return hdi_fusion_no_memory(f);
+    if (!name) return fail_memory(f);
     if (status) return status;
     hdi_storage *storage = &f->schedule->storages[view.storage];
     uint64_t bytes = hd_tensor_bytes(view.dtype, view.shape);
@@ -617,7 +618,7 @@ static hd_status place_output(fusion *f, const hdi_output *output) {
         return HD_OK;
     }
     uint32_t copy = hdi_schedule_storage(f->schedule, HDI_STORAGE_OUTPUT, bytes, name);
-    if (copy == HDI_NO_INDEX) return hdi_fusion_no_memory(f);
+    if (copy == HDI_NO_INDEX) return fail_memory(f);
     hdi_tensor to = hdi_tensor_dense(copy, view.dtype, view.shape);
     hdi_task task = copy_task(&view, &to, output->value);
     return hdi_task_emit(f->schedule, f->program, &task, f->error);
@@ -638,9 +639,9 @@ hd_status hdi_schedule_fuse(hdi_schedule *schedule, const hd_program *program, h
     const hd_allocator *allocator = schedule->arena.allocator;
     fusion f = { .schedule = schedule, .program = program, .error = error };
     f.values = hdi_alloc(allocator, ((size_t)program->node_count + 1) * sizeof *f.values);
-    if (!f.values) return hdi_fusion_no_memory(&f);
+    if (!f.values) return fail_memory(&f);
     for (uint32_t id = 0; id <= program->node_count; id++) f.values[id].pending = HDI_NO_TASK;
-    hd_status status = count_uses(&f) ? HD_OK : hdi_fusion_no_memory(&f);
+    hd_status status = count_uses(&f) ? HD_OK : fail_memory(&f);
     if (!status) hdi_fusion_join_heads(&f);
     for (hd_value id = 1; id <= program->node_count && !status; id++)
         if (f.values[id].alive) {

@@ -48,7 +48,6 @@ typedef struct fusion {
     hd_error         *error;
 } fusion;
 
-hd_status hdi_fusion_no_memory(fusion *f);
 static inline const hdi_node *node_of(const fusion *f, hd_value value) { return &f->program->nodes[value - 1]; }
 /* The one node that reads the value, looking through reshapes, or 0; `out_read` is what it reads. */
 hd_value hdi_fusion_only_reader(const fusion *f, hd_value value, hd_value *out_read);
@@ -57,8 +56,6 @@ hd_value hdi_fusion_only_reader(const fusion *f, hd_value value, hd_value *out_r
 
 /* The value's pending task, which is so no longer; it lies there until another one is held. */
 const hdi_task *hdi_fusion_let_go(fusion *f, hd_value value);
-/* Emits the value's pending task, if it has one: from here on its storage holds it. */
-hd_status hdi_fusion_settle(fusion *f, hd_value value);
 
 /* ---- tensors ---- */
 

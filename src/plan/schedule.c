@@ -42,7 +42,7 @@ static hd_status run_stages(hdi_schedule *schedule, const hd_program *program, h
     hd_status status = hdi_schedule_fuse(schedule, program, error);
     if (schedule->options.works) return status;
     if (!status) status = hdi_schedule_order(schedule, error);
-    if (!status) status = hdi_schedule_place(schedule, error);
+    if (!status) status = hdi_schedule_allocate(schedule, error);
     if (!status) status = hdi_schedule_emit(schedule, error);
     if (!status) status = hdi_cmds_check(&schedule->cmds, error);
     return status;

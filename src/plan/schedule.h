@@ -1,11 +1,11 @@
 /* schedule.h: what one device does, and in which order. A plan has a schedule for each of its segments (plan.h). It is
  * a pure function of (program, caps, options): same inputs, same bytes out; no device is asked, nothing is allocated on
  * one. The stages, in order, each reading only what the one before left:
- *   fuse.c    nodes -> steps: views resolved, element-wise chains fused, kernels picked by the kernels room
- *   order.c   steps -> levels: steps of one level do not touch each other's bytes
- *   place.c   storages -> slots and offsets: intermediates share memory by lifetime
- *   emit.c    all of it -> cmds: one barrier a level, long work cut into slices
- *   print.c   all of it as text, each choice with its "because" */
+ *   fuse.c      nodes -> steps: views resolved, element-wise chains fused, kernels picked by the kernels room
+ *   order.c     steps -> levels: steps of one level do not touch each other's bytes
+ *   allocate.c  storages -> slots and offsets: intermediates share memory by lifetime
+ *   emit.c      all of it -> cmds: one barrier a level, long work cut into slices
+ *   print.c     all of it as text, each choice with its "because" */
 #ifndef HDI_SCHEDULE_H
 #define HDI_SCHEDULE_H
 
@@ -51,7 +51,7 @@ typedef struct hdi_storage {
     uint64_t    parent_offset;
     uint32_t    first_level, last_level; /* of its uses; first > last: unused */
     bool        read;                  /* by a step */
-    uint32_t    slot;                  /* where place.c put it */
+    uint32_t    slot;                  /* where allocate.c put it */
     uint64_t    offset;
 } hdi_storage;
 
@@ -111,7 +111,7 @@ const char *hdi_schedule_module_name(void *schedule, uint32_t module);
 /* The stages; each leaves its part of the plan filled in. */
 hd_status hdi_schedule_fuse(hdi_schedule *schedule, const hd_program *program, hd_error *error);
 hd_status hdi_schedule_order(hdi_schedule *schedule, hd_error *error);
-hd_status hdi_schedule_place(hdi_schedule *schedule, hd_error *error);
+hd_status hdi_schedule_allocate(hdi_schedule *schedule, hd_error *error);
 hd_status hdi_schedule_emit(hdi_schedule *schedule, hd_error *error);
 
 /* A new storage; HDI_NO_INDEX without memory. */

@@ -342,3 +342,15 @@ hd_status hdi_prepare_load(hd_plan *plan, const hd_program *program, const hdi_s
     plan->follow.count = 1;
     return HD_OK;
 }
+
+hd_status hdi_prepare_again(hd_plan *plan, hd_error *error) {
+    hdi_loaded *const old = plan->loaded;
+    plan->desc.route = plan->route.bytes;
+    const hd_status status = hdi_prepare_make(plan, plan->program, NULL, error);
+    plan->desc.route = NULL;
+    if (status) return status;
+    plan->stats.runs += old->runs;
+    plan->stats.records += old->records;
+    hdi_loaded_end(old);
+    return HD_OK;
+}

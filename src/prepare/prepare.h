@@ -12,6 +12,9 @@ hd_status hdi_prepare_check(const hd_plan *plan, hd_error *error);
  * device lacks kernels, the CPU comes beside it, as the second device of a route. `out_made` (NULL: nobody asks): the
  * plan is only made, to be looked at, and nothing loaded. After a failure a plan that ran before goes on. */
 hd_status hdi_prepare_make(hd_plan *plan, const hd_program *program, hdi_plan **out_made, hd_error *error);
+/* The same once more for plan->program and plan->route, on the devices that the plan has now; what ran before is
+ * ended. */
+hd_status hdi_prepare_again(hd_plan *plan, hd_error *error);
 /* What the program takes on the device alone (hdi_timing_alone). */
 hd_status hdi_prepare_predict(hd_device *device, const hd_program *program, hdi_placement_time *out_time,
                               hd_error *error);

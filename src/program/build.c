@@ -58,8 +58,7 @@ static hd_status check_name(const hd_program *program, const char *op, const cha
         size_t step = name[bytes] == '"' ? 0 : character_bytes((const unsigned char *)name + bytes);
         if (step == 0)
             return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT,
-                            "%s: byte %zu of the name is a quote, a control character or "
-                            "no UTF-8", op, bytes + 1);
+                            "%s: byte %zu of the name is a quote, a control character or no UTF-8", op, bytes + 1);
         bytes += step;
     }
     if (bytes == 0) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "%s: the name is empty", op);

@@ -17,6 +17,17 @@ void hdi_custom_take_kernel(hdi_custom *custom, const hdi_custom *from) {
     memcpy(custom->kernel_images, from->kernel_images, sizeof custom->kernel_images);
 }
 
+bool hdi_dispatch_find(void *user, uint64_t hash, hdi_custom *out_custom) {
+    const hd_program *program = user;
+    for (uint32_t i = 0; i < program->node_count; i++) {
+        const hdi_custom *custom = program->nodes[i].op == HDI_OP_DISPATCH ? program->nodes[i].attrs.custom : NULL;
+        if (!custom || custom->kernel_hash != hash) continue;
+        hdi_custom_take_kernel(out_custom, custom);
+        return true;
+    }
+    return false;
+}
+
 /* All but operands and result. False: it is refused, and the program says why. */
 static bool begin(hd_error *error, const hdi_custom *kernel, const hd_dispatch_desc *desc, launch_node *out) {
     hdi_custom *custom = &out->custom;
@@ -160,4 +171,94 @@ hd_value hdi_dispatch(hd_program *handle, const hdi_custom *kernel, const hd_dis
     node.dtype = desc->out_dtype;
     node.shape = desc->out_shape;
     return put(handle, &node);
+}
+
+/* ---- is a node legal? It may come from a text ---- */
+
+/* Parts of the result stand in order and apart, and one that begins as an operand is as long. */
+static hd_status bindings_fit(const hd_program *program, const hdi_node *node, hd_error *error) {
+    const hdi_custom *custom = node->attrs.custom;
+    const uint64_t whole = hd_tensor_bytes(node->dtype, node->shape);
+    uint64_t end = 0;
+    if (custom->binding_count != custom->kernel_bindings)
+        return hdi_fail(error, HD_STATUS_ARGUMENT_COUNT, "dispatch: %u bindings given, the kernel has %u",
+                        custom->binding_count, custom->kernel_bindings);
+    for (uint32_t i = 0; i < custom->binding_count; i++) {
+        const hdi_custom_binding *binding = &custom->bindings[i];
+        const bool named = binding->operand && binding->operand <= node->operand_count;
+        const hd_value operand = named ? node->operands[binding->operand - 1] : 0;
+        const hdi_node *from = hdi_program_node(program, operand);
+        if (binding->operand && !from)
+            return hdi_fail(error, HD_STATUS_UNKNOWN_VALUE, "dispatch: binding %u: there is no operand %u", i,
+                            binding->operand);
+        if (binding->bytes == 0) continue;
+        const uint64_t from_bytes = from ? hd_tensor_bytes(from->dtype, from->shape) : binding->bytes;
+        if (binding->offset < end || binding->offset % HDI_PART_ALIGN || binding->offset > whole ||
+            binding->bytes > whole - binding->offset)
+            return hdi_fail(error, HD_STATUS_SHAPE,
+                            "dispatch: binding %u: bytes %llu to %llu are no part of the result", i,
+                            (unsigned long long)binding->offset,
+                            (unsigned long long)(binding->offset + binding->bytes));
+        if (from_bytes != binding->bytes || (from && from_bytes % 4))
+            return hdi_fail(error, HD_STATUS_SHAPE,
+                            "dispatch: binding %u holds %llu bytes and begins with %llu: both are the same, in words "
+                            "of 4", i, (unsigned long long)binding->bytes, (unsigned long long)from_bytes);
+        end = binding->offset + binding->bytes;
+    }
+    return end ? HD_OK : hdi_fail(error, HD_STATUS_ARGUMENT_COUNT, "dispatch: no binding is an output");
+}
+
+/* An image's lengths, which are told in push constants, give the bytes that its binding holds. */
+static hd_status images_fit(const hd_program *program, const hdi_node *node, hd_error *error) {
+    const hdi_custom *custom = node->attrs.custom;
+    for (uint32_t i = 0; i < custom->kernel_bindings && i < HDI_COUNT(custom->kernel_images); i++) {
+        const hdi_custom_image *image = &custom->kernel_images[i];
+        const hdi_custom_binding *binding = &custom->bindings[i];
+        const uint32_t operand = custom->binding_count == 0 ? i : binding->operand - 1;
+        const bool result = custom->binding_count ? binding->bytes != 0 : i == node->operand_count;
+        const hd_value value = !result && operand < node->operand_count ? node->operands[operand] : 0;
+        const hdi_node *from = result ? node : hdi_program_node(program, value);
+        if (image->axes == 0 || !from) continue;
+        const uint64_t held =
+            result && custom->binding_count ? binding->bytes : hd_tensor_bytes(from->dtype, from->shape);
+        uint64_t texels = 1;
+        bool fits = true;
+        for (uint32_t axis = 0; axis < image->axes; axis++)
+            fits &= hdi_mul_u64(texels, custom->push_words[image->push_word + axis], &texels) && texels <= UINT32_MAX;
+        const uint64_t bytes = fits ? texels * hd_dtype_bytes(image->dtype, image->channels) : 0;
+        if (!fits || bytes / 4 > UINT32_MAX)
+            return hdi_fail(error, HD_STATUS_LIMIT, "dispatch: binding %u: an image of 2^32 words or more", i);
+        if (bytes != held)
+            return hdi_fail(error, HD_STATUS_SHAPE,
+                            "dispatch: binding %u holds %llu bytes, and its image is told to have %llu", i,
+                            (unsigned long long)held, (unsigned long long)bytes);
+    }
+    return HD_OK;
+}
+
+hd_status hdi_dispatch_check(const hd_program *program, const hdi_node *node, hd_error *error) {
+    const hdi_custom *custom = node->attrs.custom;
+    uint32_t inputs = node->operand_count;
+    if (!custom || !custom->kernel) return hdi_fail(error, HD_STATUS_NULL_POINTER, "dispatch: there is no kernel");
+    if (custom->binding_count > 0) {
+        const hd_status status = bindings_fit(program, node, error);
+        if (status) return status;
+    } else if (inputs + 1 != custom->kernel_bindings)
+        return hdi_fail(error, HD_STATUS_ARGUMENT_COUNT,
+                        "dispatch: %u inputs and 1 output given, the kernel has %u bindings", inputs,
+                        custom->kernel_bindings);
+    if (custom->push_bytes > sizeof custom->push_words || custom->push_bytes % 4 != 0)
+        return hdi_fail(error, HD_STATUS_LIMIT, "dispatch: %u bytes of push constants: at most %zu, in words of 4",
+                        custom->push_bytes, sizeof custom->push_words);
+    if (custom->push_bytes != custom->kernel_push_bytes)
+        return hdi_fail(error, HD_STATUS_ARGUMENT_COUNT,
+                        "dispatch: %u bytes of push constants given, the kernel has %u", custom->push_bytes,
+                        custom->kernel_push_bytes);
+    const hd_status images = images_fit(program, node, error);
+    if (images) return images;
+    for (uint32_t i = 0; i < 3; i++)
+        if (custom->groups[i] == 0)
+            return hdi_fail(error, HD_STATUS_ZERO_SIZE, "dispatch: groups are [%u,%u,%u]: each is at least 1",
+                            custom->groups[0], custom->groups[1], custom->groups[2]);
+    return HD_OK;
 }

@@ -522,8 +522,7 @@ static void check_continued(hd_program *program, const hdi_grad_walk *walk) {
             leads_on |= leads(walk, node->operands[k]);
         if (leads_on && walk->desc->continued[i] && !failed(program))
             fail(program, HD_STATUS_INVALID_ARGUMENT,
-                 "value %u is no input or state but made of another wanted value: its gradient "
-                 "cannot be continued",
+                 "value %u is no input or state but made of another wanted value: its gradient cannot be continued",
                  walk->wanted[i]);
     }
 }

@@ -1,8 +1,7 @@
 /* infer.c: for each operation, which types and shapes it takes and which it gives. One rule each, named in its row of
  * op_table.inc. A rule reads its operands, replaces relative attributes (negative axes and bounds, zeros for a default)
  * by absolute ones, and sets the result; or it fails with a sentence that names the types or shapes. Attributes may
- * come from a hostile text, so no number is trusted before it was compared.
- * LONG: short rules that share their helpers, one for each operation; two files of them would need a header between. */
+ * come from a hostile text, so no number is trusted before it was compared. */
 #include "program/program.h"
 #include <math.h>
 #include <stdio.h>
@@ -462,7 +461,8 @@ static hd_status has_pages(const inference *in, uint32_t pool, uint32_t pages, i
     return HD_OK;
 }
 
-bool hdi_write_rows_is_batched(hd_shape state, hd_shape rows, hd_shape position, const hd_shape *pages) {
+/* Are the operands those of the batch form? */
+static bool is_batched(hd_shape state, hd_shape rows, hd_shape position, const hd_shape *pages) {
     if (pages) return pages->rank == 2;
     if (state.rank < 2 || state.rank != rows.rank || position.rank != 1 || state.dims[0] != rows.dims[0]) return false;
     bool rests_equal = true;
@@ -471,7 +471,7 @@ bool hdi_write_rows_is_batched(hd_shape state, hd_shape rows, hd_shape position,
 }
 
 hdi_rows_place hdi_write_rows_place(hd_shape state, hd_shape rows, hd_shape position, const hd_shape *pages) {
-    const bool batched = hdi_write_rows_is_batched(state, rows, position, pages);
+    const bool batched = is_batched(state, rows, position, pages);
     if (pages) {
         hdi_rows_place paged = { batched ? (uint64_t)rows.dims[0] : 1, (uint64_t)rows.dims[batched], 0, 1,
                                  (uint64_t)state.dims[0], (uint64_t)state.dims[1] };
@@ -535,7 +535,7 @@ static hd_status write_rows(inference *in) {
     status = has_rank(in, 0, 1, HD_MAX_RANK);
     if (status) return status;
     hd_shape rows = in->x[1]->shape, fitting = state->shape;
-    const bool batched = hdi_write_rows_is_batched(state->shape, rows, in->x[2]->shape, NULL);
+    const bool batched = is_batched(state->shape, rows, in->x[2]->shape, NULL);
     if (rows.rank > batched) fitting.dims[batched] = rows.dims[batched];
     status = has_shape(in, 1, "rows", fitting);
     if (!status) status = has_shape(in, 2, "position", HD_SHAPE(batched ? state->shape.dims[0] : 1));
@@ -687,35 +687,6 @@ static hd_status cross_entropy_gradient(inference *in) {
     return status ? status : give(in, HD_F32, in->x[0]->shape);
 }
 
-/* Parts of the result stand in order and apart, and one that begins as an operand is as long. */
-static hd_status check_bindings(inference *in, const hdi_custom *custom) {
-    const uint64_t whole = hd_tensor_bytes(in->node->dtype, in->node->shape);
-    uint64_t end = 0;
-    if (custom->binding_count != custom->kernel_bindings)
-        return fail(in, HD_STATUS_ARGUMENT_COUNT, "%u bindings given, the kernel has %u", custom->binding_count,
-                    custom->kernel_bindings);
-    for (uint32_t i = 0; i < custom->binding_count; i++) {
-        const hdi_custom_binding *binding = &custom->bindings[i];
-        const bool named = binding->operand && binding->operand <= in->node->operand_count;
-        const hd_value operand = named ? in->node->operands[binding->operand - 1] : 0;
-        const hdi_node *from = hdi_program_node(in->program, operand);
-        if (binding->operand && !from)
-            return fail(in, HD_STATUS_UNKNOWN_VALUE, "binding %u: there is no operand %u", i, binding->operand);
-        if (binding->bytes == 0) continue;
-        const uint64_t from_bytes = from ? hd_tensor_bytes(from->dtype, from->shape) : binding->bytes;
-        if (binding->offset < end || binding->offset % HDI_PART_ALIGN || binding->offset > whole ||
-            binding->bytes > whole - binding->offset)
-            return fail(in, HD_STATUS_SHAPE, "binding %u: bytes %llu to %llu are no part of the result", i,
-                        (unsigned long long)binding->offset, (unsigned long long)(binding->offset + binding->bytes));
-        if (from_bytes != binding->bytes || (from && from_bytes % 4))
-            return fail(in, HD_STATUS_SHAPE,
-                        "binding %u holds %llu bytes and begins with %llu: both are the same, in words of 4", i,
-                        (unsigned long long)binding->bytes, (unsigned long long)from_bytes);
-        end = binding->offset + binding->bytes;
-    }
-    return end ? HD_OK : fail(in, HD_STATUS_ARGUMENT_COUNT, "no binding is an output");
-}
-
 /* One of several buffers that a kernel wrote, as the type that it is of. */
 static hd_status part(inference *in) {
     const int64_t offset = in->node->attrs.ints[0];
@@ -737,55 +708,10 @@ static hd_status draw(inference *in) {
     return status ? status : give(in, HD_I32, in->node->shape);
 }
 
-/* An image's lengths, which are told in push constants, give the bytes that its binding holds. */
-static hd_status check_images(inference *in, const hdi_custom *custom) {
-    for (uint32_t i = 0; i < custom->kernel_bindings && i < HDI_COUNT(custom->kernel_images); i++) {
-        const hdi_custom_image *image = &custom->kernel_images[i];
-        const hdi_custom_binding *binding = &custom->bindings[i];
-        const uint32_t operand = custom->binding_count == 0 ? i : binding->operand - 1;
-        const bool result = custom->binding_count ? binding->bytes != 0 : i == in->node->operand_count;
-        const hd_value value = !result && operand < in->node->operand_count ? in->node->operands[operand] : 0;
-        const hdi_node *from = result ? in->node : hdi_program_node(in->program, value);
-        if (image->axes == 0 || !from) continue;
-        const uint64_t held =
-            result && custom->binding_count ? binding->bytes : hd_tensor_bytes(from->dtype, from->shape);
-        uint64_t texels = 1;
-        bool fits = true;
-        for (uint32_t axis = 0; axis < image->axes; axis++)
-            fits &= hdi_mul_u64(texels, custom->push_words[image->push_word + axis], &texels) && texels <= UINT32_MAX;
-        const uint64_t bytes = fits ? texels * hd_dtype_bytes(image->dtype, image->channels) : 0;
-        if (!fits || bytes / 4 > UINT32_MAX)
-            return fail(in, HD_STATUS_LIMIT, "binding %u: an image of 2^32 words or more", i);
-        if (bytes != held)
-            return fail(in, HD_STATUS_SHAPE, "binding %u holds %llu bytes, and its image is told to have %llu", i,
-                        (unsigned long long)held, (unsigned long long)bytes);
-    }
-    return HD_OK;
-}
-
+/* What a user's kernel gives is named by its node. */
 static hd_status dispatch(inference *in) {
-    const hdi_custom *custom = in->node->attrs.custom;
-    uint32_t inputs = in->node->operand_count;
-    if (!custom || !custom->kernel) return fail(in, HD_STATUS_NULL_POINTER, "there is no kernel");
-    if (custom->binding_count > 0) {
-        const hd_status status = check_bindings(in, custom);
-        if (status) return status;
-    } else if (inputs + 1 != custom->kernel_bindings)
-        return fail(in, HD_STATUS_ARGUMENT_COUNT, "%u inputs and 1 output given, the kernel has %u bindings", inputs,
-                    custom->kernel_bindings);
-    if (custom->push_bytes > sizeof custom->push_words || custom->push_bytes % 4 != 0)
-        return fail(in, HD_STATUS_LIMIT, "%u bytes of push constants: at most %zu, in words of 4", custom->push_bytes,
-                    sizeof custom->push_words);
-    if (custom->push_bytes != custom->kernel_push_bytes)
-        return fail(in, HD_STATUS_ARGUMENT_COUNT, "%u bytes of push constants given, the kernel has %u",
-                    custom->push_bytes, custom->kernel_push_bytes);
-    const hd_status images = check_images(in, custom);
-    if (images) return images;
-    for (uint32_t i = 0; i < 3; i++)
-        if (custom->groups[i] == 0)
-            return fail(in, HD_STATUS_ZERO_SIZE, "groups are [%u,%u,%u]: each is at least 1", custom->groups[0],
-                        custom->groups[1], custom->groups[2]);
-    return given(in);
+    const hd_status status = hdi_dispatch_check(in->program, in->node, in->error);
+    return status ? status : given(in);
 }
 
 /* ---- the table ---- */

@@ -108,7 +108,6 @@ typedef struct hdi_rows_place {
     uint64_t B, T, S, n; /* sequences, rows written and rows there are of each, elements of a row */
     uint64_t N, R;       /* pages of the pool and rows of a page; 0 without pages */
 } hdi_rows_place;
-bool hdi_write_rows_is_batched(hd_shape state, hd_shape rows, hd_shape position, const hd_shape *pages);
 hdi_rows_place hdi_write_rows_place(hd_shape state, hd_shape rows, hd_shape position, const hd_shape *pages);
 #define HDI_LEAST_PAGE_ROWS 64 /* and a power of two: so that what a kernel reads at once lies in one page */
 
@@ -212,11 +211,15 @@ bool hdi_dispatch_all(hd_program *program, const hdi_custom *kernel, const hd_di
 
 /* What the kernel_... fields tell, for another launch. */
 void hdi_custom_take_kernel(hdi_custom *custom, const hdi_custom *from);
+/* Do operands, result, push constants and groups fit the kernel? Statuses: those that hd_dispatch names. */
+hd_status hdi_dispatch_check(const hd_program *program, const hdi_node *node, hd_error *error);
 
 /* Text form (print.c, parse.c; docs/ops.md tells how it is written). The parser asks `find_kernel` for the kernel of a
  * dispatch node by its 16-digit hash: it fills in what hdi_custom_take_kernel does, or returns false. It only lends the
  * kernel: whoever parses then holds the kernels of the program's nodes. */
 typedef bool (*hdi_find_kernel)(void *user, uint64_t hash, hdi_custom *out_custom);
+/* One for the text of another program, `user`: its launches know kernels that their makers may have ended already. */
+bool hdi_dispatch_find(void *program, uint64_t hash, hdi_custom *out_custom);
 void hdi_program_print(const hd_program *program, hdi_text *out_text);
 /* "v12", or "v12 rows 0-383": the value as the caller knows it. */
 void hdi_origin_print(const hd_program *program, hd_value value, hdi_text *out_text);

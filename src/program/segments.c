@@ -261,6 +261,7 @@ static uint32_t device_of(const cutting *c, uint32_t s, uint32_t first, uint32_t
     return 0;
 }
 
+/* `first`: room for where each segment begins in `ordered`. */
 static hd_status cut(cutting *c, uint32_t *room, uint32_t *first) {
     hdi_segments *segments = c->segments;
     hd_status status = HD_OK;
@@ -281,20 +282,22 @@ static hd_status cut(cutting *c, uint32_t *room, uint32_t *first) {
 hd_status hdi_segments_cut(const hd_program *program, const hdi_placement *placement, hdi_segments *out_segments,
                            hd_error *error) {
     const hd_allocator *allocator = program->allocator;
-    const size_t count = (size_t)program->node_count + 1,
-                 numbers = placement->device_count * count + HDI_MAX_SEGMENTS + 1;
+    const size_t count = (size_t)program->node_count + 1, first_count = HDI_MAX_SEGMENTS + 1,
+                 room_count = placement->device_count * count; /* as hdi_segments_number wants */
     *out_segments = (hdi_segments){ .allocator = allocator,
                                     .items = hdi_alloc(allocator, HDI_MAX_SEGMENTS * sizeof *out_segments->items) };
-    uint32_t *room = hdi_alloc(allocator, numbers * sizeof *room);
+    uint32_t *room = hdi_alloc(allocator, room_count * sizeof *room);
+    uint32_t *first = hdi_alloc(allocator, first_count * sizeof *first);
     cutting c = { program, placement, hdi_alloc(allocator, count * sizeof *c.alive),
                   hdi_alloc(allocator, count * sizeof *c.segment),
                   hdi_alloc(allocator, count * sizeof *c.values), hdi_alloc(allocator, count * sizeof *c.ordered),
                   out_segments, 0, error };
     hd_status status = HD_OK;
-    if (!room || !out_segments->items || !c.alive || !c.segment || !c.values || !c.ordered)
+    if (!room || !first || !out_segments->items || !c.alive || !c.segment || !c.values || !c.ordered)
         status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for segments");
-    else status = cut(&c, room, room + placement->device_count * count);
-    hdi_free(allocator, room, numbers * sizeof *room);
+    else status = cut(&c, room, first);
+    hdi_free(allocator, room, room_count * sizeof *room);
+    hdi_free(allocator, first, first_count * sizeof *first);
     hdi_free(allocator, c.alive, count * sizeof *c.alive);
     hdi_free(allocator, c.segment, count * sizeof *c.segment);
     hdi_free(allocator, c.values, count * sizeof *c.values);

@@ -9,8 +9,9 @@ const char *hdi_width_name(hdi_width width) {
     return (unsigned)width < HDI_WIDTH_COUNT ? names[width] : "?";
 }
 
-uint64_t hdi_node_elements(const hdi_node *node) { return node ? hd_shape_elements(node->shape) : 0; }
-uint64_t hdi_node_bytes(const hdi_node *node) { return node ? hd_tensor_bytes(node->dtype, node->shape) : 0; }
+/* Of a node's value; 0 for NULL. */
+static uint64_t elements_of(const hdi_node *node) { return node ? hd_shape_elements(node->shape) : 0; }
+static uint64_t value_bytes(const hdi_node *node) { return node ? hd_tensor_bytes(node->dtype, node->shape) : 0; }
 
 /* Counts never overflow: a product of many axes is held at the most that 64 bits hold. */
 static uint64_t times(uint64_t a, uint64_t b) {
@@ -32,7 +33,7 @@ typedef struct counting {
 static const hdi_node *operand_of(const counting *c, uint32_t i) {
     return i < c->node->operand_count ? hdi_program_node(c->program, c->node->operands[i]) : NULL;
 }
-static uint64_t bytes_of(const counting *c, uint32_t i) { return hdi_node_bytes(operand_of(c, i)); }
+static uint64_t bytes_of(const counting *c, uint32_t i) { return value_bytes(operand_of(c, i)); }
 
 /* The axis of a tensor that ends with `back` further axes. */
 static uint64_t axis_of(const hdi_node *node, uint32_t back) {
@@ -57,7 +58,7 @@ static void work_product(counting *c) {
     const uint64_t k = axis_of(a, (c->node->attrs.ints[0] & HD_TRANSPOSE_A) != 0 ? 1 : 0);
     const uint64_t columns = HDI_MAX(axis_of(c->node, 0), 1);
     /* With one B for all batches their rows are rows of one product. */
-    const bool shared = hdi_node_elements(b) == times(k, columns);
+    const bool shared = elements_of(b) == times(k, columns);
     const uint64_t rows = shared ? c->elements / columns : axis_of(c->node, 1);
     c->work.kind = rows <= FEW_ROWS ? HDI_KIND_MATVEC : HDI_KIND_MATMUL;
     c->work.flops = times(2, times(c->elements, k));
@@ -66,7 +67,7 @@ static void work_product(counting *c) {
 /* Of the experts' weights only those of the chosen are read, each once. */
 static void work_experts(counting *c) {
     const hdi_node *w = operand_of(c, 1);
-    const uint64_t experts = axis_of(w, 2), all = hdi_node_bytes(w),
+    const uint64_t experts = axis_of(w, 2), all = value_bytes(w),
                    pairs = c->elements / HDI_MAX(axis_of(c->node, 0), 1);
     c->work.kind = HDI_KIND_MATVEC;
     c->work.flops = times(2, times(c->elements, axis_of(w, 0)));
@@ -76,13 +77,13 @@ static void work_experts(counting *c) {
 /* Each element of the result: all keys, twice. Of a pool of pages only those that are named are read. */
 static void work_attention(counting *c) {
     const hdi_node *k = operand_of(c, 1), *pages = operand_of(c, 4);
-    const uint64_t pool_bytes = plus(hdi_node_bytes(k), bytes_of(c, 2));
+    const uint64_t pool_bytes = plus(value_bytes(k), bytes_of(c, 2));
     uint64_t keys = times(axis_of(k, 2), pages ? axis_of(pages, 0) : 1);
     const uint64_t window = (uint64_t)c->node->attrs.ints[1];
     if (window != 0) keys = HDI_MIN(keys, plus(window, axis_of(c->node, 2)));
     c->work.flops = times(4, times(c->elements, keys));
     if (!pages) return;
-    const uint64_t read = times(2, times(hdi_node_elements(pages), hdi_node_bytes(k) / HDI_MAX(axis_of(k, 3), 1)));
+    const uint64_t read = times(2, times(elements_of(pages), value_bytes(k) / HDI_MAX(axis_of(k, 3), 1)));
     c->work.bytes = c->work.bytes - HDI_MIN(pool_bytes, c->work.bytes) + HDI_MIN(pool_bytes, read);
 }
 
@@ -95,7 +96,7 @@ static void work_attention_gradient(counting *c) {
 static void work_lookup(counting *c) {
     c->work.flops = c->elements;
     const uint64_t found = hd_dtype_bytes(operand_of(c, 0)->dtype, c->elements);
-    c->work.bytes = plus(plus(bytes_of(c, 1), hdi_node_bytes(c->node)), found);
+    c->work.bytes = plus(plus(bytes_of(c, 1), value_bytes(c->node)), found);
 }
 
 /* Of the state only what is written: as many elements as operand 2 has. */
@@ -103,7 +104,7 @@ static void work_written(counting *c) {
     c->work.kind = HDI_KIND_TABLE;
     c->work.flops = 0;
     c->work.bytes = plus(plus(bytes_of(c, 2), bytes_of(c, 3)),
-                         plus(bytes_of(c, 1), hd_dtype_bytes(c->node->dtype, hdi_node_elements(operand_of(c, 1)))));
+                         plus(bytes_of(c, 1), hd_dtype_bytes(c->node->dtype, elements_of(operand_of(c, 1)))));
 }
 
 static void (*const rules[HDI_OP_COUNT])(counting *c) = {
@@ -122,10 +123,10 @@ static hdi_width width_of(const counting *c) {
 }
 
 hdi_node_work hdi_work_of_node(const hd_program *program, const hdi_node *node) {
-    counting c = { .program = program, .node = node, .elements = hdi_node_elements(node) };
-    c.work = (hdi_node_work){ .kind = hdi_op_kind_of(node->op), .bytes = hdi_node_bytes(node) };
+    counting c = { .program = program, .node = node, .elements = elements_of(node) };
+    c.work = (hdi_node_work){ .kind = hdi_op_kind_of(node->op), .bytes = value_bytes(node) };
     c.work.width = width_of(&c);
-    c.read = hdi_node_elements(operand_of(&c, 0));
+    c.read = elements_of(operand_of(&c, 0));
     for (uint32_t i = 0; i < node->operand_count; i++) {
         bool seen = false;
         for (uint32_t k = 0; k < i; k++) seen = seen || node->operands[k] == node->operands[i];

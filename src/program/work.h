@@ -15,7 +15,4 @@ typedef struct hdi_node_work {
     uint64_t    flops, bytes; /* UINT64_MAX where 64 bits do not hold it */
 } hdi_node_work;
 hdi_node_work hdi_work_of_node(const hd_program *program, const hdi_node *node);
-
-uint64_t hdi_node_elements(const hdi_node *node); /* of its value; 0 for NULL */
-uint64_t hdi_node_bytes(const hdi_node *node);
 #endif

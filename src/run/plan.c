@@ -239,3 +239,17 @@ hd_status hdi_plan_timings(hd_plan *plan, hd_timing *out_timings, size_t room, s
         return hdi_fail(error, HD_STATUS_WRONG_STATE, "times need a plan made with timestamps, and a run");
     return hdi_loaded_timings(ran(plan), out_timings, room, out_count, error);
 }
+
+/* ---- its end ---- */
+
+void hdi_plan_unload(hd_plan *plan, bool reusable) {
+    enum { TELLING_RUNS = 8 }; /* what fewer runs took says little */
+    for (uint32_t i = 0; i < plan->alternative_count; i++)
+        if (plan->run_keys[i] && plan->follow.runs[i] >= TELLING_RUNS)
+            hdi_runs_note(&plan->shared->runs, plan->run_keys[i], plan->follow.run_ns[i]);
+    hdi_shadows_free(plan->shadows);
+    for (uint32_t i = 0; i < plan->alternative_count; i++) {
+        if (reusable) hdi_idle_put(&plan->shared->idle, plan->alternatives[i]);
+        else hdi_loaded_end(plan->alternatives[i]);
+    }
+}

@@ -22,20 +22,34 @@ hdi_loaded_port *hdi_port_find(const hdi_loaded *loaded, const char *name, uint3
     return NULL;
 }
 
+/* Where a piece of a port lies, in memory that is made where it was not there yet. */
+typedef struct found_piece {
+    hdi_core      *core;
+    hdi_core_slot *slot;
+    hdi_slot       at;
+    uint64_t       bytes;
+} found_piece;
+
+static hd_status find_piece(const hdi_loaded *loaded, const hdi_port_piece *piece, found_piece *out, hd_error *error) {
+    hdi_core *core = loaded->segments[piece->segment];
+    const hd_status status = hdi_core_memory(core, piece->slot, error);
+    *out = (found_piece){ core, &core->slots[piece->slot], hdi_core_where(core, piece->slot),
+                          core->schedule->slots[piece->slot].tensor_bytes };
+    return status;
+}
+
 hd_status hdi_port_write(hdi_loaded *loaded, const hdi_loaded_port *port, const void *data, hd_error *error) {
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < port->piece_count && !status; i++) {
-        const hdi_port_piece *piece = &port->pieces[i];
-        hdi_core *core = loaded->segments[piece->segment];
-        status = hdi_core_memory(core, piece->slot, error);
-        const hdi_slot to = hdi_core_where(core, piece->slot);
-        const uint64_t bytes = core->schedule->slots[piece->slot].tensor_bytes;
-        const char *from = (const char *)data + piece->at;
+        const char *from = (const char *)data + port->pieces[i].at;
+        found_piece to;
+        status = find_piece(loaded, &port->pieces[i], &to, error);
         if (!status)
-            status = hdi_device_write(core->device, to.memory, to.offset, from, bytes, &core->last_ticket, error);
+            status = hdi_device_write(to.core->device, to.at.memory, to.at.offset, from, to.bytes,
+                                      &to.core->last_ticket, error);
         if (status) continue;
-        core->slots[piece->slot].written = true;
-        core->slots[piece->slot].bereft = false;
+        to.slot->written = true;
+        to.slot->bereft = false;
     }
     return status;
 }
@@ -43,14 +57,12 @@ hd_status hdi_port_write(hdi_loaded *loaded, const hdi_loaded_port *port, const 
 hd_status hdi_port_read(hdi_loaded *loaded, const hdi_loaded_port *port, void *out_data, hd_error *error) {
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < port->piece_count && !status; i++) {
-        const hdi_port_piece *piece = &port->pieces[i];
-        hdi_core *core = loaded->segments[piece->segment];
-        status = hdi_core_memory(core, piece->slot, error);
-        const hdi_slot from = hdi_core_where(core, piece->slot);
-        const uint64_t bytes = core->schedule->slots[piece->slot].tensor_bytes;
-        char *to = (char *)out_data + piece->at;
+        char *to = (char *)out_data + port->pieces[i].at;
+        found_piece from;
+        status = find_piece(loaded, &port->pieces[i], &from, error);
         if (!status)
-            status = hdi_device_read(core->device, from.memory, from.offset, to, bytes, core->last_ticket, error);
+            status = hdi_device_read(from.core->device, from.at.memory, from.at.offset, to, from.bytes,
+                                     from.core->last_ticket, error);
     }
     return status;
 }

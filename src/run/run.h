@@ -298,6 +298,8 @@ hd_status hdi_plan_bind(hd_plan *plan, const char *name, hd_buffer *buffer, uint
 hd_status hdi_plan_run(hd_plan *plan, uint64_t timeout_ns, hd_error *error);
 /* Begins a run (hdi_drive_start), of which the ticket then tells; elsewhere where a device is lost. */
 hd_status hdi_plan_start(hd_plan *plan, hd_ticket *ticket, hd_error *error);
+/* Its end: the next plan finds what its runs took, and, if `reusable`, what it loaded. */
+void hdi_plan_unload(hd_plan *plan, bool reusable);
 /* What is known of it: as hd_plan_explain, hd_plan_get_stats and hd_plan_timings. */
 void hdi_plan_explain(const hd_plan *plan, hdi_text *out_text);
 hd_plan_stats hdi_plan_count(const hd_plan *plan);

@@ -7,6 +7,7 @@
  *   lower_arrays.c  arrays of buffers become buffers by themselves
  *   lower_addresses.c  and so do buffers whose addresses stand in the push constants
  *   lower_pointers.c  pointers that are chosen become numbers
+ *   lower_given.c   what the functions are given that these make of an instruction
  *   lower_groups.c  what vendors and old extensions let subgroups do becomes what all do
  *   lower_shared.c  shared memory that begins with zeros is set to zeros
  * An instruction that has to go is replaced by a call of a function that is made for it, so that the control flow
@@ -26,6 +27,7 @@ typedef struct hdi_lower_words {
 enum {
     HDI_LOWER_MAX_FUNCTIONS = 2048, /* that are made */
     HDI_LOWER_MAX_OPERANDS = 40,   /* of an instruction that is made */
+    HDI_LOWER_MAX_CASES = 64,      /* of a switch that is made */
     HDI_LOWER_MAX_LOOKS = 2048,    /* through the whole module for what is said of a member */
     HDI_LOWER_MAX_INPUTS = 3,      /* built-in ones that are looked at */
     HDI_LOWER_MAX_CAPABILITIES = 8 /* that are made */
@@ -189,6 +191,12 @@ bool hdi_lower_array_use(hdi_lowering *l, const uint32_t *words);
 /* A pointer to a texel of an image that `index` chooses among `count`. */
 bool hdi_lower_choose_texel(hdi_lowering *l, const uint32_t *words, const hdi_lower_image *first, uint32_t count,
                             uint32_t index, uint32_t texel);
+
+/* ---- lower_given.c ---- */
+/* The word of the pointer that the instruction reads or writes through; 0: it does neither, or is too short. */
+uint32_t hdi_lower_used_pointer(const uint32_t *words);
+/* Does an instruction that is one of op_table.inc's have a result? */
+bool hdi_lower_gives(const uint32_t *words);
 /* Values that a function is given which is made for an instruction, and its parameters for them. */
 typedef struct hdi_lower_given {
     uint32_t count, values[HDI_LOWER_MAX_OPERANDS], types[HDI_LOWER_MAX_OPERANDS], ids[HDI_LOWER_MAX_OPERANDS];
@@ -202,6 +210,13 @@ uint32_t hdi_lower_given_as(const hdi_lower_given *given, uint32_t id);
 /* The instruction with this pointer at word `at`, in the function, which returns what comes of it. */
 void hdi_lower_put_use(hdi_lowering *l, const uint32_t *words, uint32_t at, uint32_t pointer,
                        const hdi_lower_given *given);
+/* A call of the function in the instruction's place. */
+void hdi_lower_call(hdi_lowering *l, uint32_t type, uint32_t result, uint32_t function, const hdi_lower_given *given);
+/* A switch in the function: case `labels[i]` for number i, or numbers[i]; the last one for all others, too. Ends at the
+ * label `merge`, which nothing goes on from. */
+void hdi_lower_begin_switch(hdi_lowering *l, uint32_t merge, uint32_t selector, const uint32_t *numbers,
+                            uint32_t count, uint32_t *out_labels);
+void hdi_lower_end_switch(hdi_lowering *l, uint32_t merge);
 
 /* ---- lower_addresses.c ---- */
 bool hdi_lower_is_address(const hdi_lowering *l, uint32_t type); /* a type of pointers that are addresses */

@@ -145,8 +145,7 @@ static const hdi_lower_address *loaded(hdi_lowering *l, const uint32_t *words) {
     uint32_t offset;
     if (!find_offset(l, words[3], &offset))
         return hdi_lower_refuse(l, words,
-                                "an address that does not stand in the push constants; pass the buffer as a "
-                                "binding"),
+                                "an address that does not stand in the push constants; pass the buffer as a binding"),
                NULL;
     return address_at(l, words, words[1], offset);
 }

@@ -3,8 +3,6 @@
  * each buffer: the last one also for an index that is too large. */
 #include "spirv/lower_images.h"
 
-enum { MOST_OPERANDS = 16 }; /* words of an instruction that reads or writes */
-
 void hdi_lower_find_array(hdi_lowering *l, const uint32_t *variable) {
     const uint32_t *pointer = hdi_lower_def(l, variable[1], SpvOpTypePointer, 4);
     const uint32_t *array = pointer ? hdi_lower_def(l, pointer[3], SpvOpTypeArray, 4) : NULL;
@@ -115,61 +113,6 @@ static bool chain(hdi_lowering *l, const uint32_t *words) {
 
 /* ---- what is done with a pointer that is chosen at run time ---- */
 
-/* The type of a value that is none of the module's constants, so that a function has to be given it; 0: else. */
-static uint32_t given_type(const hdi_lowering *l, uint32_t id) {
-    return id < l->bound && l->at[id] >= l->functions ? hdi_image_type_of(l, id) : 0;
-}
-
-bool hdi_lower_give(const hdi_lowering *l, uint32_t id, hdi_lower_given *g) {
-    const uint32_t type = given_type(l, id);
-    for (uint32_t i = 0; i < g->count; i++)
-        if (g->values[i] == id) return true;
-    if (!type) return true;
-    if (g->count == HDI_LOWER_MAX_OPERANDS - 2) return false;
-    g->values[g->count] = id;
-    g->types[g->count++] = type;
-    return true;
-}
-
-uint32_t hdi_lower_given_as(const hdi_lower_given *g, uint32_t id) {
-    for (uint32_t i = 0; i < g->count; i++)
-        if (g->values[i] == id) return g->ids[i];
-    return id;
-}
-
-/* Up to which word its operands are ids of values; then it says how memory is accessed, in literals and constants. */
-static uint32_t ids_of(const uint32_t *words) {
-    const uint32_t opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
-    const uint32_t most = opcode == SpvOpLoad || opcode == SpvOpArrayLength ? 4 : opcode == SpvOpStore ? 3 : length;
-    return HDI_MIN(length, most);
-}
-
-static bool has_result(const uint32_t *words) {
-    return hdi_spirv_op_row(hdi_lower_opcode(words))->operands[0] == 't';
-}
-
-bool hdi_lower_give_operands(const hdi_lowering *l, const uint32_t *words, uint32_t at, hdi_lower_given *g) {
-    bool room = hdi_lower_length(words) <= MOST_OPERANDS;
-    for (uint32_t i = has_result(words) ? 3 : 1; i < ids_of(words); i++)
-        if (i != at) room &= hdi_lower_give(l, words[i], g);
-    return room;
-}
-
-void hdi_lower_put_use(hdi_lowering *l, const uint32_t *words, uint32_t at, uint32_t pointer,
-                       const hdi_lower_given *g) {
-    const uint32_t length = hdi_lower_length(words), ids = ids_of(words);
-    const bool results = has_result(words);
-    uint32_t all[MOST_OPERANDS] = { 0 };
-    for (uint32_t i = 1; i < length; i++)
-        all[i - 1] = i == at                           ? pointer
-                     : results && i == 2               ? l->next++
-                     : i >= ids || (results && i == 1) ? words[i]
-                                                       : hdi_lower_given_as(g, words[i]);
-    hdi_lower_add(l, &l->made, hdi_lower_opcode(words), all, length - 1);
-    if (results) HDI_LOWER_ADD(l, &l->made, SpvOpReturnValue, all[1]);
-    else hdi_lower_add(l, &l->made, SpvOpReturn, NULL, 0);
-}
-
 /* One case: the instruction with the pointer into one buffer. */
 static void put_case(hdi_lowering *l, const uint32_t *words, uint32_t at, const hdi_lower_chosen *chosen,
                      const hdi_lower_given *g, uint32_t element) {
@@ -182,9 +125,9 @@ static void put_case(hdi_lowering *l, const uint32_t *words, uint32_t at, const 
 
 static bool use(hdi_lowering *l, const uint32_t *words, uint32_t at, const hdi_lower_chosen *chosen) {
     const hdi_lower_array *array = &l->arrays[chosen->array];
-    const bool results = has_result(words);
+    const uint32_t results = hdi_lower_gives(words) ? words[1] : 0;
     hdi_lower_given g = { 0 };
-    uint32_t cases[2 * HDI_SPIRV_MAX_BINDINGS + 2], labels[HDI_SPIRV_MAX_BINDINGS], count = 0;
+    uint32_t labels[HDI_SPIRV_MAX_BINDINGS];
     if (l->made_count == HDI_LOWER_MAX_FUNCTIONS)
         return hdi_lower_refuse(l, words, "more than %d uses of buffers that are chosen at run time",
                                 HDI_LOWER_MAX_FUNCTIONS);
@@ -195,24 +138,16 @@ static bool use(hdi_lowering *l, const uint32_t *words, uint32_t at, const hdi_l
     for (uint32_t i = 0; i < chosen->count; i++) fits &= hdi_lower_give(l, chosen->indices[i], &g);
     fits &= hdi_lower_give_operands(l, words, at, &g);
     if (!fits) return hdi_lower_refuse(l, words, "too many values that its pointer needs");
-    const uint32_t nothing = hdi_lower_once(l, SpvOpTypeVoid, 0, NULL, 0), result = results ? words[1] : nothing;
+    const uint32_t nothing = hdi_lower_once(l, SpvOpTypeVoid, 0, NULL, 0), result = results ? results : nothing;
     const uint32_t function = hdi_lower_begin(l, result, g.types, g.count, g.ids), merge = l->next++;
-    for (uint32_t k = 0; k < array->count; k++) labels[k] = l->next++;
-    cases[count++] = hdi_lower_given_as(&g, chosen->indices[0]);
-    cases[count++] = labels[array->count - 1];
-    for (uint32_t k = 0; k + 1 < array->count; k++) cases[count++] = k, cases[count++] = labels[k];
-    HDI_LOWER_ADD(l, &l->made, SpvOpSelectionMerge, merge, SpvSelectionControlMaskNone);
-    hdi_lower_add(l, &l->made, SpvOpSwitch, cases, count);
+    hdi_lower_begin_switch(l, merge, hdi_lower_given_as(&g, chosen->indices[0]), NULL, array->count, labels);
     for (uint32_t k = 0; k < array->count; k++) {
         HDI_LOWER_ADD(l, &l->made, SpvOpLabel, labels[k]);
         put_case(l, words, at, chosen, &g, array->elements[k]);
     }
-    HDI_LOWER_ADD(l, &l->made, SpvOpLabel, merge);
-    hdi_lower_add(l, &l->made, SpvOpUnreachable, NULL, 0);
+    hdi_lower_end_switch(l, merge);
     hdi_lower_add(l, &l->made, SpvOpFunctionEnd, NULL, 0);
-    uint32_t call[HDI_LOWER_MAX_OPERANDS + 3] = { result, results ? words[2] : l->next++, function };
-    for (uint32_t i = 0; i < g.count; i++) call[3 + i] = g.values[i];
-    hdi_lower_add(l, &l->code, SpvOpFunctionCall, call, 3 + g.count);
+    hdi_lower_call(l, result, results ? words[2] : l->next++, function, &g);
     return true;
 }
 
@@ -220,10 +155,8 @@ bool hdi_lower_array_use(hdi_lowering *l, const uint32_t *words) {
     const uint32_t opcode = hdi_lower_opcode(words), length = hdi_lower_length(words);
     if (l->array_count == 0) return false;
     if ((opcode == SpvOpAccessChain || opcode == SpvOpInBoundsAccessChain) && length > 3) return chain(l, words);
-    const bool stores = opcode == SpvOpStore || opcode == SpvOpAtomicStore;
-    const bool known = stores || opcode == SpvOpLoad || opcode == SpvOpArrayLength || hdi_spirv_is_atomic(opcode);
-    const uint32_t least = opcode == SpvOpStore ? 3 : opcode == SpvOpLoad ? 4 : 5, at = stores ? 1 : 3;
-    const hdi_lower_chosen *chosen = known && length >= least ? chosen_of(l, words[at]) : NULL;
+    const uint32_t at = hdi_lower_used_pointer(words);
+    const hdi_lower_chosen *chosen = at ? chosen_of(l, words[at]) : NULL;
     if (chosen) return use(l, words, at, chosen);
     const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
     if (!row) return false;

@@ -462,8 +462,7 @@ static uint32_t function_for(hdi_lowering *l, const uint32_t *words, const use *
     const bool real_value = image->component == hdi_lower_float(l);
     if (!types_fit(l, &key, of, parts) || (samples && sampler->filter == HD_FILTER_LINEAR && !real_value))
         return hdi_lower_refuse(l, words,
-                                "its coordinates or components do not go with the image, or integers are "
-                                "mixed"),
+                                "its coordinates or components do not go with the image, or integers are mixed"),
                0;
     if (l->made_count == HDI_LOWER_MAX_FUNCTIONS)
         return hdi_lower_refuse(l, words, "more than %d ways to look at images", HDI_LOWER_MAX_FUNCTIONS), 0;
@@ -497,13 +496,7 @@ static uint32_t choose(hdi_lowering *l, const uint32_t *words, const use *of, co
     const uint32_t result = writes ? hdi_lower_once(l, SpvOpTypeVoid, 0, NULL, 0)
                             : points ? hdi_lower_uint(l) : words[1];
     const uint32_t function = hdi_lower_begin(l, result, types, given_count, ids), merge = l->next++;
-    uint32_t cases[2 * HDI_SPIRV_MAX_BINDINGS + 2], count = 0;
-    for (uint32_t k = 0; k < of->count; k++) labels[k] = l->next++;
-    cases[count++] = ids[0];
-    cases[count++] = labels[of->count - 1];
-    for (uint32_t k = 0; k + 1 < of->count; k++) cases[count++] = k, cases[count++] = labels[k];
-    HDI_LOWER_ADD(l, &l->made, SpvOpSelectionMerge, merge, SpvSelectionControlMaskNone);
-    hdi_lower_add(l, &l->made, SpvOpSwitch, cases, count);
+    hdi_lower_begin_switch(l, merge, ids[0], NULL, of->count, labels);
     for (uint32_t k = 0; k < of->count; k++) {
         HDI_LOWER_ADD(l, &l->made, SpvOpLabel, labels[k]);
         uint32_t all[3 + MOST_GIVEN] = { result, l->next++, functions[k] }, words_count = 3;
@@ -512,8 +505,7 @@ static uint32_t choose(hdi_lowering *l, const uint32_t *words, const use *of, co
         if (writes) hdi_lower_add(l, &l->made, SpvOpReturn, NULL, 0);
         else HDI_LOWER_ADD(l, &l->made, SpvOpReturnValue, all[1]);
     }
-    HDI_LOWER_ADD(l, &l->made, SpvOpLabel, merge);
-    hdi_lower_add(l, &l->made, SpvOpUnreachable, NULL, 0);
+    hdi_lower_end_switch(l, merge);
     hdi_lower_add(l, &l->made, SpvOpFunctionEnd, NULL, 0);
     return function;
 }

@@ -7,7 +7,7 @@
 #include "spirv/lower.h"
 
 enum {
-    MOST_PLACES = 64,  /* bits of a set */
+    MOST_PLACES = HDI_LOWER_MAX_CASES, /* bits of a set */
     MOST_INDICES = 16, /* of a place */
     MOST_SLOTS = 3,    /* of them that are known at run time: a vector's components but for the first */
     MOST_ROUNDS = 32,  /* through the functions, until nothing new is found */
@@ -552,7 +552,7 @@ static void put_case(hdi_lowering *l, const uint32_t *words, uint32_t at, const 
 static void put_cases(hdi_lowering *l, const uint32_t *words, uint32_t at, const way *along, hdi_lower_given *g) {
     const pointers *p = l->pointers;
     const uint32_t *pointer = pointer_of(l, along->base);
-    uint32_t numbers[MOST_PLACES], labels[MOST_PLACES], cases[2 * MOST_PLACES + 2], slots[MOST_SLOTS], count = 0;
+    uint32_t numbers[MOST_PLACES], from_one[MOST_PLACES], labels[MOST_PLACES], slots[MOST_SLOTS], count = 0;
     for (uint32_t i = 0; i < p->count; i++)
         if ((places_at(l, along->base) >> i & 1) && pointer && fits(&p->all[i], pointer)) numbers[count++] = i;
     if (count == 0) {
@@ -567,19 +567,13 @@ static void put_cases(hdi_lowering *l, const uint32_t *words, uint32_t at, const
         return;
     }
     const uint32_t which = HDI_LOWER_MAKE(l, SpvOpCompositeExtract, p->number, vector, 0), merge = l->next++;
-    uint32_t operands = 0;
-    for (uint32_t i = 0; i < count; i++) labels[i] = l->next++;
-    cases[operands++] = which;
-    cases[operands++] = labels[count - 1];
-    for (uint32_t i = 0; i + 1 < count; i++) cases[operands++] = 1 + numbers[i], cases[operands++] = labels[i];
-    HDI_LOWER_ADD(l, &l->made, SpvOpSelectionMerge, merge, SpvSelectionControlMaskNone);
-    hdi_lower_add(l, &l->made, SpvOpSwitch, cases, operands);
+    for (uint32_t i = 0; i < count; i++) from_one[i] = 1 + numbers[i];
+    hdi_lower_begin_switch(l, merge, which, from_one, count, labels);
     for (uint32_t i = 0; i < count; i++) {
         HDI_LOWER_ADD(l, &l->made, SpvOpLabel, labels[i]);
         put_case(l, words, at, &p->all[numbers[i]], along, g, slots);
     }
-    HDI_LOWER_ADD(l, &l->made, SpvOpLabel, merge);
-    hdi_lower_add(l, &l->made, SpvOpUnreachable, NULL, 0);
+    hdi_lower_end_switch(l, merge);
 }
 
 /* A call of the function in the instruction's place. `at` 0: of its pointer's vector. */
@@ -605,10 +599,7 @@ static bool use(hdi_lowering *l, const uint32_t *words, uint32_t at) {
     const uint32_t function = hdi_lower_begin(l, result, g.types, g.count, g.ids);
     put_cases(l, words, at, &along, &g);
     hdi_lower_add(l, &l->made, SpvOpFunctionEnd, NULL, 0);
-    uint32_t call[HDI_LOWER_MAX_OPERANDS + 3] = { result, !at ? p->vector[pointer] : results ? words[2] : l->next++,
-                                                  function };
-    for (uint32_t i = 0; i < g.count; i++) call[3 + i] = g.values[i];
-    hdi_lower_add(l, &l->code, SpvOpFunctionCall, call, 3 + g.count);
+    hdi_lower_call(l, result, !at ? p->vector[pointer] : results ? words[2] : l->next++, function, &g);
     return true;
 }
 
@@ -718,10 +709,8 @@ bool hdi_lower_pointer_use(hdi_lowering *l, const uint32_t *words) {
         return true;
     }
     if (is_comparison(opcode) && length == 5) return compare(l, words);
-    const bool stores = opcode == SpvOpStore || opcode == SpvOpAtomicStore;
-    const bool known = stores || opcode == SpvOpLoad || opcode == SpvOpArrayLength || hdi_spirv_is_atomic(opcode);
-    const uint32_t least = opcode == SpvOpStore ? 3 : opcode == SpvOpLoad ? 4 : 5, at = stores ? 1 : 3;
-    if (known && length >= least && words[at] < l->bound && p->role[words[at]] && pointer_of(l, words[at]))
+    const uint32_t at = hdi_lower_used_pointer(words);
+    if (at && words[at] < l->bound && p->role[words[at]] && pointer_of(l, words[at]))
         return use(l, words, at);
     return put_values(l, words);
 }

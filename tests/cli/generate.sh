@@ -47,6 +47,8 @@ expect 0 - '^heddle: draft   [1-9][0-9]* of [1-9][0-9]* guesses were said, in [1
     "$heddle" generate "$demo" -p "$repeats" -n 96 --temp 0 --ignore-end --draft lookup
 expect 0 '"accepted_tokens": [1-9]' - "$heddle" generate "$demo" -p "$repeats" -n 96 --temp 0 --ignore-end --draft lookup --json
 refuse 2 '--draft is lookup, not "model"' $generate --draft model
+refuse 2 '--cache-type is a type such as f16 or q8_0, not "q9"' $generate --cache-type q9
+refuse 1 'a cache is of f32, f16, q8_0 or q4_0' $generate --cache-type q6_k
 
 # A seed by chance is told, and repeats the text.
 expect 0 - '^heddle: seed    [0-9]+$' $generate -n 24 --seed random

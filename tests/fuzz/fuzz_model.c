@@ -5,13 +5,14 @@
  * No weight is loaded and nothing runs: what would reach a device is left out, and a call of it would be a finding.
  * sources: tests/llm/hostile.c -Wl,--unresolved-symbols=ignore-all -no-pie */
 #include "hostile.h"
+#include "base/base.h"
 #include "llm/model.h"
 #include <stdio.h>
 #include <stdlib.h>
 
 /* ---- a context in place of the library's: memory, and the last failure ---- */
 
-struct hd_context { hd_error error; bool strict; };
+struct hd_context { hdi_holder holder; bool strict; };
 
 hd_allocator hd_context_allocator(const hd_context *context) {
     (void)context;
@@ -24,15 +25,15 @@ void hd_context_log(hd_context *context, hd_log_level level, const char *part, c
     if (!part[0] || !line[0]) abort();
 }
 hd_status hd_context_put_error(hd_context *context, const hd_error *error) {
-    context->error = *error;
+    context->holder.error = *error;
     return error->status;
 }
 
 /* ---- one input ---- */
 
 static void check_refusal(const hd_context *context, hd_status status) {
-    if (context->error.status != status || !context->error.text[0]) abort();
-    for (const char *at = context->error.text; *at; at++)
+    if (context->holder.error.status != status || !context->holder.error.text[0]) abort();
+    for (const char *at = context->holder.error.text; *at; at++)
         if (*at < ' ' || *at > '~') abort();
 }
 

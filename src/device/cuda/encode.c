@@ -2,6 +2,7 @@
  * between two of them may run at once. In a graph such commands are dealt out to a few lanes, each a chain, so that
  * wide stretches have few edges; a stretch begins where all lanes of the one before have ended. */
 #include "device/cuda/cu.h"
+#include "device/translate.h"
 
 enum { LANES = 8 };
 
@@ -75,30 +76,22 @@ static bool multiply(encoder *e, const hdi_cmd *cmd, const hdcu_product *product
     return hdcu_product_run(e->device, product, addresses, bindings[3].range.bytes);
 }
 
-/* The arguments as spirv.h describes them. */
 static bool dispatch(encoder *e, const hdi_cmd *cmd) {
     const hdi_cmds *cmds = e->submission->cmds;
     const hdi_loaded_kernel *kernel = e->submission->kernels[cmd->as.dispatch.kernel];
     const hdi_spirv_printed *printed = &kernel->printed;
     const hdi_binding *bindings = &cmds->bindings[cmd->as.dispatch.binding_first];
-    const uint32_t given = HDI_MIN(cmds->kernels[cmd->as.dispatch.kernel].push_bytes / 4, printed->push_words),
-                   *groups = cmd->as.dispatch.groups;
+    const uint32_t *groups = cmd->as.dispatch.groups;
     if (kernel->product) return multiply(e, cmd, kernel->product);
     uint64_t addresses[HDI_SPIRV_MAX_BINDINGS];
-    uint32_t words[3 + HDI_MAX_PUSH_WORDS + 2 * HDI_SPIRV_MAX_BINDINGS] = { 0 }, at = 3 + printed->push_words;
+    uint32_t words[HDI_MOST_LAUNCH_WORDS];
     void *arguments[HDI_SPIRV_MAX_BINDINGS + 1];
     for (uint32_t i = 0; i < printed->buffer_count; i++) {
         addresses[i] = address_of(e, &bindings[printed->buffers[i]].range);
         arguments[i] = &addresses[i];
     }
     arguments[printed->buffer_count] = words;
-    memcpy(words, cmd->as.dispatch.first, 3 * sizeof *words);
-    if (given) memcpy(words + 3, cmds->push + cmd->as.dispatch.push_first, given * sizeof *words);
-    for (uint32_t i = 0; i < printed->length_count; i++) {
-        const uint64_t bytes = (bindings[printed->lengths[i]].range.bytes + 3) & ~UINT64_C(3); /* kernels see words */
-        words[at++] = (uint32_t)bytes;
-        words[at++] = (uint32_t)(bytes >> 32);
-    }
+    hdi_launch_words(cmds, cmd, printed, NULL, words);
     return HDCU_CALL(&e->device->api, LaunchKernel, kernel->kernel, groups[0], groups[1], groups[2],
                      printed->info.workgroup[0], printed->info.workgroup[1], printed->info.workgroup[2],
                      printed->shared_at_launch ? printed->shared_bytes : 0, e->stream, arguments, NULL);

@@ -49,6 +49,22 @@ static bool clear(hdi_backend_device *device, const hdi_memory *memory) {
     return true;
 }
 
+/* A spare of this size, or a description of memory that is to be taken (`address` 0); NULL: no host memory. */
+static hdi_memory *take_spare(hdi_backend_device *device, uint64_t bytes, bool of_host) {
+    hdi_link *spares = spares_of(device, bytes, of_host);
+    hdi_memory *memory;
+    if (spares && !hdi_list_empty(spares)) {
+        memory = HDI_OBJECT(spares->next, hdi_memory, used.link);
+        hdi_list_remove(&memory->used.link);
+        return memory;
+    }
+    memory = hdi_alloc(device->host->allocator, sizeof *memory);
+    if (!memory) return NULL;
+    memory->bytes = bytes;
+    hdi_list_init(&memory->used.link);
+    return memory;
+}
+
 hd_status hdcu_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error) {
     const bool of_host = desc->use != HD_BUFFER_STORAGE;
     const uint64_t most = device->found.caps.max_allocation_bytes;
@@ -58,19 +74,10 @@ hd_status hdcu_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
         return hdi_fail_native(error, HD_STATUS_LIMIT, device->found.info.backend, 0,
                                "%llu bytes wanted, one allocation has at most %llu", (unsigned long long)desc->bytes,
                                (unsigned long long)most);
-    hdi_link *spares = spares_of(device, bytes, of_host);
-    hdi_memory *memory = NULL;
-    if (spares && !hdi_list_empty(spares)) {
-        memory = HDI_OBJECT(spares->next, hdi_memory, used.link);
-        hdi_list_remove(&memory->used.link);
-    } else {
-        memory = hdi_alloc(device->host->allocator, sizeof *memory);
-        if (!memory)
-            return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0,
-                                   "no memory for a buffer");
-        memory->bytes = bytes;
-        hdi_list_init(&memory->used.link);
-    }
+    hdi_memory *memory = take_spare(device, bytes, of_host);
+    if (!memory)
+        return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0,
+                               "no memory for a buffer");
     if ((!memory->address && !take_new(device, memory, of_host)) || !clear(device, memory)) {
         hd_status status = hdcu_fail(&device->api, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);
         release(device, memory);

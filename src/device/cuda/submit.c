@@ -167,6 +167,14 @@ hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, ui
     return HD_OK;
 }
 
+/* Nanoseconds from one event to another; 0 where the driver tells less. */
+static bool time_between(hdi_backend_device *device, hdcu_event begin, hdcu_event end, uint64_t *out_ns) {
+    float ms = 0;
+    if (!HDCU_CALL(&device->api, EventElapsedTime, &ms, begin, end)) return false;
+    *out_ns = ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
+    return true;
+}
+
 hd_status hdcu_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room,
                        uint32_t *out_count, hd_error *error) {
     const hdcu_job *job = &device->jobs[ticket % HDCU_JOBS];
@@ -174,12 +182,9 @@ hd_status hdcu_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *ou
     if (job->ticket != ticket)
         return hdi_fail_native(error, HD_STATUS_WRONG_STATE, device->found.info.backend, 0,
                                "the times of submission %llu are gone", (unsigned long long)ticket);
-    for (uint32_t i = 1; i < job->mark_count && *out_count < room; i++) {
-        float ms = 0;
-        if (!HDCU_CALL(&device->api, EventElapsedTime, &ms, job->marks[i - 1], job->marks[i]))
+    for (uint32_t i = 1; i < job->mark_count && *out_count < room; i++, ++*out_count)
+        if (!time_between(device, job->marks[i - 1], job->marks[i], &out_ns[*out_count]))
             return hdcu_fail(&device->api, error, "the times of submission %llu", (unsigned long long)ticket);
-        out_ns[(*out_count)++] = ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
-    }
     return HD_OK;
 }
 
@@ -188,11 +193,8 @@ hd_status hdcu_span(hdi_backend_device *device, uint64_t ticket, uint64_t out_ns
     if (job->ticket != ticket || !job->timed)
         return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, device->found.info.backend, 0,
                                "submission %llu has no times", (unsigned long long)ticket);
-    for (int i = 0; i < 2; i++) {
-        float ms = 0;
-        if (!HDCU_CALL(&device->api, EventElapsedTime, &ms, device->epoch, job->ends[i]))
+    for (int i = 0; i < 2; i++)
+        if (!time_between(device, device->epoch, job->ends[i], &out_ns[i]))
             return hdcu_fail(&device->api, error, "the times of submission %llu", (unsigned long long)ticket);
-        out_ns[i] = ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
-    }
     return HD_OK;
 }

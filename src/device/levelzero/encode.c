@@ -1,6 +1,7 @@
 /* encode.c: commands to a command list; and lists that are kept, closed, to be executed again with the same slots.
  * Within a list commands may overlap but for barriers, as heddle's own commands may. */
 #include "device/levelzero/ze.h"
+#include "device/translate.h"
 
 typedef struct encoder {
     hdi_backend_device   *device;
@@ -27,29 +28,22 @@ static char *address_of(const encoder *e, const hdi_range *range) {
 
 static bool barrier(const encoder *e) { return HDZE_CALL(e->device, CommandListAppendBarrier, e->list, NULL, 0, NULL); }
 
-/* The arguments as spirv.h describes them; appending the launch takes them along. */
+/* Appending the launch takes the arguments along. */
 static bool dispatch(const encoder *e, const hdi_cmd *cmd) {
     const hdi_cmds *cmds = e->submission->cmds;
     const hdi_loaded_kernel *kernel = e->submission->kernels[cmd->as.dispatch.kernel];
     const hdi_spirv_printed *printed = &kernel->printed;
     const hdi_binding *bindings = &cmds->bindings[cmd->as.dispatch.binding_first];
-    const uint32_t given = HDI_MIN(cmds->kernels[cmd->as.dispatch.kernel].push_bytes / 4, printed->push_words);
-    uint32_t words[3 + HDI_MAX_PUSH_WORDS + 2 * HDI_SPIRV_MAX_BINDINGS] = { 0 }, at = 3 + printed->push_words;
+    uint32_t words[HDI_MOST_LAUNCH_WORDS];
     for (uint32_t i = 0; i < printed->buffer_count; i++) {
         const char *address = address_of(e, &bindings[printed->buffers[i]].range);
         if (!HDZE_CALL(e->device, KernelSetArgumentValue, kernel->kernel, i, sizeof address, &address)) return false;
     }
-    memcpy(words, cmd->as.dispatch.first, 3 * sizeof *words);
-    if (given) memcpy(words + 3, cmds->push + cmd->as.dispatch.push_first, given * sizeof *words);
-    for (uint32_t i = 0; i < printed->length_count; i++) {
-        const uint64_t bytes = (bindings[printed->lengths[i]].range.bytes + 3) & ~UINT64_C(3); /* kernels see words */
-        words[at++] = (uint32_t)bytes;
-        words[at++] = (uint32_t)(bytes >> 32);
-    }
+    const uint32_t count = hdi_launch_words(cmds, cmd, printed, NULL, words);
     const ze_group_count_t groups = { cmd->as.dispatch.groups[0], cmd->as.dispatch.groups[1],
                                       cmd->as.dispatch.groups[2] };
     return HDZE_CALL(e->device, KernelSetArgumentValue, kernel->kernel, printed->buffer_count,
-                     printed->argument_words * sizeof *words, words) &&
+                     count * sizeof *words, words) &&
            HDZE_CALL(e->device, CommandListAppendLaunchKernel, e->list, kernel->kernel, &groups, NULL, 0, NULL);
 }
 

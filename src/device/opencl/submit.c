@@ -1,6 +1,7 @@
 /* submit.c: commands become calls on the in-order queue, each time anew where record.c has no recording of them; an
  * event at the end tells when the ticket is done. */
 #include "device/opencl/cl.h"
+#include "device/translate.h"
 #include <stdio.h>
 
 /* ---- ranges ---- */
@@ -74,29 +75,19 @@ static bool fill(hdi_backend_device *device, const hdcl_range *to, uint32_t valu
                      to->bytes, 0, NULL, NULL);
 }
 
-/* All arguments, as spirv.h describes them. */
 bool hdcl_set_arguments(hdi_backend_device *device, const hdi_submission *submission, const hdi_cmd *cmd,
                         const hdi_loaded_kernel *loaded, cl_kernel kernel) {
     const hdi_spirv_printed *printed = &loaded->printed;
     const hdi_binding *bindings = &submission->cmds->bindings[cmd->as.dispatch.binding_first];
-    uint32_t words[3 + HDI_MAX_PUSH_WORDS + 4 * HDI_SPIRV_MAX_BINDINGS] = { 0 }, at = 3 + printed->push_words;
-    const uint32_t given = submission->cmds->kernels[cmd->as.dispatch.kernel].push_bytes / 4;
-    memcpy(words, cmd->as.dispatch.first, 3 * sizeof *words);
-    if (given)
-        memcpy(words + 3, submission->cmds->push + cmd->as.dispatch.push_first,
-               HDI_MIN(given, printed->push_words) * sizeof *words);
+    uint64_t offsets[HDI_SPIRV_MAX_BINDINGS];
+    uint32_t words[HDI_MOST_LAUNCH_WORDS];
     for (uint32_t i = 0; i < printed->buffer_count; i++) {
         const hdcl_range r = hdcl_range_of(submission, bindings[printed->buffers[i]].range);
-        words[at++] = (uint32_t)r.offset;
-        words[at++] = (uint32_t)((uint64_t)r.offset >> 32);
+        offsets[i] = r.offset;
         if (!HDCL_CALL(device, SetKernelArg, kernel, i, sizeof(cl_mem), &r.memory->buffer)) return false;
     }
-    for (uint32_t i = 0; i < printed->length_count; i++) {
-        const uint64_t bytes = bindings[printed->lengths[i]].range.bytes;
-        words[at++] = (uint32_t)bytes;
-        words[at++] = (uint32_t)(bytes >> 32);
-    }
-    return HDCL_CALL(device, SetKernelArg, kernel, printed->buffer_count, at * sizeof *words, words);
+    const uint32_t count = hdi_launch_words(submission->cmds, cmd, printed, offsets, words);
+    return HDCL_CALL(device, SetKernelArg, kernel, printed->buffer_count, count * sizeof *words, words);
 }
 
 void hdcl_grid(const hdi_cmd *cmd, const hdi_loaded_kernel *loaded, size_t *out_global, size_t *out_local) {

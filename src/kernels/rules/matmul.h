@@ -39,11 +39,10 @@ typedef struct product {
 static inline bool is_exact(const product *p) { return p->request->math == HD_MATH_EXACT; }
 /* Sets how an operand lies in memory, from its strides. */
 void hdi_product_finish_side(side *s, uint64_t lines, uint64_t depths);
-/* Rows of A, and columns of B, of all batches; of groups, each once, and those of all matrices. */
+/* Rows of A of all batches; of groups, each once. */
 static inline uint64_t hdi_product_rows(const product *p) {
     return p->chosen ? p->pairs / p->lengths[1] : p->batch * p->m;
 }
-static inline uint64_t hdi_product_columns(const product *p) { return p->chosen ? p->experts * p->n : p->n; }
 /* Brings both operands of the request to lines along K and at most three batch axes. UNSUPPORTED where these are not
  * enough. */
 hd_status hdi_product_read(const hdi_request *request, product *out_product, hd_error *error);
@@ -127,11 +126,10 @@ uint32_t hdi_product_words(const product *p, hdi_launch *launch);
  * (PACK_INT8), or rounded to 8 bits row by row (CODES, abi.h), in the strands' order if `in_strands`. */
 hd_status hdi_product_pack_rows(const product *p, uint32_t module, bool in_strands, hdi_lowering *lowering,
                                 hdi_tensor *out_packed, hd_error *error);
-/* Columns of quantised B as codes in the strands' order; the bytes of codes in a form (HDI_CODES_..., abi.h), and the
- * runs of a line there; bytes of shared memory that a tile of matmul_codes_matrix takes. */
+/* Columns of quantised B as codes in the strands' order; the bytes of codes in a form (HDI_CODES_..., abi.h); bytes of
+ * shared memory that a tile of matmul_codes_matrix takes. */
 hd_status hdi_product_pack_columns(const product *p, hdi_lowering *lowering, hdi_tensor *out_codes, hd_error *error);
 uint64_t hdi_product_codes_bytes(const product *p, uint32_t form);
-uint64_t hdi_product_steps(const product *p, uint32_t form);
 uint64_t hdi_product_unit_bytes(const product *p, uint64_t tile_m, uint64_t tile_n);
 /* A float tensor as f16, dense; finite numbers that f16 does not hold become its largest. */
 hd_status hdi_product_floats_as_halves(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,

@@ -95,7 +95,11 @@ static uint64_t column_facts(uint32_t b) {
     return HDI_SCALED_BY_HALVES(b) ? HDI_HAS_MIN(b) ? 6 : 5 : HDI_HAS_MIN(b) ? 2 : 1;
 }
 
-uint64_t hdi_product_steps(const product *p, uint32_t form) {
+/* Columns of B of all batches; of groups, those of all matrices. */
+static uint64_t columns_of(const product *p) { return p->chosen ? p->experts * p->n : p->n; }
+
+/* Runs of a line of codes in a form. */
+static uint64_t steps_of(const product *p, uint32_t form) {
     const uint64_t runs = p->k / HDI_MM_RUN;
     return form == HDI_CODES_ROWS ? runs : hdi_divide_up(runs, HDI_MM_STEPS) * HDI_MM_STEPS;
 }
@@ -105,8 +109,8 @@ uint64_t hdi_product_codes_bytes(const product *p, uint32_t form) {
     const bool columns = form == HDI_CODES_COLUMNS;
     const uint32_t b = (uint32_t)p->b.tensor->dtype;
     const uint64_t words = columns ? column_facts(b) : form == HDI_CODES_ROWS ? WORDS : ROW_FACTS;
-    const uint64_t lines = columns ? hdi_product_columns(p) : hdi_product_rows(p);
-    return lines * hdi_product_steps(p, form) * (HDI_MM_RUN + 4 * words);
+    const uint64_t lines = columns ? columns_of(p) : hdi_product_rows(p);
+    return lines * steps_of(p, form) * (HDI_MM_RUN + 4 * words);
 }
 
 uint64_t hdi_product_unit_bytes(const product *p, uint64_t tile_m, uint64_t tile_n) {
@@ -122,7 +126,7 @@ static hd_status write_codes(const product *p, uint32_t form, hdi_lowering *lowe
     enum { INVOCATIONS = 64 };
     const bool columns = form == HDI_CODES_COLUMNS;
     const side *s = columns ? &p->b : &p->a;
-    const uint64_t lines = columns ? hdi_product_columns(p) : hdi_product_rows(p), steps = hdi_product_steps(p, form),
+    const uint64_t lines = columns ? columns_of(p) : hdi_product_rows(p), steps = steps_of(p, form),
                    bytes = hdi_product_codes_bytes(p, form);
     hdi_tensor books;
     hd_status status = hdi_rows_temporary(lowering, HD_U8, HD_SHAPE((int64_t)bytes), out_codes, error);

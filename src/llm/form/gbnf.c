@@ -1,14 +1,14 @@
 /* gbnf.c: reads the text of a grammar in llama.cpp's form: name ::= "text" [a-z] . ( | ) * + ? {m,n} other-name #
  * remark. */
 #include "llm/form/grammar.h"
+#include "llm/form/scan.h"
 #include "llm/utf8.h"
 
 enum { MOST_MARKS = 8 }; /* such as *, one behind the other */
 
 typedef struct reader {
     hdl_grammar *grammar;
-    hdl_span     text;
-    size_t       at;
+    hdl_scan     scan;
     uint32_t     depth;
     hd_error    *error;
 } reader;
@@ -16,13 +16,8 @@ typedef struct reader {
 /* ---- failing ---- */
 
 static uint32_t fail(reader *r, hd_status status, const char *what) {
-    size_t line = 1, column = 1;
-    for (size_t i = 0; i < r->at && i < r->text.count; i++) {
-        column++;
-        if (r->text.bytes[i] != '\n') continue;
-        line++;
-        column = 1;
-    }
+    size_t line, column;
+    hdl_scan_place(&r->scan, &line, &column);
     hdl_fail(r->error, status, "grammar, line %zu, column %zu: %s", line, column, what);
     return HDL_NO_NODE;
 }
@@ -71,30 +66,21 @@ static uint32_t rule_number(reader *r, hdl_span name) {
 
 /* ---- characters ---- */
 
-static int peek(const reader *r) { return r->at < r->text.count ? r->text.bytes[r->at] : -1; }
-static bool take(reader *r, char wanted) {
-    if (peek(r) != wanted) return false;
-    r->at++;
-    return true;
-}
+static int peek(const reader *r) { return hdl_scan_peek(&r->scan); }
+static bool take(reader *r, char wanted) { return hdl_scan_take(&r->scan, wanted); }
 static bool is_name(int c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
 
 static void skip(reader *r, bool lines) {
-    for (int c; (c = peek(r)) >= 0; r->at++) {
+    for (int c; (c = peek(r)) >= 0; r->scan.at++) {
         if (c == '#') {
-            while (peek(r) >= 0 && peek(r) != '\n') r->at++;
+            while (peek(r) >= 0 && peek(r) != '\n') r->scan.at++;
             if (!lines || peek(r) < 0) return;
         } else if (c != ' ' && c != '\t' && c != '\r' && !(lines && c == '\n')) {
             return;
         }
     }
-}
-
-static int hex_digit(int c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' &&
-           c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 /* What stands behind a backslash. */
@@ -105,14 +91,10 @@ static bool read_escape(reader *r, uint32_t *out) {
     const char *known = c > 0 ? strchr(names, c) : NULL;
     if (!digits && !known)
         return fail(r, HD_STATUS_PARSE, "no such escape; write \\n, \\x20, \\u00e9 or \\U0001f600"), false;
-    r->at++;
-    *out = known ? (uint8_t)codes[known - names] : 0;
-    for (uint32_t i = 0; i < digits; i++, r->at++) {
-        const int digit = hex_digit(peek(r));
-        if (digit < 0 || *out > UINT32_MAX >> 4)
-            return fail(r, HD_STATUS_PARSE, "an escape has 2, 4 or 8 hexadecimal digits"), false;
-        *out = *out << 4 | (uint32_t)digit;
-    }
+    r->scan.at++;
+    if (known) *out = (uint8_t)codes[known - names];
+    if (digits && !hdl_scan_hex(&r->scan, digits, out))
+        return fail(r, HD_STATUS_PARSE, "an escape has 2, 4 or 8 hexadecimal digits"), false;
     if (*out <= HDL_LAST_CHARACTER && (*out < 0xD800 || *out > 0xDFFF)) return true;
     return fail(r, HD_STATUS_PARSE, "no character has this code"), false;
 }
@@ -120,9 +102,10 @@ static bool read_escape(reader *r, uint32_t *out) {
 static bool read_character(reader *r, uint32_t *out) {
     if (take(r, '\\')) return read_escape(r, out);
     if (peek(r) < 0) return fail(r, HD_STATUS_PARSE, "the grammar ends inside of a text or a class"), false;
-    r->at += hdl_utf8_read(r->text.bytes + r->at, (size_t)(r->text.count - r->at), out);
+    const hdl_span rest = hdl_scan_rest(&r->scan);
+    r->scan.at += hdl_utf8_read(rest.bytes, (size_t)rest.count, out);
     if (*out != HDL_UTF8_INVALID) return true;
-    r->at--;
+    r->scan.at--;
     return fail(r, HD_STATUS_PARSE, "this is no UTF-8"), false;
 }
 
@@ -186,8 +169,9 @@ static uint32_t read_class(reader *r) {
         uint32_t low, high;
         if (!read_character(r, &low)) return HDL_NO_NODE;
         high = low;
-        const bool is_range = peek(r) == '-' && r->at + 1 < r->text.count && r->text.bytes[r->at + 1] != ']';
-        if (is_range && (r->at++, !read_character(r, &high))) return HDL_NO_NODE;
+        const int behind = hdl_scan_ahead(&r->scan, 1);
+        const bool is_range = peek(r) == '-' && behind >= 0 && behind != ']';
+        if (is_range && (r->scan.at++, !read_character(r, &high))) return HDL_NO_NODE;
         if (high < low) return fail(r, HD_STATUS_PARSE, "a range ends before it begins");
         if (!add_range(r, low, high)) return HDL_NO_NODE;
     }
@@ -210,9 +194,9 @@ static uint32_t read_inside(reader *r) {
 }
 
 static hdl_span read_name(reader *r) {
-    const size_t from = r->at;
-    while (is_name(peek(r))) r->at++;
-    return (hdl_span){ r->text.bytes + from, r->at - from };
+    const size_t from = r->scan.at;
+    while (is_name(peek(r))) r->scan.at++;
+    return (hdl_span){ r->scan.text.bytes + from, r->scan.at - from };
 }
 
 static uint32_t read_item(reader *r) {
@@ -234,12 +218,12 @@ static uint32_t read_item(reader *r) {
 }
 
 static bool read_number(reader *r, uint32_t *out) {
-    const size_t from = r->at;
-    for (*out = 0; peek(r) >= '0' && peek(r) <= '9'; r->at++) {
+    const size_t from = r->scan.at;
+    for (*out = 0; peek(r) >= '0' && peek(r) <= '9'; r->scan.at++) {
         *out = *out * 10 + (uint32_t)(peek(r) - '0');
         if (*out > HDL_MAX_REPEATS) return fail(r, HD_STATUS_LIMIT, "too many repetitions"), false;
     }
-    return r->at > from || (fail(r, HD_STATUS_PARSE, "a number of repetitions is missing"), false);
+    return r->scan.at > from || (fail(r, HD_STATUS_PARSE, "a number of repetitions is missing"), false);
 }
 
 /* {m}, {m,} or {m,n} */
@@ -287,10 +271,10 @@ static uint32_t read_sequence(reader *r, bool nested) {
 
 /* A choice may go on in a line that begins with |. */
 static bool more_choices(reader *r) {
-    const size_t before = r->at;
+    const size_t before = r->scan.at;
     skip(r, true);
     if (take(r, '|')) return true;
-    r->at = before;
+    r->scan.at = before;
     return false;
 }
 
@@ -346,7 +330,7 @@ static hd_status read_rules(reader *r) {
 
 hd_status hdl_gbnf_read(const hd_allocator *allocator, hdl_span text, hdl_grammar *out, hd_error *error) {
     hd_error own = { 0 };
-    reader r = { .grammar = out, .text = text, .error = error ? error : &own };
+    reader r = { .grammar = out, .scan = { .text = text }, .error = error ? error : &own };
     *out = (hdl_grammar){ .allocator = allocator ? *allocator : hdl_default_allocator };
     if (text.count > HDL_MAX_GRAMMAR_BYTES)
         return hdl_fail(r.error, HD_STATUS_LIMIT, "grammar: a text of %llu bytes; the limit is %u",

@@ -1,24 +1,19 @@
 /* json.c: reads and writes JSON (RFC 8259), UTF-8 only. */
 #include "llm/form/json.h"
+#include "llm/form/scan.h"
 #include "llm/utf8.h"
 #include <stdio.h>
 
 typedef struct reader {
     hdl_json *json;
-    hdl_span  text;
-    size_t    at;
+    hdl_scan  scan;
     uint32_t  depth;
     hd_error *error;
 } reader;
 
 static uint32_t fail(reader *r, hd_status status, const char *what) {
-    size_t line = 1, column = 1;
-    for (size_t i = 0; i < r->at && i < r->text.count; i++) {
-        column++;
-        if (r->text.bytes[i] != '\n') continue;
-        line++;
-        column = 1;
-    }
+    size_t line, column;
+    hdl_scan_place(&r->scan, &line, &column);
     hdl_fail(r->error, status, "JSON, line %zu, column %zu: %s", line, column, what);
     return HDL_NO_VALUE;
 }
@@ -29,14 +24,10 @@ static uint32_t fail_new(reader *r) {
     return fail(r, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory");
 }
 
-static int peek(const reader *r) { return r->at < r->text.count ? r->text.bytes[r->at] : -1; }
-static bool take(reader *r, char wanted) {
-    if (peek(r) != wanted) return false;
-    r->at++;
-    return true;
-}
+static int peek(const reader *r) { return hdl_scan_peek(&r->scan); }
+static bool take(reader *r, char wanted) { return hdl_scan_take(&r->scan, wanted); }
 static void skip(reader *r) {
-    while (peek(r) == ' ' || peek(r) == '\t' || peek(r) == '\n' || peek(r) == '\r') r->at++;
+    while (peek(r) == ' ' || peek(r) == '\t' || peek(r) == '\n' || peek(r) == '\r') r->scan.at++;
 }
 
 /* ---- values ---- */
@@ -100,20 +91,10 @@ bool hdl_json_same(const hdl_json *json, uint32_t a, uint32_t b) {
 
 /* ---- reading ---- */
 
-static int hex_digit(int c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' &&
-           c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Four digits; UINT32_MAX: there are not. */
 static uint32_t read_code(reader *r) {
-    uint32_t code = 0;
-    for (int i = 0; i < 4; i++, r->at++) {
-        const int digit = hex_digit(peek(r));
-        if (digit < 0) return UINT32_MAX;
-        code = code << 4 | (uint32_t)digit;
-    }
-    return code;
+    uint32_t code;
+    return hdl_scan_hex(&r->scan, 4, &code) ? code : UINT32_MAX;
 }
 
 static void put_code(hdl_json *json, uint32_t code) {
@@ -124,7 +105,7 @@ static bool read_escape(reader *r) {
     static const char names[] = "\"\\/bfnrt", codes[] = "\"\\/\b\f\n\r\t";
     const int c = peek(r);
     const char *known = c > 0 ? strchr(names, c) : NULL;
-    r->at++;
+    r->scan.at++;
     if (known) return put_code(r->json, (uint8_t)codes[known - names]), true;
     uint32_t code = c == 'u' ? read_code(r) : UINT32_MAX, low = 0;
     const bool high = code >= 0xD800 && code < 0xDC00;
@@ -146,23 +127,24 @@ static bool read_string(reader *r, hdl_span *out) {
             continue;
         }
         if (peek(r) < 0x20) return fail(r, HD_STATUS_PARSE, "a string is not closed"), false;
-        const uint32_t length = hdl_utf8_read(r->text.bytes + r->at, (size_t)(r->text.count - r->at), &code);
+        const hdl_span rest = hdl_scan_rest(&r->scan);
+        const uint32_t length = hdl_utf8_read(rest.bytes, (size_t)rest.count, &code);
         if (code == HDL_UTF8_INVALID) return fail(r, HD_STATUS_PARSE, "this is no UTF-8"), false;
         put_code(r->json, code);
-        r->at += length;
+        r->scan.at += length;
     }
     *out = (hdl_span){ r->json->bytes + from, r->json->byte_count - from };
     return true;
 }
 
 static size_t digits(reader *r) {
-    const size_t from = r->at;
-    while (peek(r) >= '0' && peek(r) <= '9') r->at++;
-    return r->at - from;
+    const size_t from = r->scan.at;
+    while (peek(r) >= '0' && peek(r) <= '9') r->scan.at++;
+    return r->scan.at - from;
 }
 
 static uint32_t read_number(reader *r) {
-    const size_t from = r->at;
+    const size_t from = r->scan.at;
     take(r, '-');
     const bool zero = peek(r) == '0';
     const size_t whole = digits(r);
@@ -173,8 +155,8 @@ static uint32_t read_number(reader *r) {
         ok = digits(r) > 0 && ok;
     }
     if (!ok) return fail(r, HD_STATUS_PARSE, "this is no value");
-    const hdl_span text = { r->json->bytes + r->json->byte_count, r->at - from };
-    memcpy(r->json->bytes + r->json->byte_count, r->text.bytes + from, r->at - from);
+    const hdl_span text = { r->json->bytes + r->json->byte_count, r->scan.at - from };
+    memcpy(r->json->bytes + r->json->byte_count, r->scan.text.bytes + from, r->scan.at - from);
     r->json->byte_count += text.count;
     return hdl_json_new(r->json, HDL_JSON_NUMBER, text);
 }
@@ -221,10 +203,10 @@ static uint32_t read_value(reader *r) {
         value = hdl_json_new(r->json, HDL_JSON_STRING, text);
     } else {
         size_t i = 0;
-        while (i < 3 && (r->text.count - r->at < strlen(words[i].word) ||
-                         memcmp(r->text.bytes + r->at, words[i].word, strlen(words[i].word)) != 0))
+        while (i < 3 && (r->scan.text.count - r->scan.at < strlen(words[i].word) ||
+                         memcmp(r->scan.text.bytes + r->scan.at, words[i].word, strlen(words[i].word)) != 0))
             i++;
-        if (i < 3) r->at += strlen(words[i].word);
+        if (i < 3) r->scan.at += strlen(words[i].word);
         value = i < 3 ? hdl_json_new(r->json, words[i].kind, hdl_text("")) : read_number(r);
     }
     return value || r->error->status ? value : fail_new(r);
@@ -233,7 +215,7 @@ static uint32_t read_value(reader *r) {
 hd_status hdl_json_read(const hd_allocator *allocator, hdl_span text, hdl_json *json, uint32_t *out_value,
                         hd_error *error) {
     hd_error own = { 0 };
-    reader r = { .json = json, .text = text, .error = error ? error : &own };
+    reader r = { .json = json, .scan = { .text = text }, .error = error ? error : &own };
     *json = (hdl_json){ .allocator = *allocator };
     if (text.count > HDL_MAX_JSON_BYTES)
         return hdl_fail(r.error, HD_STATUS_LIMIT, "JSON: a text of %llu bytes; the limit is %u",

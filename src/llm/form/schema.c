@@ -313,6 +313,17 @@ static uint32_t sort_names(const hdl_schema_work *w, const hdl_property *list, u
     return kept;
 }
 
+/* The end of the names that go on as names[i] does behind their first `at` bytes, by one character. They stand
+ * together. */
+static uint32_t end_of_alike(const hdl_span *names, uint32_t i, uint32_t to, uint64_t at) {
+    const uint64_t length = length_at(names[i], at);
+    uint32_t end = i + 1;
+    while (end < to && names[end].count >= at + length &&
+           memcmp(names[end].bytes + at, names[i].bytes + at, (size_t)length) == 0)
+        end++;
+    return end;
+}
+
 /* The rule rN-x<from>-<to>-<at>: how a name that is none of `names` can go on behind the first `at` bytes of names
  * from .. to-1, which these have in common. */
 static bool say_other_names(hdl_schema_work *w, uint32_t rule, const hdl_span *names, uint32_t from, uint32_t to,
@@ -321,33 +332,20 @@ static bool say_other_names(hdl_schema_work *w, uint32_t rule, const hdl_span *n
         return hdl_schema_refuse(w, "a property's name is too long beside ", "additionalProperties");
     const bool is_name = from < to && names[from].count == at;
     const uint32_t first = is_name ? from + 1 : from;
-    for (uint32_t i = first; i < to;) { /* the rules of longer beginnings come before this one */
-        const uint64_t length = length_at(names[i], at);
-        uint32_t end = i + 1;
-        while (end < to && names[end].count >= at + length &&
-               memcmp(names[end].bytes + at, names[i].bytes + at, (size_t)length) == 0)
-            end++;
-        if (!say_other_names(w, rule, names, i, end, at + length)) return false;
-        i = end;
+    for (uint32_t i = first, end; i < to; i = end) { /* the rules of longer beginnings come before this one */
+        end = end_of_alike(names, i, to, at);
+        if (!say_other_names(w, rule, names, i, end, at + length_at(names[i], at))) return false;
     }
     const char *const others = w->closing ? "[^\"\\\\\\x00-\\x1f<" : "[^\"\\\\\\x00-\\x1f"; /* nothing of what closes */
     if (!hdl_schema_say(w, "r%u-x%u-%u-%u ::= (%s", rule, from, to, (unsigned)at, others)) return false;
-    for (uint32_t i = first; i < to; i++) {
-        const uint64_t length = length_at(names[i], at);
-        const bool again = i > first && names[i - 1].count >= at + length &&
-                           memcmp(names[i - 1].bytes + at, names[i].bytes + at, (size_t)length) == 0;
-        if (!again && !say_in_class(w, names[i], at, length)) return false;
-    }
+    for (uint32_t i = first; i < to; i = end_of_alike(names, i, to, at))
+        if (!say_in_class(w, names[i], at, length_at(names[i], at))) return false;
     if (!hdl_schema_say(w, "] %s]*", others)) return false;
-    for (uint32_t i = first; i < to;) {
+    for (uint32_t i = first, end; i < to; i = end) {
         const uint64_t length = length_at(names[i], at);
-        uint32_t end = i + 1;
-        while (end < to && names[end].count >= at + length &&
-               memcmp(names[end].bytes + at, names[i].bytes + at, (size_t)length) == 0)
-            end++;
+        end = end_of_alike(names, i, to, at);
         if (!hdl_schema_say(w, " | \"") || !hdl_schema_say_text(w, (hdl_span){ names[i].bytes + at, length }, false) ||
             !hdl_schema_say(w, "\" r%u-x%u-%u-%u", rule, i, end, (unsigned)(at + length))) return false;
-        i = end;
     }
     return hdl_schema_say(w, is_name ? ")\n" : ")?\n");
 }

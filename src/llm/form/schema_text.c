@@ -1,4 +1,5 @@
 /* schema_text.c: strings as a schema bounds them: lengths, patterns. */
+#include "llm/form/scan.h"
 #include "llm/form/schema.h"
 #include "llm/utf8.h"
 
@@ -15,24 +16,19 @@ typedef struct set {
 
 typedef struct pattern {
     hdl_schema_work *w;
-    hdl_span text;
-    uint64_t at;
+    hdl_scan scan;
     uint32_t depth;
 } pattern;
 
 static bool refuse(pattern *p, const char *what) {
     char quoted[HDL_QUOTE];
     hdl_fail(p->w->error, HD_STATUS_UNSUPPORTED, "schema: pattern %s, character %llu: %s; see docs/forms.md",
-             hdl_quote(p->text, quoted), (unsigned long long)p->at + 1, what);
+             hdl_quote(p->scan.text, quoted), (unsigned long long)p->scan.at + 1, what);
     return false;
 }
 
-static int peek(const pattern *p) { return p->at < p->text.count ? p->text.bytes[p->at] : -1; }
-static bool take(pattern *p, char wanted) {
-    if (peek(p) != wanted) return false;
-    p->at++;
-    return true;
-}
+static int peek(const pattern *p) { return hdl_scan_peek(&p->scan); }
+static bool take(pattern *p, char wanted) { return hdl_scan_take(&p->scan, wanted); }
 
 static bool add(pattern *p, set *s, uint32_t low, uint32_t high) {
     if (s->count == MOST_SET) return refuse(p, "a class of too many parts");
@@ -86,14 +82,7 @@ static bool add_class(pattern *p, set *s, char letter) {
 }
 
 static bool read_hex(pattern *p, uint32_t digits, uint32_t *out) {
-    for (*out = 0; digits; digits--, p->at++) {
-        const int c = peek(p), digit = c >= '0' && c <= '9'   ? c - '0'
-                                       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                                              : -1;
-        if (digit < 0) return refuse(p, "an escape needs hexadecimal digits");
-        *out = *out << 4 | (uint32_t)digit;
-    }
+    if (!hdl_scan_hex(&p->scan, digits, out)) return refuse(p, "an escape needs hexadecimal digits");
     return (*out < 0xD800 || *out > 0xDFFF) || refuse(p, "half a surrogate pair is no character");
 }
 
@@ -102,19 +91,19 @@ static bool read_escape(pattern *p, set *s, bool *out_class, uint32_t *out_code)
     const int c = peek(p);
     *out_class = c > 0 && strchr("dwsDWS", c);
     if (c < 0) return refuse(p, "it ends with a backslash");
-    if (*out_class) return p->at++, add_class(p, s, (char)c);
-    if (c == 'x' || c == 'u') return p->at++, read_hex(p, c == 'x' ? 2 : 4, out_code);
+    if (*out_class) return p->scan.at++, add_class(p, s, (char)c);
+    if (c == 'x' || c == 'u') return p->scan.at++, read_hex(p, c == 'x' ? 2 : 4, out_code);
     static const char names[] = "nrtf", codes[] = "\n\r\t\f";
     const char *known = strchr(names, c);
     if (!known && ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80))
         return refuse(p, "this escape is not known (\\b, \\p, back references, ...)");
-    p->at++;
+    p->scan.at++;
     *out_code = known ? (uint8_t)codes[known - names] : (uint32_t)c;
     return true;
 }
 
 static bool read_code(pattern *p, uint32_t *out) {
-    p->at += hdl_utf8_read(p->text.bytes + p->at, (size_t)(p->text.count - p->at), out);
+    p->scan.at += hdl_utf8_read(p->scan.text.bytes + p->scan.at, (size_t)(p->scan.text.count - p->scan.at), out);
     return true; /* the JSON was UTF-8 */
 }
 
@@ -132,8 +121,8 @@ static bool read_set(pattern *p, set *s) {
         if (!read_member(p, s, &is_class, &low)) return false;
         if (is_class) continue;
         high = low;
-        if (peek(p) == '-' && p->at + 1 < p->text.count && p->text.bytes[p->at + 1] != ']') {
-            p->at++;
+        if (peek(p) == '-' && p->scan.at + 1 < p->scan.text.count && p->scan.text.bytes[p->scan.at + 1] != ']') {
+            p->scan.at++;
             if (!read_member(p, s, &is_end_class, &high)) return false;
             if (is_end_class || high < low) return refuse(p, "this is no range");
         }
@@ -195,16 +184,16 @@ static bool say_set(hdl_schema_work *w, const set *s) {
 static bool say_choice(pattern *p);
 
 static bool read_count(pattern *p, uint32_t *out) {
-    const uint64_t from = p->at;
-    for (*out = 0; peek(p) >= '0' && peek(p) <= '9' && *out < 100000; p->at++)
+    const uint64_t from = p->scan.at;
+    for (*out = 0; peek(p) >= '0' && peek(p) <= '9' && *out < 100000; p->scan.at++)
         *out = *out * 10 + (uint32_t)(peek(p) - '0');
-    return p->at > from;
+    return p->scan.at > from;
 }
 
 static bool say_quantity(pattern *p) {
     uint32_t least, most;
     if (take(p, '*') || take(p, '+') || take(p, '?')) {
-        if (!hdl_schema_say(p->w, "%c ", p->text.bytes[p->at - 1])) return false;
+        if (!hdl_schema_say(p->w, "%c ", p->scan.text.bytes[p->scan.at - 1])) return false;
     } else if (take(p, '{')) {
         bool ok = read_count(p, &least), open = false;
         most = least;
@@ -265,8 +254,9 @@ static bool say_pattern(pattern *p) {
         bool ended = false;
         while (peek(p) >= 0 && peek(p) != '|') {
             if (peek(p) == ')') return refuse(p, "a group is closed that was not opened");
-            ended = peek(p) == '$' && (p->at + 1 == p->text.count || p->text.bytes[p->at + 1] == '|');
-            if (ended) p->at++;
+            const int behind = hdl_scan_ahead(&p->scan, 1);
+            ended = peek(p) == '$' && (behind < 0 || behind == '|');
+            if (ended) p->scan.at++;
             else if (!say_item(p)) return false;
         }
         if (!hdl_schema_say(p->w, "%s", ended ? "\"\" " : any)) return false;
@@ -307,7 +297,7 @@ bool hdl_schema_string(hdl_schema_work *w, uint32_t schema) {
     const char *known = format ? format_pattern(w->json.values[format].text) : NULL;
     if (format && !known)
         return hdl_schema_refuse(w, "there is no format ", hdl_quote(w->json.values[format].text, quoted));
-    pattern p = { .w = w, .text = known ? hdl_text(known) : w->json.values[given].text };
+    pattern p = { .w = w, .scan = { .text = known ? hdl_text(known) : w->json.values[given].text } };
     if (given || known) return say_pattern(&p);
     if (most < least) return hdl_schema_say(w, "[]");
     const char *quote = w->raw ? "" : "\\\"", *any = w->raw ? "plain" : "char";

@@ -1,6 +1,6 @@
-/* place.c: memory. Named values get a slot each, constants one slot together; intermediates share slabs: largest first,
- * each at the lowest offset where no storage that lives at the same time lies. Slabs stay under the device's limits.
- * What finding it takes grows with the number of intermediates, and hardly with how many live at once. */
+/* allocate.c: memory. Named values get a slot each, constants one slot together; intermediates share slabs: largest
+ * first, each at the lowest offset where no storage that lives at the same time lies. Slabs stay under the device's
+ * limits. The time grows with the number of intermediates, and hardly with how many live at once. */
 #include "plan/schedule.h"
 #include <stdlib.h>
 
@@ -255,7 +255,7 @@ static hd_status place_scratch(hdi_schedule *schedule, hd_error *error) {
     return status;
 }
 
-hd_status hdi_schedule_place(hdi_schedule *schedule, hd_error *error) {
+hd_status hdi_schedule_allocate(hdi_schedule *schedule, hd_error *error) {
     find_lifetimes(schedule);
     hd_status status = place_named(schedule, error);
     if (!status) status = place_constants(schedule, error);
