@@ -1,7 +1,7 @@
 /* test_lora.c: adapters in training beside models of several kinds. Twenty steps are PEFT's, in bf16 near them; one batch is learned by heart, beside
  * quantised weights too; gradients too small for f16 are not lost where products round to it; in exact mode all A, B and moments have
- * the golden bits on every device, and those of the whole batch in micro-batches of any size, with layers kept or computed again, and a
- * run goes on from a checkpoint; an adapter has the trainer's loss beside its model. A GPT that was trained computes the same as a GGUF file. */
+ * the golden bits on every device, and those of the whole batch in micro-batches of any size, with layers kept or computed again, whose
+ * memory is told; a run goes on from a checkpoint; an adapter has the trainer's loss beside its model. A GPT that was trained computes the same as a GGUF file. */
 #define _XOPEN_SOURCE 700
 #include "lora.h"
 #include "train/trainer.h"
@@ -287,6 +287,40 @@ static void recomputed(void **state) {
     close_place(&at);
 }
 
+/* What adapters take is told before it is taken, with layers kept and computed again. The CPU has the base's weights where its file is
+ * mapped. */
+static void fits(void **state) {
+    (void)state;
+    enum { FITS_BATCH = 4, FITS_LENGTH = 64 };
+    static int32_t tokens[FITS_BATCH * FITS_LENGTH];
+    for (int i = 0; i < 8; i++) {
+        place at;
+        assert_true(open_place("cpu", 1, &at));
+        hd_model *base = open_model(&at, "qwen3_q4_0");
+        hd_trainer_desc desc = recipe(base);
+        desc.batch = FITS_BATCH;
+        desc.length = FITS_LENGTH;
+        desc.recompute = i % 2 != 0;
+        desc.precision = i / 2 % 2 ? HD_PRECISION_BF16 : HD_PRECISION_F32;
+        desc.math = i / 4 ? HD_MATH_EXACT : HD_MATH_FAST;
+        hd_plan_memory takes;
+        hd_train_report report;
+        hd_device_stats before, after;
+        check_on(&at, hd_device_get_stats(at.device, &before));
+        check_on(&at, hd_trainer_fit(at.context, at.device, &desc, &takes));
+        check_on(&at, hd_device_get_stats(at.device, &after));
+        assert_int_equal(after.device_bytes_peak, before.device_bytes_peak);
+        hd_trainer *trainer = make(&at, &desc);
+        for (int s = 0; s < 3; s++) step(&at, trainer, tokens, tokens, &report);
+        check_on(&at, hd_device_get_stats(at.device, &after));
+        const double took = (double)(after.device_bytes_peak - before.device_bytes), said = (double)takes.total_bytes;
+        if (fabs(took - said) > 0.05 * said) fail_msg("case %d: %.0f bytes were said, and %.0f taken", i, said, took);
+        hd_trainer_destroy(trainer);
+        hd_model_close(base);
+        close_place(&at);
+    }
+}
+
 /* ---- what comes out ---- */
 
 /* A trained adapter beside its model has the trainer's loss, quantised weights or not. */
@@ -480,7 +514,7 @@ static void small_gradients(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(as_peft), cmocka_unit_test(in_bf16), cmocka_unit_test(small_gradients), cmocka_unit_test(by_heart), cmocka_unit_test(golden_bits), cmocka_unit_test(one_is_many), cmocka_unit_test(recomputed),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(as_peft), cmocka_unit_test(in_bf16), cmocka_unit_test(small_gradients), cmocka_unit_test(by_heart), cmocka_unit_test(golden_bits), cmocka_unit_test(one_is_many), cmocka_unit_test(recomputed), cmocka_unit_test(fits),
                                         cmocka_unit_test(trained),
                                         cmocka_unit_test(exported) };
     return cmocka_run_group_tests(tests, begin, end);
