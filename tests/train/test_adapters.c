@@ -325,6 +325,49 @@ static void samples(void **state) {
     close_place(&at);
 }
 
+/* Packed ones stand in the order of the file, whole, and none is the target of the one before it. */
+static void packed_samples(void **state) {
+    (void)state;
+    enum { COUNT = 9, LENGTH = 9, ROWS = 4 }; /* of texts of 2 to 5 letters; LENGTH + 1 tokens have room, with the last target */
+    place at;
+    char lines[1024] = "", path[128], text[64];
+    int32_t tokens[LENGTH * COUNT], targets[LENGTH * COUNT];
+    uint64_t targets_alone = 0;
+    assert_true(open_place("cpu", 1, &at));
+    hd_model *model = open_model(&at, "qwen3_f32");
+    for (int i = 0; i < COUNT; i++) {
+        memset(text, 'a' + i, sizeof text);
+        text[2 + i % 4] = 0;
+        snprintf(lines + strlen(lines), sizeof lines - strlen(lines), "{\"text\": \"%s\"}\n", text);
+    }
+    snprintf(path, sizeof path, "%s/samples.jsonl", folder);
+    write_file(path, lines, strlen(lines));
+    for (int packed = 0; packed < 2; packed++) {
+        hd_samples *read;
+        check_on(&at, hd_samples_read(at.context, model, path, &(hd_samples_desc){ .template_name = "chatml", .length = LENGTH, .packed = packed }, &read));
+        const hd_samples_info info = hd_samples_get_info(read);
+        assert_true(info.samples == COUNT && info.rows == (packed ? ROWS : COUNT) && info.cut == 0 && info.empty == 0);
+        if (!packed) targets_alone = info.targets;
+        assert_true(info.targets == targets_alone);
+        uint64_t learned = 0;
+        int seen[COUNT] = { 0 };
+        hd_samples_draw(read, 5, 0, (uint32_t)info.rows, tokens, targets);
+        for (uint64_t t = 0; t < LENGTH * info.rows; t++) {
+            if (targets[t] < 0) continue;
+            size_t bytes, target_bytes;
+            const char *one = hd_model_token_text(model, tokens[t], &bytes), *next = hd_model_token_text(model, targets[t], &target_bytes);
+            assert_true(*one == *next && *one >= 'a' && *one < 'a' + COUNT);
+            seen[*one - 'a']++;
+            learned++;
+        }
+        for (int i = 0; i < COUNT; i++) assert_true(seen[i] > 0);
+        assert_true(learned == info.targets);
+        hd_samples_destroy(read);
+    }
+    hd_model_close(model);
+    close_place(&at);
+}
+
 static void broken_samples(void **state) {
     (void)state;
     enum { ROOM = 40, COUNT = 2 };
@@ -423,6 +466,6 @@ static void without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(adapters), cmocka_unit_test(hostile_adapters), cmocka_unit_test(refused), cmocka_unit_test(samples),
-                                        cmocka_unit_test(broken_samples), cmocka_unit_test(without_memory) };
+                                        cmocka_unit_test(packed_samples), cmocka_unit_test(broken_samples), cmocka_unit_test(without_memory) };
     return cmocka_run_group_tests(tests, begin, end);
 }
