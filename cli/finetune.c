@@ -23,7 +23,8 @@ static int read_samples(job *j, const char *path, hd_samples **out) {
     if (!train_get_u32(j->args, "--length", &length)) return CLI_USAGE;
     if (j->run.desc.length) length = j->run.desc.length; /* of the run that is gone on with */
     if (length == 0 && !hd_model_get_info(j->model, &info)) length = info.context < 512 ? info.context : 512;
-    const hd_samples_desc desc = { .template_name = cli_get(j->args, "--template"), .length = length };
+    const hd_samples_desc desc = { .template_name = cli_get(j->args, "--template"), .length = length,
+                                   .packed = cli_get(j->args, "--pack") != NULL };
     if (hd_samples_read(cli->context, j->model, path, &desc, out)) return cli_session_fail(cli, NULL);
     const hd_samples_info read = hd_samples_get_info(*out);
     cli_tell("heddle: %s: %llu samples, %llu tokens, of them %llu to learn; %llu too long, %llu left out\n", path,
@@ -48,7 +49,7 @@ static bool read_recipe(void *user) {
     if (targets && strlen(targets) >= sizeof lora->targets)
         return cli_usage(j->args->command, "--targets is too long"), false;
     if (targets) strcpy(lora->targets, targets);
-    usual.steps = (3 * hd_samples_get_info(j->samples).samples + batch - 1) / batch;
+    usual.steps = (3 * hd_samples_get_info(j->samples).rows + batch - 1) / batch;
     return train_run_recipe(&j->run, &usual) && train_run_precision(&j->run, false);
 }
 
@@ -57,11 +58,11 @@ static void batch(void *user, uint64_t step, int32_t *tokens, int32_t *targets) 
     hd_samples_draw(j->samples, j->run.desc.seed, step, j->run.desc.batch, tokens, targets);
 }
 
-/* All samples come once before one comes again: those of the last batch that do have no targets. */
+/* All rows come once before one comes again: those of the last batch that do have no targets. */
 static bool held_out(void *user, uint64_t number) {
     const job *j = user;
     const train_run *run = &j->run;
-    const uint64_t first = number * run->desc.micro_batch, count = hd_samples_get_info(j->held_out).samples;
+    const uint64_t first = number * run->desc.micro_batch, count = hd_samples_get_info(j->held_out).rows;
     if (first >= count) return false;
     hd_samples_draw(j->held_out, run->desc.seed, number, run->desc.micro_batch, run->tokens, run->targets);
     for (uint64_t i = (count - first) * run->desc.length; i < (uint64_t)run->desc.micro_batch * run->desc.length; i++)
@@ -111,7 +112,7 @@ static int finetune(job *j) {
 }
 
 static int run(const cli_args *args) {
-    static const char *const free_options[] = { "-o", "--held-out", "--template" };
+    static const char *const free_options[] = { "-o", "--held-out", "--template", "--pack" };
     job j = { .args = args, .out = cli_get(args, "-o") };
     if (!j.out) j.out = "adapter.gguf";
     if (!train_run_options(args, "heddle-finetune", &j.run)) return CLI_USAGE;
@@ -139,6 +140,7 @@ static const cli_option options[] = {
       "what products read: f32, or bf16, which is faster on matrix units; default: f32" },
     { "--recompute", NULL, "compute a layer again for its gradients: much less memory, about a third more time" },
     { "--template", "NAME", "the model's own, or chatml, llama3, qwen, gemma, mistral, llama2, phi3, bitnet" },
+    { "--pack", NULL, "as many samples one behind the other as fit into a sequence: no room is wasted on short ones" },
     { "--held-out", "FILE.jsonl",
       "samples to measure the loss on, all of them, twenty times in a run; the best adapter is kept" },
     TRAIN_RUN_OPTIONS("heddle-finetune", "4", "512", "three times through the samples", "0.0002", "0"),

@@ -71,8 +71,9 @@ static void add_cell(text *to, double number, char end) {
 
 static void describe(const void *source, text *to) {
     const train_row *row = source;
-    text_add(to, "step %llu: loss %.4f, norm %.4f", (unsigned long long)row->report.step, (double)row->report.loss,
-             (double)row->report.norm);
+    text_add(to, "step %llu: loss %.4f, norm %.4f", (unsigned long long)row->report.step + 1,
+             (double)row->report.loss, (double)row->report.norm);
+    if (isfinite(row->held_out)) text_add(to, ", held out %.4f", (double)row->held_out);
 }
 
 /* Means over as many stretches as a curve has points; of held-out text what was measured. Returns their number. */

@@ -341,10 +341,12 @@ typedef struct hd_samples hd_samples;
 typedef struct hd_samples_desc {
     const char *template_name; /* of a conversation, as hd_model_chat_tokens's; NULL: the model's own */
     uint32_t    length;        /* tokens that a sequence has room for, 0: 512; what a sample has behind them is left out */
+    int         packed;        /* 1: a row holds samples of the file one behind the other, as many as fit whole, and a later one sees
+                                  those before it; 0: each has a row of its own */
 } hd_samples_desc;
 /** What was read. */
 typedef struct hd_samples_info {
-    uint64_t samples;
+    uint64_t samples, rows;   /* rows: in which they lie; as many as samples where they are not packed */
     uint64_t tokens, targets; /* of the samples; tokens that are learned */
     uint64_t cut, empty;      /* samples that were too long; lines that had no target within their length, and are left out */
     uint64_t hash;            /* of all tokens and targets, never 0 */
@@ -360,7 +362,7 @@ HD_API hd_status hd_samples_read(hd_context *context, const hd_model *model, con
 HD_API void hd_samples_destroy(hd_samples *samples);
 /** What there is. Zeros of NULL. */
 HD_API hd_samples_info hd_samples_get_info(const hd_samples *samples);
-/** Fills in a step's batch, a sample in each row, and behind it no targets: all samples in another order each time they are through, which
+/** Fills in a step's batch of rows, behind whose samples are no targets: all rows in another order each time they are through, which
  *  is a function of seed and step. @param out_tokens, out_targets [batch, length], as hd_trainer_step takes them. Any thread. */
 HD_API void hd_samples_draw(const hd_samples *samples, uint64_t seed, uint64_t step, uint32_t batch, int32_t *out_tokens,
                             int32_t *out_targets);

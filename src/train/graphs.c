@@ -1,5 +1,6 @@
 /* graphs.c: a trainer's programs: a step, the loss alone, the token that comes next, and the first weights. */
 #include "train/trainer.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -132,6 +133,12 @@ static uint32_t sequences_at_once(const hd_trainer_desc *desc) {
     return count;
 }
 
+/* Products beside a base's weights may round what they read to f16, which would lose gradients of a mean over thousands
+ * of tokens. So they are taken of the mean times this, and divided by it: a power of 2, which changes no other bit. */
+static float gradient_scale(const hd_trainer_desc *desc) {
+    return ldexpf(1, ilogb((double)desc->batch * desc->length));
+}
+
 /* What losses are multiplied by, so that their sum is the mean over all targets. */
 static hd_value share_of_all(draft *d) { return hdt_graph_input(&d->graph, "share", HD_F32, (hd_shape){ 0 }); }
 
@@ -189,7 +196,8 @@ static hd_status add_up(draft *d, hd_value *out_loss, hd_value out_gradients[HDT
         const hd_value of_tokens = rows_of(d, tokens, d->graph.first), of_targets = rows_of(d, targets, d->graph.first);
         hd_value made;
         if (adapters) {
-            d->losses[part] = hdt_graph_lora_losses(&d->graph, of_tokens, of_targets, share_of_all(d),
+            d->losses[part] = hdt_graph_lora_losses(&d->graph, of_tokens, of_targets,
+                                                    hd_scale(p, share_of_all(d), gradient_scale(desc), 0),
                                                     &going_on.loss_gradient);
             made = d->graph.layers[desc->model.layers];
         } else {
@@ -210,7 +218,10 @@ static hd_status add_up(draft *d, hd_value *out_loss, hd_value out_gradients[HDT
     const int64_t none[] = { 0, 0 }, end[] = { desc->model.vocabulary, desc->model.width };
     if (d->graph.wide_head) of_head = hd_slice(p, of_head, none, end, 2);
     if (!adapters && !together) d->sums[at] = at ? of_head : hd_add(p, of_head, d->sums[at]);
-    return hdt_graph_join(&d->graph, d->sums, out_gradients);
+    status = hdt_graph_join(&d->graph, d->sums, out_gradients);
+    for (int group = 0; adapters && group < HDT_HIDDEN; group++)
+        out_gradients[group] = hd_scale(p, out_gradients[group], 1 / gradient_scale(desc), 0);
+    return status;
 }
 
 static hd_value state_of(const draft *d, int kept, int group) {

@@ -11,9 +11,10 @@ struct hd_samples {
     hd_context *context;
     void       *handle;
     uint32_t    length;
+    bool        packed;
     int32_t    *tokens;    /* of all samples; of what is not to be learned -1 - the token */
-    uint64_t   *ends;      /* of each sample in there */
-    uint64_t    token_room, sample_room;
+    uint64_t   *ends;      /* of each row in there */
+    uint64_t    token_room, row_room;
     hd_samples_info info;
 };
 static const char kind[] = "samples";
@@ -49,11 +50,13 @@ static bool grow(hd_context *context, void *items_at, uint64_t *room, uint64_t w
     return true;
 }
 
-/* Keeps a sample: as many of its tokens as a sequence takes in, and the target behind them. @param said NULL: all is
+/* Keeps a sample: as many of its tokens as a sequence takes in, and the target behind them; in the last row where it is
+ * packed and fits. @param said NULL: all is
  * learned */
 static hd_status keep(hd_samples *s, const int32_t *tokens, const uint8_t *said, size_t count) {
     const size_t kept = count > (size_t)s->length + 1 ? (size_t)s->length + 1 : count;
-    const uint64_t first = s->info.samples ? s->ends[s->info.samples - 1] : 0;
+    const uint64_t rows = s->info.rows, first = rows ? s->ends[rows - 1] : 0, begin = rows > 1 ? s->ends[rows - 2] : 0;
+    const bool joins = s->packed && rows > 0 && first - begin + kept <= (uint64_t)s->length + 1;
     uint64_t targets = 0;
     for (size_t i = 1; i < kept; i++) targets += !said || said[i];
     if (targets == 0) {
@@ -61,14 +64,17 @@ static hd_status keep(hd_samples *s, const int32_t *tokens, const uint8_t *said,
         return HD_OK;
     }
     if (!grow(s->context, &s->tokens, &s->token_room, first + kept, sizeof *s->tokens) ||
-        !grow(s->context, &s->ends, &s->sample_room, s->info.samples + 1, sizeof *s->ends))
+        !grow(s->context, &s->ends, &s->row_room, rows + 1, sizeof *s->ends))
         return hdt_no_memory(s->context);
     for (size_t i = 0; i < kept; i++) {
-        s->tokens[first + i] = !said || said[i] ? tokens[i] : -1 - tokens[i];
+        const bool learned = (!said || said[i]) && !(joins && i == 0); /* nothing tells which sample follows */
+        s->tokens[first + i] = learned ? tokens[i] : -1 - tokens[i];
         s->info.hash = (s->info.hash ^ (uint32_t)s->tokens[first + i]) * UINT64_C(0x100000001b3);
     }
     s->info.hash = (s->info.hash ^ kept) * UINT64_C(0x100000001b3);
-    s->ends[s->info.samples++] = first + kept;
+    s->info.samples++;
+    s->info.rows += !joins;
+    s->ends[s->info.rows - 1] = first + kept;
     s->info.tokens += kept;
     s->info.targets += targets;
     s->info.cut += kept < count;
@@ -172,7 +178,8 @@ hd_status hd_samples_read(hd_context *context, const hd_model *model, const char
     if (length > LENGTH_MOST) return hdt_fail(context, HD_STATUS_LIMIT, "samples of %u tokens", length);
     hd_samples *samples = hdt_alloc(context, 1, sizeof *samples);
     if (!samples) return hdt_no_memory(context);
-    *samples = (hd_samples){ .context = context, .length = length, .info.hash = UINT64_C(0xcbf29ce484222325) };
+    *samples = (hd_samples){ .context = context, .length = length, .packed = desc && desc->packed,
+                             .info.hash = UINT64_C(0xcbf29ce484222325) };
     reading r = {
         .samples = samples, .model = model, .path = path, .form = { .template_name = desc ? desc->template_name : NULL }
     };
@@ -195,7 +202,7 @@ void hd_samples_destroy(hd_samples *samples) {
     samples = hd_handle_find(samples, kind);
     if (!samples || (samples->handle && !hd_handle_end(samples->handle))) return;
     hdt_free(samples->context, samples->tokens, samples->token_room, sizeof *samples->tokens);
-    hdt_free(samples->context, samples->ends, samples->sample_room, sizeof *samples->ends);
+    hdt_free(samples->context, samples->ends, samples->row_room, sizeof *samples->ends);
     hdt_free(samples->context, samples, 1, sizeof *samples);
 }
 
@@ -206,7 +213,7 @@ hd_samples_info hd_samples_get_info(const hd_samples *samples) {
 
 /* ---- batches ---- */
 
-/* Where sample `at` stands in the order of an epoch: Feistel's network of four rounds over as many bits as the count
+/* Where row `at` stands in the order of an epoch: Feistel's network of four rounds over as many bits as the count
  * has, made even, and again while it leads outside (Black and Rogaway, 2002). */
 static uint64_t shuffled(uint64_t at, uint64_t count, uint64_t seed, uint64_t epoch) {
     enum { STREAM = 2, ROUNDS = 4 }; /* data.c has 1 */
@@ -235,7 +242,7 @@ void hd_samples_draw(const hd_samples *samples, uint64_t seed, uint64_t step, ui
     if (!s || !out_tokens || !out_targets) return;
     for (uint32_t i = 0; i < batch; i++, out_tokens += s->length, out_targets += s->length) {
         const uint64_t number = step * batch + i,
-                       one = shuffled(number % s->info.samples, s->info.samples, seed, number / s->info.samples);
+                       one = shuffled(number % s->info.rows, s->info.rows, seed, number / s->info.rows);
         const uint64_t first = one ? s->ends[one - 1] : 0, count = s->ends[one] - first;
         for (uint32_t t = 0; t < s->length; t++) {
             const int32_t token = t < count ? s->tokens[first + t] : 0;

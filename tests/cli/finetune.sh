@@ -38,6 +38,10 @@ expect 1 - 'takes [0-9.]+ [KM]iB, and with --micro-batch 1 --recompute [0-9.]+ [
 for file in adapter_config.json adapter_model.safetensors; do
     [ -s peft/$file ] || fail "the folder has no $file"
 done
+expect 0 - - "$heddle" finetune "$model" chats.jsonl -o packed.gguf --out packed --steps 2 --pack $small
+[ "$(hash_of)" = "$straight" ] && fail "packed samples come to the same weights"
+expect 0 - - "$heddle" finetune "$model" chats.jsonl -o packed.gguf --out packed --resume --pack --template chatml
+refuse 1 'is not what the run in packed was trained on' "$heddle" finetune "$model" chats.jsonl --out packed --resume --template chatml --quiet
 "$heddle" generate "$model" -p aa -n 20 --temp 0 --math exact --quiet >plain 2>err || fail "the model alone"
 "$heddle" generate "$model" -p aa -n 20 --temp 0 --math exact --quiet --lora a.gguf >adapted 2>err || fail "with a GGUF adapter"
 "$heddle" generate "$model" -p aa -n 20 --temp 0 --math exact --quiet --lora peft >adapted.peft 2>err || fail "with PEFT's folder"

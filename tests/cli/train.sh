@@ -18,6 +18,7 @@ straight=$(hash_of)
 [ "$(wc -l <straight/log.csv)" = 31 ] || fail "log.csv has no line for each step"
 head -1 straight/log.csv | grep -qx 'step,loss,norm,rate,tokens_per_second,held_out_loss' || fail "log.csv's heading"
 grep -q '</html>' straight/loss.html || fail "loss.html is not whole"
+grep -qE '<title>step 30: loss [0-9.]+, norm [0-9.]+, held out [0-9.]+</title>' straight/loss.html || fail "loss.html does not tell of the last step"
 for file in weights.safetensors optimizer.safetensors config.json trainer.json; do
     [ -s straight/checkpoint-00000030/$file ] || fail "the checkpoint has no $file"
 done

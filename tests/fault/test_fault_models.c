@@ -6,15 +6,11 @@
 #include <heddle_llm.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <cmocka.h>
+#include "failing.h"
 #include "sweep.h"
-#ifdef HEDDLE_VULKAN
-#include "device/vulkan/vk.h"
-#endif
 
 enum { ANSWER = 3 };
 static const int32_t prompt[] = { 5, 70, 9, 33, 120, 8, 250, 1, 77, 61 }; /* two pieces: 8 tokens, and 2 that are padded */
@@ -24,30 +20,6 @@ static double seconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-/* ---- host memory that fails ---- */
-
-static struct failing {
-    atomic_llong left;  /* allocations that still succeed */
-    atomic_llong alive;
-    bool         forever;
-} memory;
-static const long long NEVER = 1LL << 60;
-
-static void *resize(void *user, void *old, size_t old_bytes, size_t new_bytes) {
-    (void)user;
-    (void)old_bytes;
-    if (new_bytes == 0) {
-        if (old) atomic_fetch_sub(&memory.alive, 1);
-        free(old);
-        return NULL;
-    }
-    const long long left = atomic_fetch_sub(&memory.left, 1);
-    if (memory.forever ? left <= 0 : left == 0) return NULL;
-    void *pointer = realloc(old, new_bytes);
-    if (pointer && !old) atomic_fetch_add(&memory.alive, 1);
-    return pointer;
 }
 
 /* ---- a life ---- */
@@ -127,8 +99,6 @@ static void open_life(life *l, const char *backend) {
     assert_int_equal(hd_device_open(l->context, &(hd_device_desc){ .id = backend }, &l->device), HD_OK);
 }
 
-static void calm_memory(void) { atomic_store(&memory.left, NEVER); }
-
 /* ---- host memory ---- */
 
 static void sweep_memory(bool forever) {
@@ -200,28 +170,6 @@ static void ended_under_way(void **state) {
 /* ---- the driver ---- */
 
 #ifdef HEDDLE_VULKAN
-static struct fault {
-    uint32_t        at, calls;
-    hdvk_result_row row;
-    bool            hit, lost;
-    hdvk_function   function;
-    uint8_t         trace[8192];
-} fault;
-
-static bool allows(hdvk_function function, hdvk_result_row row) { return (hdvk_function_get(function)->results >> row & 1u) != 0; }
-
-static VkResult inject(hdvk_function function) {
-    fault.calls++;
-    if (fault.calls < sizeof fault.trace) fault.trace[fault.calls] = (uint8_t)function;
-    if (fault.lost && allows(function, HDVK_ROW_ERROR_DEVICE_LOST)) return VK_ERROR_DEVICE_LOST;
-    if (!fault.at || fault.hit || fault.calls < fault.at || !allows(function, fault.row)) return VK_SUCCESS;
-    fault.hit = true;
-    fault.function = function;
-    fault.lost = fault.row == HDVK_ROW_ERROR_DEVICE_LOST;
-    return hdvk_result_of(fault.row);
-}
-static void calm_driver(void) { fault.at = 0; }
-
 static void count_calls(life *l) {
     fault = (struct fault){ 0 };
     assert_int_equal(run_life(l), HD_OK);

@@ -151,7 +151,7 @@ static void on_devices(float *const cpu_results[MOST_TENSORS]) {
         hd_context *context;
         hd_device *device;
         float *results[MOST_TENSORS];
-        assert_int_equal(hd_context_create(NULL, &context), HD_OK);
+        assert_int_equal(hd_context_create(&(hd_context_desc){ .wait_ns = UINT64_C(600000000000) }, &context), HD_OK);
         if (hd_device_open(context, &(hd_device_desc){ .id = names[d] }, &device) == HD_OK) {
             run(context, device, HD_MATH_EXACT, d == 0, results);
             equal_bits(results, cpu_results, d == 0 ? "on vulkan, computed again," : "on opencl");

@@ -70,7 +70,7 @@ static inline void check_pieces(uint32_t pieces, uint64_t got, const hd_train_re
 }
 
 static inline int remove_folder(const char *folder) {
-    char command[64];
+    char command[96];
     snprintf(command, sizeof command, "rm -rf %s", folder);
     return system(command);
 }

@@ -1,5 +1,5 @@
-/* test_adapters.c: adapters as GGUF files and as PEFT's folders, on models and merged into them: the scores are PEFT's own; a few thousand
- * broken ones are refused or whole. And samples: of JSONL files, whose answers alone are learned. */
+/* test_adapters.c: adapters as GGUF files and as PEFT's folders, on models and merged into them: the scores are PEFT's own; broken
+ * ones are refused or whole, ten thousand of each file of a folder. And samples: of JSONL files, whose answers alone are learned. */
 #define _XOPEN_SOURCE 700
 #include "lora.h"
 #include <sys/stat.h>
@@ -171,7 +171,7 @@ static void hostile_adapters(void **state) {
     assert_int_equal(mkdir(folder_path, 0777), 0);
     snprintf(path, sizeof path, "%s/adapter_model.safetensors", folder_path);
     snprintf(config_path, sizeof config_path, "%s/adapter_config.json", folder_path);
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < 20000; i++) { /* 10,000 of each file */
         if (i % 2) write_changed(path, tensors, count, 3000, "0123456789ABF[]{},:\"._lora");
         else write_file(path, tensors, count);
         if (i % 2) write_file(config_path, config, config_count);
@@ -181,7 +181,7 @@ static void hostile_adapters(void **state) {
         taken += status == HD_OK;
         check_read(&at, base, status, read);
     }
-    print_message("%d of 4000 were taken\n", taken);
+    print_message("%d of 22000 were taken\n", taken);
     free(gguf);
     free(tensors);
     free(config);
@@ -321,17 +321,80 @@ static void samples(void **state) {
         const char *error = hd_context_error(at.context);
         if (!strstr(error, wrong[i].says)) fail_msg("'%s' does not say '%s'", error, wrong[i].says);
     }
+    hd_model_close(model);
+    close_place(&at);
+}
+
+/* Packed ones stand in the order of the file, whole, and none is the target of the one before it. */
+static void packed_samples(void **state) {
+    (void)state;
+    enum { COUNT = 9, LENGTH = 9, ROWS = 4 }; /* of texts of 2 to 5 letters; LENGTH + 1 tokens have room, with the last target */
+    place at;
+    char lines[1024] = "", path[128], text[64];
+    int32_t tokens[LENGTH * COUNT], targets[LENGTH * COUNT];
+    uint64_t targets_alone = 0;
+    assert_true(open_place("cpu", 1, &at));
+    hd_model *model = open_model(&at, "qwen3_f32");
+    for (int i = 0; i < COUNT; i++) {
+        memset(text, 'a' + i, sizeof text);
+        text[2 + i % 4] = 0;
+        snprintf(lines + strlen(lines), sizeof lines - strlen(lines), "{\"text\": \"%s\"}\n", text);
+    }
+    snprintf(path, sizeof path, "%s/samples.jsonl", folder);
+    write_file(path, lines, strlen(lines));
+    for (int packed = 0; packed < 2; packed++) {
+        hd_samples *read;
+        check_on(&at, hd_samples_read(at.context, model, path, &(hd_samples_desc){ .template_name = "chatml", .length = LENGTH, .packed = packed }, &read));
+        const hd_samples_info info = hd_samples_get_info(read);
+        assert_true(info.samples == COUNT && info.rows == (packed ? ROWS : COUNT) && info.cut == 0 && info.empty == 0);
+        if (!packed) targets_alone = info.targets;
+        assert_true(info.targets == targets_alone);
+        uint64_t learned = 0;
+        int seen[COUNT] = { 0 };
+        hd_samples_draw(read, 5, 0, (uint32_t)info.rows, tokens, targets);
+        for (uint64_t t = 0; t < LENGTH * info.rows; t++) {
+            if (targets[t] < 0) continue;
+            size_t bytes, target_bytes;
+            const char *one = hd_model_token_text(model, tokens[t], &bytes), *next = hd_model_token_text(model, targets[t], &target_bytes);
+            assert_true(*one == *next && *one >= 'a' && *one < 'a' + COUNT);
+            seen[*one - 'a']++;
+            learned++;
+        }
+        for (int i = 0; i < COUNT; i++) assert_true(seen[i] > 0);
+        assert_true(learned == info.targets);
+        hd_samples_destroy(read);
+    }
+    hd_model_close(model);
+    close_place(&at);
+}
+
+static void broken_samples(void **state) {
+    (void)state;
+    enum { ROOM = 40, COUNT = 2 };
+    place at;
+    hd_samples *read;
+    int32_t tokens[ROOM * COUNT], targets[ROOM * COUNT];
+    assert_true(open_place("cpu", 1, &at));
+    hd_model *model = open_model(&at, "qwen3_f32");
     static const char good[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"ab\"}, {\"role\": \"assistant\", \"content\": \"cd\"}]}\n{\"text\": \"xyz\"}\n";
     char changed[sizeof good];
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < 10000; i++) { /* refused, or tokens that the model has, and targets that follow them */
         memcpy(changed, good, sizeof good);
         for (uint32_t k = 0; k <= draw(3); k++) changed[draw(sizeof good - 1)] = (char)(1 + draw(255));
-        if (read_samples(&at, model, changed, 8 + draw(32), &read)) {
+        const uint32_t length = 8 + draw(32);
+        if (read_samples(&at, model, changed, length, &read)) {
             assert_true(hd_context_error(at.context)[0]);
             continue;
         }
-        info = hd_samples_get_info(read);
-        assert_true(info.samples >= 1 && info.targets >= info.samples && info.tokens > info.targets);
+        const hd_samples_info info = hd_samples_get_info(read);
+        assert_true(info.samples >= 1 && info.samples <= COUNT && info.targets >= info.samples && info.tokens > info.targets);
+        hd_samples_draw(read, 5, 0, (uint32_t)info.samples, tokens, targets);
+        uint64_t learned = 0;
+        for (uint32_t t = 0; t < length * info.samples; t++) {
+            assert_true(tokens[t] >= 0 && tokens[t] < 300 && (targets[t] < 0 || t % length == length - 1 || targets[t] == tokens[t + 1]));
+            learned += targets[t] >= 0;
+        }
+        assert_true(learned == info.targets);
         hd_samples_destroy(read);
     }
     hd_model_close(model);
@@ -403,6 +466,6 @@ static void without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(adapters), cmocka_unit_test(hostile_adapters), cmocka_unit_test(refused), cmocka_unit_test(samples),
-                                        cmocka_unit_test(without_memory) };
+                                        cmocka_unit_test(packed_samples), cmocka_unit_test(broken_samples), cmocka_unit_test(without_memory) };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1,7 +1,7 @@
 /* test_lora.c: adapters in training beside models of several kinds. Twenty steps are PEFT's, in bf16 near them; one batch is learned by heart, beside
- * quantised weights too; in exact mode all A, B and moments have the golden bits on every device, and those of the whole batch in
- * micro-batches of any size, with layers kept or computed again, and a run goes on from a checkpoint; an adapter has the trainer's loss beside its model. A GPT that was
- * trained computes the same as a GGUF file. */
+ * quantised weights too; gradients too small for f16 are not lost where products round to it; in exact mode all A, B and moments have
+ * the golden bits on every device, and those of the whole batch in micro-batches of any size, with layers kept or computed again, whose
+ * memory is told; a run goes on from a checkpoint; an adapter has the trainer's loss beside its model. A GPT that was trained computes the same as a GGUF file. */
 #define _XOPEN_SOURCE 700
 #include "lora.h"
 #include "train/trainer.h"
@@ -287,6 +287,40 @@ static void recomputed(void **state) {
     close_place(&at);
 }
 
+/* What adapters take is told before it is taken, with layers kept and computed again. The CPU has the base's weights where its file is
+ * mapped. */
+static void fits(void **state) {
+    (void)state;
+    enum { FITS_BATCH = 4, FITS_LENGTH = 64 };
+    static int32_t tokens[FITS_BATCH * FITS_LENGTH];
+    for (int i = 0; i < 8; i++) {
+        place at;
+        assert_true(open_place("cpu", 1, &at));
+        hd_model *base = open_model(&at, "qwen3_q4_0");
+        hd_trainer_desc desc = recipe(base);
+        desc.batch = FITS_BATCH;
+        desc.length = FITS_LENGTH;
+        desc.recompute = i % 2 != 0;
+        desc.precision = i / 2 % 2 ? HD_PRECISION_BF16 : HD_PRECISION_F32;
+        desc.math = i / 4 ? HD_MATH_EXACT : HD_MATH_FAST;
+        hd_plan_memory takes;
+        hd_train_report report;
+        hd_device_stats before, after;
+        check_on(&at, hd_device_get_stats(at.device, &before));
+        check_on(&at, hd_trainer_fit(at.context, at.device, &desc, &takes));
+        check_on(&at, hd_device_get_stats(at.device, &after));
+        assert_int_equal(after.device_bytes_peak, before.device_bytes_peak);
+        hd_trainer *trainer = make(&at, &desc);
+        for (int s = 0; s < 3; s++) step(&at, trainer, tokens, tokens, &report);
+        check_on(&at, hd_device_get_stats(at.device, &after));
+        const double took = (double)(after.device_bytes_peak - before.device_bytes), said = (double)takes.total_bytes;
+        if (fabs(took - said) > 0.05 * said) fail_msg("case %d: %.0f bytes were said, and %.0f taken", i, said, took);
+        hd_trainer_destroy(trainer);
+        hd_model_close(base);
+        close_place(&at);
+    }
+}
+
 /* ---- what comes out ---- */
 
 /* A trained adapter beside its model has the trainer's loss, quantised weights or not. */
@@ -402,8 +436,85 @@ static void exported(void **state) {
     close_place(&at);
 }
 
+/* ---- gradients that f16 is too coarse for ---- */
+
+enum { MANY_SEQUENCES = 16, MANY_LENGTH = 128, MANY_WORDS = 8192, MANY_WIDTH = 64, MANY_TOKENS = MANY_SEQUENCES * MANY_LENGTH, MANY_B = 4608 };
+
+/* A llama as it is before it learned anything, in q8_0, but with values between its layers as large as deep ones have them: gradients
+ * are as much smaller there. */
+static void write_many_words(const place *at, char *path, size_t room) {
+    char whole[128];
+    const hd_trainer_desc desc = { .model = { .family = HD_FAMILY_LLAMA, .layers = 2, .width = MANY_WIDTH, .heads = 2, .context = MANY_LENGTH, .vocabulary = MANY_WORDS, .feed_forward = 128 },
+                                   .batch = 1, .seed = 3, .schedule = { .rate = 1e-2 }, .math = HD_MATH_FAST };
+    snprintf(whole, sizeof whole, "%s/words.gguf", folder);
+    snprintf(path, room, "%s/words-q8_0.gguf", folder);
+    hd_trainer *trainer = make(at, &desc);
+    float *embedding = malloc(sizeof *embedding * MANY_WORDS * MANY_WIDTH);
+    hd_buffer *matrices = trainer->states[HDT_MATRICES][HDT_WEIGHTS];
+    assert_int_equal(trainer->layout.parameters[0].first, 0);
+    check_on(at, hd_buffer_read(matrices, 0, embedding, sizeof *embedding * MANY_WORDS * MANY_WIDTH));
+    for (int i = 0; i < MANY_WORDS * MANY_WIDTH; i++) embedding[i] *= 10000;
+    check_on(at, hd_buffer_write(matrices, 0, embedding, sizeof *embedding * MANY_WORDS * MANY_WIDTH));
+    free(embedding);
+    check_on(at, hd_trainer_export(trainer, whole, NULL));
+    hd_trainer_destroy(trainer);
+    check_on(at, hd_model_quantize(at->context, whole, path, &(hd_quantize_desc){ .type = "q8_0" }));
+}
+
+/* First moments of B after a step: the gradients of the mean of 2,048 tokens, times a number. Before it A has none. */
+static float *small_gradients_on(const place *at) {
+    static int32_t tokens[MANY_TOKENS], targets[MANY_TOKENS];
+    char path[128];
+    hd_model *base;
+    hd_train_report report;
+    float *groups[HDT_GROUPS] = { NULL };
+    write_many_words(at, path, sizeof path);
+    check_on(at, hd_model_open(at->context, path, NULL, &base));
+    hd_trainer_desc desc = recipe(base);
+    desc.math = HD_MATH_FAST;
+    desc.batch = MANY_SEQUENCES;
+    desc.length = MANY_LENGTH;
+    desc.clip = 0;
+    hd_trainer *trainer = make(at, &desc);
+    assert_int_equal(trainer->layout.group_elements[HDT_ALL_B], MANY_B);
+    for (int i = 0; i < MANY_TOKENS; i++) {
+        tokens[i] = i * i % MANY_WORDS;
+        targets[i] = (tokens[i] * 7 + 5) % MANY_WORDS;
+    }
+    step(at, trainer, tokens, targets, &report);
+    check_on(at, hdt_read_groups(trainer, HDT_FIRST, groups));
+    float *moments = malloc(sizeof *moments * MANY_B);
+    memcpy(moments, groups[HDT_ALL_B], sizeof *moments * MANY_B);
+    hdt_free_groups(trainer, groups);
+    hd_trainer_destroy(trainer);
+    hd_model_close(base);
+    return moments;
+}
+
+/* Products beside quantised weights may round to f16, which holds nothing below 6e-8: through CUDA's library gradients that are smaller
+ * are still those of the CPU, where no product rounds them. */
+static void small_gradients(void **state) {
+    (void)state;
+    place at;
+    double off = 0, all = 0;
+    assert_true(open_place("cpu", 2, &at));
+    float *wanted = small_gradients_on(&at);
+    close_place(&at);
+    if (open_place("cuda", 0, &at)) {
+        float *got = small_gradients_on(&at);
+        for (int i = 0; i < MANY_B; i++) {
+            off += pow((double)got[i] - (double)wanted[i], 2);
+            all += pow((double)wanted[i], 2);
+        }
+        if (!(off < 1e-4 * all)) fail_msg("%s: gradients are off by %.4f of their size", at.name, sqrt(off / all));
+        free(got);
+        close_place(&at);
+    }
+    free(wanted);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(as_peft), cmocka_unit_test(in_bf16), cmocka_unit_test(by_heart), cmocka_unit_test(golden_bits), cmocka_unit_test(one_is_many), cmocka_unit_test(recomputed),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(as_peft), cmocka_unit_test(in_bf16), cmocka_unit_test(small_gradients), cmocka_unit_test(by_heart), cmocka_unit_test(golden_bits), cmocka_unit_test(one_is_many), cmocka_unit_test(recomputed), cmocka_unit_test(fits),
                                         cmocka_unit_test(trained),
                                         cmocka_unit_test(exported) };
     return cmocka_run_group_tests(tests, begin, end);
