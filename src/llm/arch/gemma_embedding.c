@@ -1,5 +1,5 @@
-/* gemma_embedding.c: EmbeddingGemma: Gemma 3 as an encoder. All its tokens see each other; in layers with a window those
- * that are at most half of it away, on both sides. */
+/* gemma_embedding.c: EmbeddingGemma: Gemma 3 as an encoder. All its tokens see each other; in layers with a window
+ * those that are at most half of it away, on both sides. */
 #include "llm/arch/arch.h"
 
 static const hdl_tensor_row tensors[] = {
