@@ -94,6 +94,9 @@ typedef struct cli_converted {
     const void    *data;        /* all of it; NULL: each[] has that of each expert */
     const void   **each;        /* as many as there are experts; some NULL while not all were found */
     const uint8_t *scales;      /* of MXFP4 */
+    /* Of numbers in 8 bits: the factors of their blocks, [rows / block, columns / block], or each expert's */
+    const hd_safetensor *factors, **each_factors;
+    uint64_t       block_rows, block_columns;
     hd_dtype       from, to;
     uint32_t       axes;        /* beside that of the experts: 1 or 2 */
     uint64_t       experts;     /* 0: no axis of them */
@@ -117,13 +120,14 @@ struct cli_conversion {
     json_t            *tokenizer, *tokenizer_config; /* the last one may be NULL */
     const cli_family  *family;
     uint32_t           layers, heads, kv_heads, head_size, turning, hidden, vocabulary, context, experts;
+    uint32_t           block_rows, block_columns; /* of numbers in 8 bits; 0: the folder has no such */
     bool               tied, rounds; /* rounds: to ternary weights, as a model of bitnet does when it computes */
     hd_safetensors    *shards[CLI_CONVERT_SHARDS];
     size_t             shard_count;
     hd_model_writer   *writer;
     cli_converted     *tensors;
     size_t             tensor_count, tensor_room;
-    const void       **stacks;  /* the each[] of all of them */
+    const void       **stacks;  /* the each[] of all of them, then the each_factors[] */
     size_t             stack_room, stack_count;
     float              divisors[2][512]; /* of the angles: tensors that no shard has */
 };

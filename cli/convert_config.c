@@ -80,6 +80,7 @@ static int check_wanted(cli_conversion *c) {
     json_object_foreach(all, key, wanted) {
         const json_t *value = json_object_get(c->config.root, key);
         bool same = json_is_array(wanted) ? json_array_size(wanted) == 0 : is_same(value, wanted);
+        if (strcmp(key, "quantization_config") == 0) same = same || cli_convert_is(value, "quant_method", "fp8");
         for (size_t i = 0; i < json_array_size(wanted); i++) same = same || is_same(value, json_array_get(wanted, i));
         if (code || same) continue;
         code = cli_config_bad(&c->config, key, strcmp(key, "quantization_config") == 0
@@ -91,11 +92,26 @@ static int check_wanted(cli_conversion *c) {
     return code;
 }
 
-/* Of quantised weights only MXFP4 and bitnet's are taken, by families that are trained with them. */
+/* Numbers in 8 bits, and how large the blocks are that have a factor. */
+static int read_eights(cli_conversion *c, const json_t *config) {
+    const json_t *size = json_object_get(config, "weight_block_size"), *form = json_object_get(config, "fmt");
+    const json_int_t rows = json_integer_value(json_array_get(size, 0)),
+                     columns = json_integer_value(json_array_get(size, 1));
+    if (!is_null(form) && !cli_convert_is(config, "fmt", "e4m3"))
+        return cli_config_bad(&c->config, "quantization_config", "has another fmt than e4m3");
+    if (json_array_size(size) != 2 || rows < 1 || rows > 1 << 20 || columns < 1 || columns > 1 << 20)
+        return cli_config_bad(&c->config, "quantization_config", "has no weight_block_size of two numbers");
+    c->block_rows = (uint32_t)rows;
+    c->block_columns = (uint32_t)columns;
+    return CLI_OK;
+}
+
+/* Of quantised weights fp8 in blocks is taken, and MXFP4 and bitnet's by families that are trained with them. */
 static int check_quantised(cli_conversion *c) {
     const bool ternary = c->family->traits & CLI_BITNET;
     const json_t *config = json_object_get(c->config.root, "quantization_config");
     if (is_null(config) || (!ternary && cli_convert_is(config, "quant_method", "mxfp4"))) return CLI_OK;
+    if (!ternary && cli_convert_is(config, "quant_method", "fp8")) return read_eights(c, config);
     const bool online = cli_convert_is(config, "quantization_mode", "online");
     if (ternary && cli_convert_is(config, "quant_method", "bitnet")) {
         if (!cli_convert_is(config, "linear_class", "autobitlinear") ||

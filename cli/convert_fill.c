@@ -1,5 +1,6 @@
 /* convert_fill.c: the bytes of a converted tensor, piece by piece: rows from where the folder has them. */
 #include "cli/convert.h"
+#include <math.h>
 #include <string.h>
 
 /* Where a row of the new tensor lies in the old one, both of one expert. */
@@ -39,6 +40,41 @@ static bool fill_floats(const cli_converted *t, uint64_t from, uint64_t bytes, u
         if (!copy(t, matrix_of(t, row / t->rows) + place * old_size, count, to)) return false;
         to += count * size;
         at += count;
+    }
+    return true;
+}
+
+/* The number of 8 bits: a sign, 4 bits of exponent, 3 of fraction, no infinity; NaN is none. */
+static bool read_eight(uint8_t bits, float *out) {
+    const int exponent = bits >> 3 & 15, fraction = bits & 7;
+    const float size = exponent ? ldexpf((float)(8 + fraction), exponent - 10) : ldexpf((float)fraction, -9);
+    *out = bits & 0x80 ? -size : size;
+    return (bits & 0x7F) != 0x7F;
+}
+
+/* The nearest number of bf16, the even one of two. */
+static uint16_t to_bf16(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+/* Numbers in 8 bits times the factors of their blocks. False: there is one that is none. */
+static bool fill_eights(const cli_converted *t, uint64_t from, uint64_t bytes, uint8_t *to) {
+    const uint64_t size = hd_dtype_bytes(t->to, 1), end = (from + bytes) / size;
+    const uint64_t across = (t->columns + t->block_columns - 1) / t->block_columns;
+    for (uint64_t at = from / size; at < end; at++, to += size) {
+        const uint64_t row = at / t->columns, column = at % t->columns, expert = row / t->rows;
+        const uint64_t old_row = row_of(t, row % t->rows), old = old_row * t->columns + column;
+        const hd_safetensor *factors = t->each ? t->each_factors[expert] : t->factors;
+        const uint64_t block = old_row / t->block_rows * across + column / t->block_columns;
+        float value, factor;
+        if (!read_eight(matrix_of(t, expert)[old], &value) ||
+            hd_dequantize(factors->dtype, (const uint8_t *)factors->data + block * hd_dtype_bytes(factors->dtype, 1), 1,
+                          &factor) || !isfinite(value *= factor))
+            return false;
+        const uint16_t half = to_bf16(value);
+        memcpy(to, t->to == HD_F32 ? (const void *)&value : &half, size);
     }
     return true;
 }
@@ -87,6 +123,7 @@ static bool fill_ternary(const cli_converted *t, uint64_t from, uint64_t bytes, 
 
 bool cli_convert_fill(void *user, uint64_t from, uint64_t bytes, void *out) {
     const cli_converted *t = user;
+    if (t->block_rows) return fill_eights(t, from, bytes, out);
     if (t->packed || t->mean > 0) return fill_ternary(t, from, bytes, out);
     return t->to == HD_MXFP4 ? fill_blocks(t, from, bytes, out) : fill_floats(t, from, bytes, out);
 }

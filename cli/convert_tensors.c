@@ -24,6 +24,9 @@ static const cli_part outside[] = {
     { "embeddings.LayerNorm", "token_embd_norm", 0 }, { "emb_ln", "token_embd_norm", 0 },
 };
 
+/* What is behind the name of a matrix in the name of its factors. */
+#define FACTORS "_scale_inv"
+
 /* One tensor of a shard on its way. */
 typedef struct source {
     const hd_safetensor *tensor;
@@ -39,8 +42,26 @@ static int bad(const cli_conversion *c, const source *s, const char *what) {
 
 static bool begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
+/* The tensor whose name ends in `end` where this one's has its last `less` letters; NULL: there is none. */
+static const hd_safetensor *beside(const cli_conversion *c, const source *s, size_t less, const char *end) {
+    const hd_safetensor *found = NULL;
+    char name[256];
+    snprintf(name, sizeof name, "%.*s%s", (int)(strlen(s->tensor->name) - less), s->tensor->name, end);
+    for (size_t i = 0; i < c->shard_count && !found; i++) found = hd_safetensors_find(c->shards[i], name);
+    return found;
+}
+
+/* Whether its numbers have 8 bits, and its blocks of them a factor each. */
+static bool is_eights(const cli_conversion *c, const hd_safetensor *tensor) {
+    return c->block_rows && strcmp(tensor->type, "F8_E4M3") == 0;
+}
+
 /* Whether the tensor belongs to none of what a GGUF file of the family holds. */
 static bool is_left_out(const cli_conversion *c, const source *s) {
+    const size_t length = strlen(s->name), end = strlen(FACTORS);
+    const bool factors = length > end && strcmp(s->name + length - end, FACTORS) == 0;
+    const hd_safetensor *of = factors ? beside(c, s, end, "") : NULL;
+    if (of && is_eights(c, of)) return true; /* it is read with its matrix */
     for (size_t i = 0; i < CLI_COUNT(c->family->left_out) && c->family->left_out[i]; i++)
         if (begins(s->name, c->family->left_out[i])) return true;
     return strstr(s->name, "rotary_emb.inv_freq"); /* follows from the configuration */
@@ -104,12 +125,29 @@ static bool is_part(const cli_part *part, source *s) {
 
 static bool is_float(hd_dtype type) { return type == HD_F32 || type == HD_F16 || type == HD_BF16; }
 
+/* A matrix of numbers in 8 bits becomes bf16, as transformers makes it; its factors lie beside it. */
+static int find_factors(const cli_conversion *c, const source *s, cli_converted *t) {
+    const hd_safetensor *factors = beside(c, s, 0, FACTORS);
+    if (!factors) return bad(c, s, "has no weight_scale_inv beside it");
+    if (t->axes != 2 || t->experts || t->transposed || !is_float(factors->dtype) || factors->shape.rank != 2 ||
+        (uint64_t)factors->shape.dims[0] != (t->old_rows + c->block_rows - 1) / c->block_rows ||
+        (uint64_t)factors->shape.dims[1] != (t->columns + c->block_columns - 1) / c->block_columns)
+        return bad(c, s, "is no matrix in 8 bits with a factor for each block of quantization_config");
+    t->from = HD_U8;
+    t->to = t->to == HD_F32 ? HD_F32 : HD_BF16;
+    t->factors = factors;
+    t->block_rows = c->block_rows;
+    t->block_columns = c->block_columns;
+    return CLI_OK;
+}
+
 /* The old tensor's axes beside that of the experts, and what the form makes of them. Norms and biases become f32, as
  * the families want them. */
 static int shape(const cli_conversion *c, const source *s, unsigned form, cli_converted *t) {
     const hd_shape *old = &s->tensor->shape;
     const uint32_t each = (form & CLI_EACH) != 0, lone = (form & CLI_ONE_ROW) != 0 && old->rank == 2;
-    if (!is_float(s->tensor->dtype) || old->rank < 1 + each || old->rank > 2 + each)
+    const bool eights = is_eights(c, s->tensor);
+    if ((!is_float(s->tensor->dtype) && !eights) || old->rank < 1 + each || old->rank > 2 + each)
         return cli_fail(c->command, "tensor %.80s is %.16s of %u axes, which is not what a %s has there",
                         s->tensor->name, s->tensor->type, (unsigned)old->rank, c->family->class_name);
     if (lone && old->dims[0] != 1) return bad(c, s, "has more than one row");
@@ -122,16 +160,7 @@ static int shape(const cli_conversion *c, const source *s, unsigned form, cli_co
     t->experts = each ? (uint64_t)old->dims[0] : 0;
     t->old_rows = (uint64_t)dims[t->transposed ? 1 : 0];
     t->columns = t->axes == 1 ? 1 : (uint64_t)dims[t->transposed ? 0 : 1];
-    return CLI_OK;
-}
-
-/* The tensor whose name ends in `end` where this one's has its last `less` letters; NULL: there is none. */
-static const hd_safetensor *beside(const cli_conversion *c, const source *s, size_t less, const char *end) {
-    const hd_safetensor *found = NULL;
-    char name[256];
-    snprintf(name, sizeof name, "%.*s%s", (int)(strlen(s->tensor->name) - less), s->tensor->name, end);
-    for (size_t i = 0; i < c->shard_count && !found; i++) found = hd_safetensors_find(c->shards[i], name);
-    return found;
+    return eights ? find_factors(c, s, t) : CLI_OK;
 }
 
 /* Blocks [experts, rows, columns / 32, 16] of bytes, and scales [experts, rows, columns / 32]. */
@@ -229,6 +258,7 @@ static int stack(cli_conversion *c, const source *s, const cli_converted *made) 
         *t = *made;
         t->data = NULL;
         t->each = c->stacks + c->stack_count;
+        t->each_factors = (const hd_safetensor **)(c->stacks + c->stack_room) + c->stack_count;
         t->experts = c->experts;
         c->stack_count += c->experts;
     }
@@ -237,6 +267,7 @@ static int stack(cli_conversion *c, const source *s, const cli_converted *made) 
         return bad(c, s, "has another type or shape than that of another expert");
     if (t->each[s->expert]) return bad(c, s, "is there twice");
     t->each[s->expert] = made->data;
+    t->each_factors[s->expert] = made->factors;
     return CLI_OK;
 }
 
@@ -376,7 +407,7 @@ int cli_convert_tensors(cli_conversion *c) {
     c->tensor_room = 2 * count + 2; /* a tensor may be made of two; and divisors of angles */
     c->stack_room = count + c->experts; /* of layers that have all their experts */
     c->tensors = code ? NULL : calloc(c->tensor_room, sizeof *c->tensors);
-    c->stacks = code ? NULL : calloc(c->stack_room, sizeof *c->stacks);
+    c->stacks = code ? NULL : calloc(2 * c->stack_room, sizeof *c->stacks);
     if (!code && (!c->tensors || !c->stacks)) code = cli_fail(c->command, "no memory is left");
     if (!code) code = cli_convert_rope(c);
     for (size_t i = 0; i < c->shard_count && !code; i++)

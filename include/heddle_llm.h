@@ -347,8 +347,16 @@ HD_API hd_status hd_session_logits(hd_session *session, uint32_t sequence, const
 /** Number of tokens in a sequence. */
 HD_API uint32_t hd_session_position(const hd_session *session, uint32_t sequence);
 /** Forgets all tokens of a sequence from `position` on; 0 begins anew. What comes next is known only after the next feed.
- *  Pages of the cache that it then holds no token in are free for all sequences. Statuses: NULL_POINTER, INVALID_ARGUMENT. */
+ *  Pages of the cache that it then holds no token in are free for all sequences. Within a page that it shares with another sequence
+ *  (hd_session_share) what stays of that page, at most 255 tokens, is read anew. Statuses: NULL_POINTER, INVALID_ARGUMENT; those of
+ *  hd_session_feed where tokens are read, after which it holds what stands before that page. */
 HD_API hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t position);
+/** Has a sequence that holds nothing begin with the first `count` tokens of another one, such as what all conversations are told first.
+ *  Full pages of 256 tokens lie once for both, whatever either does later; what is left of `count` is read anew. It is then, to the bit
+ *  where feeding is, as if it had been fed them; where 256 divides `count`, what comes next is known only after the next feed.
+ *  Statuses: NULL_POINTER, INVALID_ARGUMENT (no such sequence, one that holds tokens, more tokens than the other has), and
+ *  those of hd_session_feed, after which it holds nothing. */
+HD_API hd_status hd_session_share(hd_session *session, uint32_t from, uint32_t count, uint32_t sequence);
 /** Forgets `drop` tokens of a sequence behind its first `keep`, and reads what stands behind them anew, at its new place: the
  *  sequence is then as if the others had never been said, to the bit where feeding is. For conversations that are longer than
  *  the context; it takes as long as a prompt of the tokens behind. Statuses: INVALID_ARGUMENT where no token stands behind

@@ -136,7 +136,7 @@ hd_status hdl_figures_read(hd_model *model, hd_error *error) {
     read_vocabulary(k);
     if (model->arch->read) model->arch->read(k);
     if (!model->arch->still) hdl_rope_read(k);
-    if (!k->status && !f->causal && f->window)
+    if (!k->status && !f->causal && f->window && !f->window_centred)
         k->status = hdl_fail(error, HD_STATUS_UNSUPPORTED,
                              "%s.attention.sliding_window is %u beside attention to later tokens, which cannot be run; "
                              "take another model", model->arch_name, f->window);

@@ -104,10 +104,10 @@ static void end(answer *a) {
 
 /* ---- the next token ---- */
 
-/* Leaves of the candidates those that the grammar allows. */
+/* Leaves of the candidates those that the grammar allows, as many as the sampler needs: they come by their scores. */
 static hd_status leave_allowed(answer *a, int32_t *ids, float *scores, uint32_t *count) {
     uint32_t left = 0;
-    for (uint32_t i = 0; i < *count; i++) {
+    for (uint32_t i = 0; i < *count && !hdl_sampler_needs_only(a->sampler, left); i++) {
         bool allowed = !(a->desc->ignore_end && hdl_model_ends(a->session->model, ids[i]));
         const hd_status status = allowed ? hdl_grammar_allows(a->grammar, ids[i], &allowed) : HD_OK;
         if (status) return status;

@@ -17,6 +17,7 @@ typedef struct hdl_figures {
     uint32_t experts, experts_used; /* of a layer, of a token; 0: there are none */
     uint32_t expert_forward, shared_forward; /* feed_forward of one of them, and of one that all tokens use */
     uint32_t window;             /* the last tokens that a query sees in layers with a window; 0: all */
+    bool     window_centred;     /* tokens up to half of it away are seen, on both sides */
     uint32_t window_period;      /* of so many layers the last has no window; 0: all have it */
     uint32_t still_period;       /* of so many layers the last does not turn; 0: all do */
     uint32_t token_types;        /* rows of the table of token types; 0: there is none */

@@ -8,11 +8,12 @@ bool hdl_pages_make(const hd_allocator *allocator, hdl_pages *p) {
     p->free_count = p->count;
     p->version = 1;
     p->table = hdl_alloc(allocator, p->sequences * width * sizeof *p->table);
+    p->holders = hdl_alloc(allocator, p->count * sizeof *p->holders);
     p->free = hdl_alloc(allocator, p->count * sizeof *p->free);
     p->tokens = hdl_alloc(allocator, (uint64_t)p->count * HDL_PAGE_TOKENS * sizeof *p->tokens);
     p->shown = hdl_alloc(allocator, p->rows * width * sizeof *p->shown);
     p->shown_sequences = hdl_alloc(allocator, p->rows * sizeof *p->shown_sequences);
-    if (!p->table || !p->free || !p->tokens || !p->shown || !p->shown_sequences) return false;
+    if (!p->table || !p->holders || !p->free || !p->tokens || !p->shown || !p->shown_sequences) return false;
     for (uint64_t i = 0; i < p->sequences * width; i++) p->table[i] = HDL_NO_PAGE;
     for (uint32_t i = 0; i < p->count; i++) p->free[i] = (int32_t)(p->count - 1 - i);
     return true;
@@ -21,6 +22,7 @@ bool hdl_pages_make(const hd_allocator *allocator, hdl_pages *p) {
 void hdl_pages_end(const hd_allocator *allocator, hdl_pages *p) {
     const uint64_t width = p->width;
     hdl_free(allocator, p->table, p->sequences * width * sizeof *p->table);
+    hdl_free(allocator, p->holders, p->count * sizeof *p->holders);
     hdl_free(allocator, p->free, p->count * sizeof *p->free);
     hdl_free(allocator, p->tokens, (uint64_t)p->count * HDL_PAGE_TOKENS * sizeof *p->tokens);
     hdl_free(allocator, p->shown, p->rows * width * sizeof *p->shown);
@@ -34,6 +36,7 @@ void hdl_pages_take(hdl_pages *pages, uint32_t sequence, uint32_t tokens, uint32
     int32_t *row = pages->table + (uint64_t)sequence * pages->width;
     for (uint32_t i = pages_of(tokens); i < pages_of(tokens + more); i++) {
         row[i] = pages->free[--pages->free_count];
+        pages->holders[row[i]] = 1;
         pages->version++;
     }
 }
@@ -41,10 +44,32 @@ void hdl_pages_take(hdl_pages *pages, uint32_t sequence, uint32_t tokens, uint32
 void hdl_pages_give(hdl_pages *pages, uint32_t sequence, uint32_t held, uint32_t tokens) {
     int32_t *row = pages->table + (uint64_t)sequence * pages->width;
     for (uint32_t i = pages_of(held); i > pages_of(tokens); i--) {
-        pages->free[pages->free_count++] = row[i - 1];
+        if (--pages->holders[row[i - 1]] == 0) pages->free[pages->free_count++] = row[i - 1];
         row[i - 1] = HDL_NO_PAGE;
         pages->version++;
     }
+}
+
+void hdl_pages_share(hdl_pages *pages, uint32_t from, uint32_t count, uint32_t sequence) {
+    const int32_t *theirs = pages->table + (uint64_t)from * pages->width;
+    int32_t *row = pages->table + (uint64_t)sequence * pages->width;
+    for (uint32_t i = 0; i < count; i++) {
+        row[i] = theirs[i];
+        pages->holders[row[i]]++;
+    }
+    pages->version++;
+}
+
+bool hdl_pages_are_shared(const hdl_pages *pages, uint32_t sequence, uint32_t position) {
+    const int32_t page = pages->table[(uint64_t)sequence * pages->width + position / HDL_PAGE_TOKENS];
+    return pages->holders[page] > 1;
+}
+
+uint32_t hdl_pages_free_without(const hdl_pages *pages, uint32_t sequence) {
+    const int32_t *row = pages->table + (uint64_t)sequence * pages->width;
+    uint32_t count = pages->free_count;
+    for (uint32_t i = 0; i < pages->width && row[i] != HDL_NO_PAGE; i++) count += pages->holders[row[i]] == 1;
+    return count;
 }
 
 /* Where the token at a position is noted. */

@@ -1,6 +1,6 @@
 /* pages.h: which pages of the cache each sequence holds. A page has room for 256 tokens in every layer, under one
  * number in all of them. Pages are taken as a sequence grows and given back as it is rewound, so that what one sequence
- * does not use is there for the others. */
+ * does not use is there for the others. Sequences that begin alike may hold the same full pages: nobody writes them. */
 #ifndef HDL_PAGES_H
 #define HDL_PAGES_H
 
@@ -13,6 +13,7 @@ typedef struct hdl_pages {
     uint32_t sequences, width; /* pages that one sequence can come to hold */
     uint32_t count, free_count;
     int32_t *table;            /* [sequences][width], HDL_NO_PAGE behind what a sequence holds */
+    uint32_t *holders;         /* [count]: how many sequences hold each page */
     int32_t *free;             /* numbers of the pages that nobody holds; the last one goes first */
     int32_t *tokens;           /* [count][HDL_PAGE_TOKENS]: those that stand in each page */
     int32_t *shown;            /* [rows][width]: the pages of each row of a run */
@@ -32,6 +33,12 @@ uint32_t hdl_pages_needed(uint32_t tokens, uint32_t more);
 void hdl_pages_take(hdl_pages *pages, uint32_t sequence, uint32_t tokens, uint32_t more);
 /* Gives back what a sequence that held `held` tokens does not need to hold `tokens`. */
 void hdl_pages_give(hdl_pages *pages, uint32_t sequence, uint32_t held, uint32_t tokens);
+/* Has `sequence`, which holds none, hold the first `count` pages of another too. */
+void hdl_pages_share(hdl_pages *pages, uint32_t from, uint32_t count, uint32_t sequence);
+/* Does another sequence hold the page of the token at a position, too? */
+bool hdl_pages_are_shared(const hdl_pages *pages, uint32_t sequence, uint32_t position);
+/* How many pages would be free if the sequence gave all of its own back. */
+uint32_t hdl_pages_free_without(const hdl_pages *pages, uint32_t sequence);
 /* Notes the tokens that a sequence holds from `position` on, in pages that it took. */
 void hdl_pages_note(hdl_pages *pages, uint32_t sequence, uint32_t position, const int32_t *tokens, uint32_t count);
 /* The token at a position that was noted. */

@@ -422,10 +422,39 @@ hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t pos
     if (position > s->position)
         return FAIL(session, HD_STATUS_INVALID_ARGUMENT, "sequence %u holds %u tokens, not %u", sequence, s->position,
                     position);
-    hdl_pages_give(&session->pages, sequence, s->position, position);
-    s->position = position;
+    const uint32_t rest = position % HDL_PAGE_TOKENS, first = position - rest;
+    int32_t tokens[HDL_PAGE_TOKENS];
+    /* A page that others hold too is not written: its tokens that stay are read into one of the sequence's own. */
+    const bool leaves = rest && position < s->position && hdl_pages_are_shared(&session->pages, sequence, position);
+    for (uint32_t i = 0; i < rest && leaves; i++) tokens[i] = hdl_pages_token(&session->pages, sequence, first + i);
+    hdl_pages_give(&session->pages, sequence, s->position, leaves ? first : position);
+    s->position = leaves ? first : position;
+    if (leaves) status = hd_session_feed(session, sequence, tokens, rest);
     s->best = HDL_NO_TOKEN;
-    return HD_OK;
+    return status;
+}
+
+hd_status hd_session_share(hd_session *session, uint32_t from, uint32_t count, uint32_t sequence) {
+    hd_status status = hdl_session_find(&session);
+    if (status) return status;
+    status = hdl_session_check_sequence(session, from);
+    if (!status) status = hdl_session_check_sequence(session, sequence);
+    if (status) return status;
+    hdl_sequence *s = &session->sequences[sequence];
+    const uint32_t held = session->sequences[from].position, rest = count % HDL_PAGE_TOKENS, first = count - rest;
+    if (s->position > 0 || count > held)
+        return FAIL(session, HD_STATUS_INVALID_ARGUMENT,
+                    "sequence %u holds %u tokens, and is to begin with %u of the %u that sequence %u holds", sequence,
+                    s->position, count, held, from);
+    int32_t tokens[HDL_PAGE_TOKENS];
+    for (uint32_t i = 0; i < rest; i++) tokens[i] = hdl_pages_token(&session->pages, from, first + i);
+    hdl_pages_share(&session->pages, from, first / HDL_PAGE_TOKENS, sequence);
+    s->position = first;
+    if (rest) status = hd_session_feed(session, sequence, tokens, rest);
+    if (!status) return HD_OK;
+    hdl_pages_give(&session->pages, sequence, first, 0);
+    s->position = 0;
+    return status;
 }
 
 hd_status hd_session_shift(hd_session *session, uint32_t sequence, uint32_t keep, uint32_t drop) {

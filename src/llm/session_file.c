@@ -251,8 +251,8 @@ static hd_status check_head(loading *l, const hd_session *session, const head *h
 
 /* Room for the tokens, where what the sequence holds now is given back. */
 static hd_status check_room(loading *l, const hd_session *session, uint32_t sequence, uint32_t tokens) {
-    const uint32_t held = hdl_pages_needed(0, session->sequences[sequence].position);
-    if (tokens <= session->layout.context && hdl_pages_needed(0, tokens) <= session->pages.free_count + held)
+    if (tokens <= session->layout.context &&
+        hdl_pages_needed(0, tokens) <= hdl_pages_free_without(&session->pages, sequence))
         return HD_OK;
     return hdl_fail(l->error, HD_STATUS_LIMIT, "%.160s: it holds %u tokens, more than there is room for", l->path,
                     tokens);

@@ -306,7 +306,7 @@ static void families_answer_as_transformers(void **state) {
     }
     hd_device_close(device);
     json_decref(all);
-    assert_true(count >= 33);
+    assert_true(count >= 34);
 }
 
 /* ---- what config.json says and is not computed ---- */
@@ -318,6 +318,11 @@ static void other_words_are_refused(void **state) {
         { "bitnet_packed", "dbrx", "\"bitnet\",\"linear", "\"gptq\",\"linear" },
         { "bitnet", "dbrx", "relu2", "silu" },
         { "gpt_oss", "gpt4o", "\"mxfp4\"", "\"bitnet\"" },
+        { "qwen3moe_eights", "qwen2", "\"e4m3\"", "\"e5m2\"" },
+        { "qwen3moe_eights", "qwen2", "[8,12]", "[8]" },
+        { "qwen3moe_eights", "qwen2", "[8,12]", "[8,0]" },
+        { "qwen3moe_eights", "qwen2", "[8,12]", "[8,8]" },
+        { "qwen3moe_eights", "qwen2", "\"fp8\"", "\"gptq\"" },
         { "nomic_bert", "wordpiece", "\"causal\":false", "\"causal\":true" },
         { "nomic_bert", "wordpiece", "swiglu", "gelu" },
     };

@@ -15,6 +15,7 @@ static const char *const names[] = {
     "gemma3_f32", "gpt2_f32", "gptneox_f32", "mixtral_f32", "gptneox_apart_f32", "falcon_f32", "stablelm_f32", "olmo2_f32",
     "qwen2moe_f32", "granite_f32", "smollm3_f32", "command_r_f32", "mixtral_q8_0", "qwen3moe_f32", "olmoe_f32", "granitemoe_f32",
     "starcoder2_f32", "falcon_40b_f32", "gpt_oss_mxfp4", "glm4_f32", "gpt_oss_f32", "gpt_oss_between_f32", "llama_wide_iq",
+    "mixtral_wide_q4_0",
 };
 enum { NAMES = sizeof names / sizeof *names };
 

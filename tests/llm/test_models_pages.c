@@ -1,5 +1,5 @@
 /* test_models_pages.c: sequences that share one cache of pages. They grow in turn, so that their pages lie anywhere, and each
- * gets the bits that it gets alone; a full cache is told, changes nothing, and goes on after a rewind. */
+ * gets the bits that it gets alone; so do those that begin alike and share pages; a full cache is told, changes nothing, and goes on after a rewind. */
 #include "llm/model_reference.h"
 #include "llm/session.h"
 #include <heddle_llm.h>
@@ -114,6 +114,80 @@ static void sequences_grow_in_turn(void **state) {
     in_turn("vulkan");
 }
 
+/* The bits that come after one more token are those that a lone sequence of the same tokens has. */
+static void as_alone(hd_session *session, uint32_t sequence, hd_session *lone, uint32_t v) {
+    int32_t tokens[CONTEXT];
+    size_t count = CONTEXT;
+    const float *got, *wanted;
+    CHECK(grow(session, sequence, hd_session_position(session, sequence) + 1, v));
+    CHECK(hd_session_tokens(session, sequence, tokens, &count));
+    CHECK(hd_session_rewind(lone, 0, 0));
+    CHECK(hd_session_feed(lone, 0, tokens, count));
+    CHECK(hd_session_logits(lone, 0, &wanted));
+    CHECK(hd_session_logits(session, sequence, &got));
+    assert_memory_equal(got, wanted, v * sizeof *got);
+}
+
+static void share_on(const char *backend) {
+    hd_device *device;
+    model_reference r;
+    hd_session *session, *lone;
+    int32_t token;
+    if (hd_device_open(context, &(hd_device_desc){ .id = backend }, &device)) {
+        (void)hd_context_error(context);
+        return;
+    }
+    hd_model *model = open_model(&r);
+    const hd_session_desc desc = { .device = device, .math = HD_MATH_EXACT, .context = CONTEXT, .chunk = CHUNK };
+    hd_session_desc together = desc;
+    const uint32_t v = r.vocabulary;
+    together.sequences = SEQUENCES;
+    together.cache_tokens = PAGES * PAGE;
+    CHECK(hd_session_create(model, &desc, &lone));
+    CHECK(hd_session_create(model, &together, &session));
+    CHECK(grow(session, 0, 2 * PAGE + 40, v)); /* three of five pages */
+    assert_int_equal(hd_session_share(session, 0, 2 * PAGE + 41, 1), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(hd_session_share(session, 0, 1, 0), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(hd_session_share(session, 0, 1, SEQUENCES), HD_STATUS_INVALID_ARGUMENT);
+    (void)hd_context_error(context);
+    CHECK(hd_session_share(session, 0, 2 * PAGE + 30, 1)); /* one page more, where apart it would be three */
+    assert_int_equal(hd_session_position(session, 1), 2 * PAGE + 30);
+    as_alone(session, 1, lone, v);
+    CHECK(hd_session_share(session, 0, 2 * PAGE, 2));
+    assert_int_equal(hd_session_best(session, 2, &token), HD_STATUS_WRONG_STATE);
+    (void)hd_context_error(context);
+    CHECK(grow(session, 2, 2 * PAGE + 5, v)); /* the last page */
+    CHECK(grow(session, 1, 2 * PAGE + 50, v));
+    for (uint32_t s = 0; s < SEQUENCES; s++) as_alone(session, s, lone, v);
+    /* Back into a page of all three, first where the own last page becomes free for it, then where none is. */
+    CHECK(hd_session_rewind(session, 2, PAGE + 9));
+    CHECK(grow(session, 2, PAGE + 20, v));
+    is_full(grow(session, 2, 2 * PAGE + 1, v));
+    CHECK(hd_session_rewind(session, 0, PAGE + 100)); /* the one who had it first */
+    for (uint32_t i = PAGE + 100; i < PAGE + 110; i++)
+        CHECK(hd_session_feed(session, 0, &(int32_t){ token_at(2, i, v) }, 1));
+    for (uint32_t s = 0; s < SEQUENCES; s++) as_alone(session, s, lone, v);
+    CHECK(hd_session_rewind(session, 0, 0));
+    CHECK(grow(session, 2, 2 * PAGE + 1, v)); /* the page that became free */
+    is_full(hd_session_share(session, 1, 2 * PAGE + 1, 0));
+    assert_int_equal(hd_session_position(session, 0), 0);
+    CHECK(hd_session_share(session, 1, 2 * PAGE, 0)); /* none is needed */
+    is_full(hd_session_rewind(session, 0, PAGE + 5));
+    assert_int_equal(hd_session_position(session, 0), PAGE);
+    as_alone(session, 1, lone, v);
+    hd_session_destroy(lone);
+    hd_session_destroy(session);
+    hd_model_close(model);
+    free(r.bytes);
+    hd_device_close(device);
+}
+
+static void what_sequences_begin_with_is_shared(void **state) {
+    (void)state;
+    share_on("cpu");
+    share_on("vulkan");
+}
+
 /* The cache to the byte, and never more than the sequences could use. */
 static void the_cache_is_as_told(void **state) {
     (void)state;
@@ -204,6 +278,7 @@ static void answers_end_with_the_cache(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(sequences_grow_in_turn),
+                                        cmocka_unit_test(what_sequences_begin_with_is_shared),
                                         cmocka_unit_test(the_cache_is_as_told),
                                         cmocka_unit_test(a_large_cache_lies_in_pieces),
                                         cmocka_unit_test(answers_end_with_the_cache) };

@@ -148,6 +148,7 @@ struct hdl_arch {
     X("granitemoe", granitemoe)                                                                                      \
     X("bert", bert)                                                                                                  \
     X("nomic-bert", nomic_bert)                                                                                      \
+    X("gemma-embedding", gemma_embedding)                                                                            \
     X("gpt-oss", gpt_oss)
 #define HDL_ARCH_DECLARE(name, arch) extern const hdl_arch hdl_arch_##arch;
 HDL_ARCH_LIST(HDL_ARCH_DECLARE)
@@ -175,6 +176,10 @@ hd_value hdl_embed(hdl_graph *g, hd_value tokens);         /* i32 [rows] to f32 
 hd_value hdl_layer(const hdl_graph *g, hd_value x);        /* layer g->layer: [rows,H] to the same */
 hd_value hdl_hidden(const hdl_graph *g, hd_value x);       /* behind the last norm: [n,H] to the same */
 hd_value hdl_logits(const hdl_graph *g, hd_value x);       /* [n,H] to [n,V] */
+/* Attention of an encoder whose windows are centred (centred.c), where a text is longer than one reaches: q, k and v
+ * are [rows,heads,D], the result is [B,T,Hkv,heads/Hkv,D]. */
+bool hdl_sees_centred(const hdl_graph *g);
+hd_value hdl_attend_centred(const hdl_graph *g, hd_value q, hd_value k, hd_value v);
 /* What all of Gemma reads; what encoders do; what all of Granite does. */
 void hdl_gemma_read(hdl_keys *k);
 void hdl_encoder_read(hdl_keys *k);

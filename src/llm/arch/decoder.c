@@ -180,11 +180,14 @@ static hd_value cached(const hdl_graph *g, hd_value x, bool values) {
 static hd_value attend(const hdl_graph *g, qkv s) {
     const hdl_figures *f = &g->model->figures;
     const int64_t rows = (int64_t)g->size.sequences * g->size.tokens, width = (int64_t)f->heads * f->head_size;
+    if (has_window(g) && hdl_sees_centred(g))
+        return hd_reshape(g->program, hdl_attend_centred(g, s.q, s.k, s.v), HD_SHAPE(rows, width));
     s.q = by_sequence(g, s.q, f->heads);
     s.k = g->pages ? cached(g, s.k, false) : by_sequence(g, s.k, f->kv_heads);
     s.v = g->pages ? cached(g, s.v, true) : by_sequence(g, s.v, f->kv_heads);
     const hd_attention_desc desc = { .pages = g->pages, .scale = f->attention_scale, .cap = f->attention_cap,
-                                     .window = has_window(g) ? f->window : 0, .not_causal = !f->causal,
+                                     .window = has_window(g) && !f->window_centred ? f->window : 0,
+                                     .not_causal = !f->causal,
                                      .sinks = vector(g, "attn_sinks", "weight"), .bf16 = g->desc && g->desc->bf16 };
     return hd_reshape(g->program, hd_attention(g->program, s.q, s.k, s.v, g->past, &desc), HD_SHAPE(rows, width));
 }
