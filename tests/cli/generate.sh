@@ -187,4 +187,8 @@ echo nonsense >kept
 expect 0 - 'kept is of no use here' $cached
 cmp -s out first || fail "the answer beside a damaged file differs"
 expect 1 . 'cannot be written' $generate -n 2 --prompt-cache /nosuch/kept
+expect 0 - "" $generate -n 12 --quiet --trace t.json
+grep -o '"name":"run"' t.json | wc -l | grep -qE '^ *1[1-3]$' || fail "--trace has no run for each token"
+expect 1 - '/nosuch/t.json: the trace cannot be written' $generate -n 2 --trace /nosuch/t.json
+
 done_here
