@@ -210,6 +210,7 @@ static void print_ids(const job *j) {
 
 static int generate(const cli_args *args, job *j) {
     int code = cli_llm_open(args, &j->llm);
+    if (!code) code = read_prompt(args, j); /* behind it: a model that is not there is told of first */
     if (!code) code = cli_llm_prepare(args, &j->llm);
     if (!code) code = cli_answer_prepare(args, &j->llm, &j->answer);
     if (!code) code = tokenize(j);
@@ -247,7 +248,6 @@ static int run(const cli_args *args) {
     j.answer.silent = j.json;
     if (!code && j.answer.desc.shift && j.answer.desc.max_tokens == 0)
         code = cli_usage(args->command, "--shift goes on without an end; say with -n how far");
-    if (!code) code = read_prompt(args, &j);
     hd_math math = HD_MATH_DEFAULT;
     if (!code && !cli_get_math(args, &math)) code = CLI_USAGE;
     cli_receipt_begin(args, math, &j.receipt);

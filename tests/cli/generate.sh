@@ -136,6 +136,7 @@ if [ "$(id -u)" != 0 ]; then
 fi
 refuse 1 'nosuch cannot be read' "$heddle" generate "$demo" -f nosuch
 refuse 2 'needs a prompt: -p TEXT, -f FILE or a pipe' "$heddle" generate "$demo"
+refuse 1 'nosuch.gguf: cannot be opened' "$heddle" generate nosuch.gguf # nor is there a prompt
 refuse 2 'takes one of -p, -f and --tokens' $generate -f prompt
 refuse 2 '-n is a whole number of 0 to' $generate -n -1
 refuse 2 '--temp is a number of 0 to 100, not "hot"' $generate --temp hot
