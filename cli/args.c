@@ -229,12 +229,15 @@ bool cli_get_math(const cli_args *args, hd_math *out) {
 static void print_option(const cli_option *option, size_t width) {
     char left[64];
     snprintf(left, sizeof left, "%s%s%s", option->name, option->value ? " " : "", option->value ? option->value : "");
-    cli_print("  %-*s  %s\n", (int)width, left, option->help);
+    cli_print_item(left, width, option->help);
 }
 
 void cli_help(const cli_command *command) {
+    char head[512];
     size_t width = 0;
-    cli_print("heddle %s: %s\nusage: heddle %s\noptions:\n", command->name, command->summary, command->usage);
+    snprintf(head, sizeof head, "heddle %s: %s\nusage: heddle %s\n", command->name, command->summary,
+             command->usage);
+    cli_print_lines(head);
     for (size_t i = 0; i < command->option_count; i++) {
         const cli_option *option = &command->options[i];
         size_t length = strlen(option->name) + (option->value ? 1 + strlen(option->value) : 0);
@@ -242,6 +245,7 @@ void cli_help(const cli_command *command) {
     }
     for (size_t i = 0; i < command->option_count; i++) print_option(&command->options[i], width);
     print_option(&help_option, width);
-    if (command->notes) cli_print("\n%s", command->notes);
+    if (command->notes) cli_print("\n");
+    if (command->notes) cli_print_lines(command->notes);
     cli_print("\nexample:\n%s", command->example);
 }

@@ -98,7 +98,7 @@ void cli_print_dim(bool dim);
 void cli_progress(const char *format, ...) CLI_PRINTF(1, 2);
 void cli_progress_end(void);
 
-/* ---- errors, units, tables and JSON (output.c) ---- */
+/* ---- errors, units, JSON and files (output.c) ---- */
 
 /* One line on stderr, "heddle run: ..."; returns CLI_FAILED. `command` may be NULL. */
 int cli_fail(const cli_command *command, const char *format, ...) CLI_PRINTF(2, 3);
@@ -111,11 +111,6 @@ typedef char cli_cell[CLI_CELL];
 char *cli_bytes(uint64_t bytes, cli_cell out);
 char *cli_time(uint64_t ns, cli_cell out);
 char *cli_tensor(hd_dtype dtype, hd_shape shape, cli_cell out);
-/* Fills the first cells in. */
-void cli_heads(cli_cell *cells, const char *const *heads, size_t count);
-/* Rows of cells, the first one the heading, in aligned columns; columns named in `right` (bit i: column i) are set to
- * the right. */
-void cli_table(cli_cell *cells, size_t rows, size_t columns, uint32_t right);
 /* Puts `value` into a JSON object; NULL and failures make *ok false. */
 void cli_put(json_t *object, const char *key, json_t *value, bool *ok);
 /* JSON text of bytes; those that are no UTF-8 become U+FFFD. */
@@ -129,6 +124,20 @@ struct text;
 int cli_save(const cli_command *command, const char *path, const struct text *page);
 /* Prints and frees `root`; returns the exit code. */
 int cli_print_json(const cli_command *command, json_t *root, bool ok);
+
+/* ---- tables (columns.c) ---- */
+
+/* Fills the first cells in. */
+void cli_heads(cli_cell *cells, const char *const *heads, size_t count);
+/* Rows of cells, the first one the heading, in aligned columns; columns named in `right` (bit i: column i) are set to
+ * the right. At a terminal that is too narrow the last column is folded, or each row is printed as a list. */
+void cli_table(cli_cell *cells, size_t rows, size_t columns, uint32_t right);
+/* A line, broken at spaces at a terminal that is too narrow: what goes on begins below its character `below`. */
+void cli_print_folded(const char *line, size_t below);
+/* Several such lines, of a text that ends with one. */
+void cli_print_lines(const char *lines);
+/* What there is to choose: its name, in so many places, and what it is. */
+void cli_print_item(const char *name, size_t width, const char *what);
 
 /* ---- a context and its device (session.c) ---- */
 

@@ -116,7 +116,7 @@ static int print_devices(const cli_command *command, const inventory *all) {
     }
     cli_print("\n");
     cli_table(cells, all->device_count + 1, CLI_COUNT(heads), 1u << 0 | 1u << 4);
-    if (software) cli_print("* a GPU driver that computes on the CPU: taken only when it is named\n");
+    if (software) cli_print_folded("* a GPU driver that computes on the CPU: taken only when it is named", 2);
     print_routes(all);
     if (all->device_count == 0) cli_print("none: see above for each back end's reason\n");
     free(cells);

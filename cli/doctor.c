@@ -1,6 +1,7 @@
 /* doctor.c: `heddle doctor`: looks for what keeps devices from working, from the files of the system to answers that
  * are known, and says what to do about each. */
 #include "cli/doctor.h"
+#include "cli/text.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +43,13 @@ static const char *const level_names[] = { "ok", "note", "problem" };
 static void print_text(const doctor_findings *all) {
     for (size_t i = 0; i < all->count; i++) {
         const doctor_finding *finding = &all->items[i];
-        cli_print("%-8s %s %s: %s\n", level_names[finding->level], finding->part, finding->about, finding->text);
-        if (finding->mend[0]) cli_print("         -> %s\n", finding->mend);
+        text line = { 0 }, mend = { 0 };
+        text_add(&line, "%-8s %s %s: %s", level_names[finding->level], finding->part, finding->about, finding->text);
+        text_add(&mend, "%8s -> %s", "", finding->mend);
+        if (line.data) cli_print_folded(line.data, 9);
+        if (finding->mend[0] && mend.data) cli_print_folded(mend.data, 12);
+        text_free(&line);
+        text_free(&mend);
     }
     cli_print("\n%zu problem%s, %zu note%s, %zu ok\n", all->levels[DOCTOR_PROBLEM],
               all->levels[DOCTOR_PROBLEM] == 1 ? "" : "s", all->levels[DOCTOR_NOTE],

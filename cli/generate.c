@@ -1,6 +1,7 @@
 /* generate.c: `heddle generate`: continues a text, streaming. Ctrl-C ends the answer, not the report. */
 #include "cli/llm.h"
 #include "cli/receipt.h"
+#include "cli/trace.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@ typedef struct job {
     cli_answer  answer;
     bool        json;
     cli_receipt receipt;
+    trace       trace;
     char       *text;          /* the prompt's, from a file; else NULL */
     int32_t    *ids;           /* of --tokens, in place of a text: `id_count` of them; else NULL */
     size_t      id_count;
@@ -208,12 +210,16 @@ static void print_ids(const job *j) {
 
 static int generate(const cli_args *args, job *j) {
     int code = cli_llm_open(args, &j->llm);
+    if (!code) code = read_prompt(args, j); /* behind it: a model that is not there is told of first */
     if (!code) code = cli_llm_prepare(args, &j->llm);
     if (!code) code = cli_answer_prepare(args, &j->llm, &j->answer);
     if (!code) code = tokenize(j);
     if (!code) code = cli_llm_load(&j->llm);
     size_t held = 0;
     if (!code) code = load_cache(args, j, &held);
+    const char *trace_path = cli_get(args, "--trace");
+    if (!code && trace_path && trace_watch(&j->trace, j->llm.desc.device))
+        code = cli_session_fail(&j->llm.cli, "--trace");
     if (code) return code;
     if (!j->json && !cli_get(args, "--quiet") && !j->ids) cli_print_text(j->prompt, j->prompt_bytes);
     system_interrupts_catch(true);
@@ -222,6 +228,7 @@ static int generate(const cli_args *args, job *j) {
     if (!j->json) cli_print("\n");
     fflush(stdout);
     if (code || ferror(stdout)) return code; /* main tells that nobody reads */
+    if (trace_path && (code = trace_write(&j->trace, args->command, trace_path))) return code;
     if ((code = save_cache(args, j, held))) return code;
     if (j->receipt.root && (code = tell_all(args, j))) return code;
     if (cli_get(args, "--metrics") && (code = cli_metrics_save(&j->llm.cli, cli_get(args, "--metrics")))) return code;
@@ -241,11 +248,11 @@ static int run(const cli_args *args) {
     j.answer.silent = j.json;
     if (!code && j.answer.desc.shift && j.answer.desc.max_tokens == 0)
         code = cli_usage(args->command, "--shift goes on without an end; say with -n how far");
-    if (!code) code = read_prompt(args, &j);
     hd_math math = HD_MATH_DEFAULT;
     if (!code && !cli_get_math(args, &math)) code = CLI_USAGE;
     cli_receipt_begin(args, math, &j.receipt);
     if (!code) code = generate(args, &j);
+    trace_free(&j.trace);
     cli_receipt_drop(&j.receipt);
     cli_answer_free(&j.answer);
     cli_llm_close(&j.llm);
@@ -266,6 +273,7 @@ static const cli_option options[] = {
     { "--quiet", NULL, "print the answer only, and no more than errors besides" },
     CLI_OPTION_DRAFT,
     CLI_SESSION_OPTIONS,
+    CLI_OPTION_TRACE,
     CLI_OPTION_METRICS,
     CLI_OPTION_RECEIPT,
     CLI_OPTION_JSON,

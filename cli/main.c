@@ -18,13 +18,15 @@ static bool is_of_family(const cli_command *command, const char *word) {
 }
 
 static void overview(void) {
-    cli_print("heddle %s: machine-learning compute on any GPU and on the CPU\n\n"
-           "usage: heddle COMMAND [options], or heddle --version\n\ncommands:\n", hd_version());
-    for (size_t i = 0; i < CLI_COUNT(commands); i++) cli_print("  %-15s %s\n", commands[i]->name, commands[i]->summary);
-    cli_print("  %-15s %s\n\n", "help", "this, or `heddle help COMMAND`");
-    cli_print("environment:\n");
+    char head[128];
+    snprintf(head, sizeof head, "heddle %s: machine-learning compute on any GPU and on the CPU", hd_version());
+    cli_print_folded(head, 0);
+    cli_print("\nusage: heddle COMMAND [options], or heddle --version\n\ncommands:\n");
+    for (size_t i = 0; i < CLI_COUNT(commands); i++) cli_print_item(commands[i]->name, 15, commands[i]->summary);
+    cli_print_item("help", 15, "this, or `heddle help COMMAND`");
+    cli_print("\nenvironment:\n");
     for (size_t i = 0; i < cli_environment_count; i++)
-        cli_print("  %-18s %s\n", cli_environment[i].name, cli_environment[i].help);
+        cli_print_item(cli_environment[i].name, 18, cli_environment[i].help);
     cli_print("\nexit codes: 0 done, 1 failed, 2 the command line is wrong\n\n"
            "examples:\n  heddle generate -p \"In the beginning\"\n  heddle chat model.gguf\n");
 }
@@ -77,7 +79,7 @@ static int help(int count, char **words) {
     const size_t of_family = count > 0 && !command ? find_family(words[0], family) : 0;
     if (count > 0 && !command && (count > 1 ? of_family > 0 : of_family == 0)) return unknown(count, words);
     if (count > used + (of_family > 0)) return cli_usage(NULL, "help takes one command");
-    for (size_t i = 0; i < of_family; i++) cli_print("  %-15s %s\n", family[i]->name, family[i]->summary);
+    for (size_t i = 0; i < of_family; i++) cli_print_item(family[i]->name, 15, family[i]->summary);
     if (command) cli_help(command);
     else if (!of_family) overview();
     return CLI_OK;

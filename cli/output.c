@@ -64,40 +64,6 @@ char *cli_tensor(hd_dtype dtype, hd_shape shape, cli_cell out) {
     return out;
 }
 
-/* ---- tables ---- */
-
-/* Makes the cell printable; returns its places on a terminal. */
-static size_t settle(cli_cell cell) {
-    text shown = { 0 };
-    text_add_printable(&shown, cell, strlen(cell), true);
-    snprintf(cell, CLI_CELL, "%s", shown.data ? shown.data : "");
-    text_free(&shown);
-    return text_characters(cell);
-}
-
-void cli_heads(cli_cell *cells, const char *const *heads, size_t count) {
-    for (size_t i = 0; i < count; i++) snprintf(cells[i], CLI_CELL, "%s", heads[i]);
-}
-
-void cli_table(cli_cell *cells, size_t rows, size_t columns, uint32_t right) {
-    size_t widths[32] = { 0 }; /* as many as `right` has bits */
-    for (size_t i = 0; i < rows * columns; i++) {
-        const size_t own = settle(cells[i]);
-        if (own > widths[i % columns]) widths[i % columns] = own;
-    }
-    for (size_t row = 0; row < rows; row++) {
-        size_t behind = 0; /* spaces that are due only if something follows */
-        for (size_t column = 0; column < columns; column++) {
-            const char *cell = cells[row * columns + column];
-            const size_t width = widths[column], own = text_characters(cell),
-                         before = right >> column & 1 ? width - own : 0;
-            if (own > 0) cli_print("%*s%s", (int)(behind + before), "", cell);
-            behind = (own > 0 ? width - own - before : behind + width) + 2;
-        }
-        cli_print("\n");
-    }
-}
-
 /* ---- JSON ---- */
 
 json_t *cli_json_bytes(const char *from, size_t bytes) {

@@ -8,8 +8,8 @@
 enum { PARTS = 64 }; /* of an output, each with a hash of its own: to tell where two differ */
 
 bool cli_receipt_takes(const char *option) {
-    static const char *const none[] = { "--receipt", "--device", "--out",   "--trace",
-                                        "--save",    "--json",   "--quiet", "--timings" };
+    static const char *const none[] = { "--receipt", "--device", "--out",     "--trace",   "--save",
+                                        "--json",    "--quiet",  "--timings", "--metrics", "--prompt-cache" };
     for (size_t i = 0; i < CLI_COUNT(none); i++)
         if (strcmp(option, none[i]) == 0) return false;
     return true;

@@ -56,7 +56,7 @@ static int assign(cli_job *job, const cli_args *args, const char *option, bool i
     return CLI_OK;
 }
 
-/* Every input has a file, before any is read. */
+/* Every input has a file. What was given is read before, so that a file that is not there is told of first. */
 static int check_inputs(const cli_job *job) {
     for (size_t i = 0; i < job->port_count; i++) {
         const hd_port *port = &job->ports[i].port;
@@ -100,8 +100,8 @@ static int run_program(cli_session *session, const cli_args *args, hd_math math)
     job.saved = saved ? text : NULL;
     if (!code) code = assign(&job, args, "--in", true);
     if (!code) code = assign(&job, args, "--out", false);
-    if (!code) code = check_inputs(&job);
     if (!code) code = load_inputs(&job);
+    if (!code) code = check_inputs(&job);
     if (!code) code = cli_job_run(&job, args, math);
     cli_job_end(&job);
     free(text);

@@ -39,8 +39,8 @@ unsigned system_interrupts_count(void);
 
 typedef enum system_stream { SYSTEM_INPUT, SYSTEM_OUTPUT, SYSTEM_ERRORS } system_stream;
 bool system_is_terminal(system_stream stream);
-/* Columns of the terminal that shows standard error; 0: it is none, or takes no escape sequences. */
-size_t system_columns(void);
+/* Columns of the terminal that shows what is written there; 0: it is none, or takes no escape sequences. */
+size_t system_columns(system_stream stream);
 /* Whether standard input is a pipe or a file, which somebody has put there, and no terminal or nothing. */
 bool system_has_input(void);
 /* fgets of standard input: a line's next piece, with its newline at the end; NULL: the end, or a signal. */

@@ -65,15 +65,17 @@ unsigned system_interrupts_count(void) { return (unsigned)interrupts; }
 
 /* ---- standard streams ---- */
 
-bool system_is_terminal(system_stream stream) {
+static int number_of(system_stream stream) {
     static const int numbers[] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO };
-    return isatty(numbers[stream]);
+    return numbers[stream];
 }
 
-size_t system_columns(void) {
+bool system_is_terminal(system_stream stream) { return isatty(number_of(stream)); }
+
+size_t system_columns(system_stream stream) {
     struct winsize size;
-    if (!isatty(STDERR_FILENO)) return 0;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    if (!system_is_terminal(stream)) return 0;
+    return ioctl(number_of(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 bool system_has_input(void) {

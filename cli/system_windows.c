@@ -101,11 +101,10 @@ bool system_is_terminal(system_stream stream) {
     return GetConsoleMode(handle_of(stream), &mode) != 0;
 }
 
-size_t system_columns(void) {
+size_t system_columns(system_stream stream) {
     CONSOLE_SCREEN_BUFFER_INFO info;
-    if (!takes_escapes[SYSTEM_ERRORS]) return 0;
-    return GetConsoleScreenBufferInfo(handle_of(SYSTEM_ERRORS), &info) && info.dwSize.X > 0 ? (size_t)info.dwSize.X
-                                                                                            : 80;
+    if (!takes_escapes[stream]) return 0;
+    return GetConsoleScreenBufferInfo(handle_of(stream), &info) && info.dwSize.X > 0 ? (size_t)info.dwSize.X : 80;
 }
 
 bool system_has_input(void) {

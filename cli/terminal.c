@@ -69,7 +69,7 @@ void cli_print_dim(bool dim) { fputs(dim ? "\033[2m" : "\033[22m", stdout); }
 /* ---- progress ---- */
 
 void cli_progress(const char *format, ...) {
-    const size_t columns = cli_is_quiet() ? 0 : system_columns();
+    const size_t columns = cli_is_quiet() ? 0 : system_columns(SYSTEM_ERRORS);
     if (columns == 0) return;
     text line = { 0 }, shown = { 0 };
     va_list args;

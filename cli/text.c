@@ -102,6 +102,20 @@ size_t text_cut(const char *from, size_t most) {
     return (size_t)(at - (const unsigned char *)from);
 }
 
+void text_add_folded(text *to, const char *line, size_t columns, size_t below) {
+    const char *least = line + text_cut(line, below); /* no break before it */
+    for (size_t room = columns; line[text_cut(line, room)]; room = columns - below) {
+        const char *end = line + text_cut(line, room);
+        while (end > least && *end != ' ') end--;
+        if (end <= least) end = least + strcspn(least, " ");
+        if (!*end) break;
+        text_append(to, line, (size_t)(end - line));
+        text_add(to, "\n%*s", (int)below, "");
+        line = least = end + strspn(end, " ");
+    }
+    text_add(to, "%s", line);
+}
+
 static const char *html_of(unsigned char byte) {
     switch (byte) {
     case '<': return "&lt;";

@@ -25,6 +25,9 @@ size_t text_character(const char *at, size_t room, uint32_t *out_code);
  * and those that turn the direction, as \u001B, bytes that are no UTF-8 as \x9B. one_line: newline and tab become
  * spaces. */
 void text_add_printable(text *to, const char *from, size_t bytes, bool one_line);
+/* Adds a line, broken at spaces where it is longer than `columns` characters; what goes on begins below its character
+ * `below`, before which it is not broken. A longer word stays whole. */
+void text_add_folded(text *to, const char *line, size_t columns, size_t below);
 /* Adds a name from outside as HTML or SVG content: markup characters escaped, control characters and bytes that are no
  * UTF-8 replaced by U+FFFD, at most `most` characters and then an ellipsis. */
 void text_add_html(text *to, const char *name, size_t most);

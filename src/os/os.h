@@ -66,6 +66,7 @@ bool hdi_os_take_tiles(void); /* asks for AMX' registers; false: there are none 
 long hdi_os_process(void); /* its number */
 bool hdi_os_at_fork(void (*in_child)(void)); /* true where there is no fork */
 bool hdi_os_random(void *out, size_t bytes); /* that nobody can foretell */
+bool hdi_os_has_home(void); /* this user's folder is known, as some drivers take for granted */
 /* The folder under which programs keep what they can make again; false: there is none. */
 bool hdi_os_cache_root(char *out, size_t room);
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -219,6 +220,12 @@ bool hdi_os_take_tiles(void) {
 bool hdi_os_at_fork(void (*in_child)(void)) { return pthread_atfork(NULL, NULL, in_child) == 0; }
 long hdi_os_process(void) { return (long)getpid(); }
 bool hdi_os_random(void *out, size_t bytes) { return getentropy(out, bytes) == 0; }
+
+bool hdi_os_has_home(void) {
+    char room[4096];
+    struct passwd entry, *found = NULL;
+    return getenv("HOME") || (getpwuid_r(getuid(), &entry, room, sizeof room, &found) == 0 && found);
+}
 
 bool hdi_os_cache_root(char *out, size_t room) {
     const char *user = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");

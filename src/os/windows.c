@@ -204,6 +204,8 @@ bool hdi_os_random(void *out, size_t bytes) {
     return true;
 }
 
+bool hdi_os_has_home(void) { return true; }
+
 bool hdi_os_cache_root(char *out, size_t room) {
     wchar_t wide[MOST_PATH];
     const DWORD length = GetEnvironmentVariableW(L"LOCALAPPDATA", wide, MOST_PATH);

@@ -26,6 +26,16 @@ fi
 expect 0 '^vulkan +(yes +0 +[^ ]|no)' "" env VK_DRIVER_FILES=/nonexistent VK_ICD_FILENAMES=/nonexistent "$heddle" devices
 grep -qE '^ {20,}[^ ]' out || fail "no mend below the reason"
 
+# A user whom the system does not know, as in containers: Level Zero's loader is not asked.
+if [ "$(id -u)" = 0 ] && "$heddle" devices | grep -q '^levelzero .*no driver with a GPU' &&
+    "$python3" -c 'import os, sys; os.setuid(54321); sys.exit(not os.access(sys.argv[1], os.X_OK))' "$heddle"; then
+    expect 0 '^levelzero .*HOME is not set' "" "$python3" -c '
+import os, sys
+os.environ.pop("HOME", None)
+os.setuid(54321)
+os.execv(sys.argv[1], sys.argv[1:])' "$heddle" devices
+fi
+
 # The stand-in for GPUs is one to CUDA and to HIP.
 if [ -e "$standin/libcuda.so.1" ]; then
     mkdir measured

@@ -138,6 +138,7 @@ if [ "$(id -u)" != 0 ]; then
 fi
 refuse 1 'nosuch cannot be read' "$heddle" generate "$demo" -f nosuch
 refuse 2 'needs a prompt: -p TEXT, -f FILE or a pipe' "$heddle" generate "$demo"
+refuse 1 'nosuch.gguf: cannot be opened' "$heddle" generate nosuch.gguf # nor is there a prompt
 refuse 2 'takes one of -p, -f and --tokens' $generate -f prompt
 refuse 2 '-n is a whole number of 0 to' $generate -n -1
 refuse 2 '--temp is a number of 0 to 100, not "hot"' $generate --temp hot
@@ -189,4 +190,8 @@ echo nonsense >kept
 expect 0 - 'kept is of no use here' $cached
 cmp -s out first || fail "the answer beside a damaged file differs"
 expect 1 . 'cannot be written' $generate -n 2 --prompt-cache /nosuch/kept
+expect 0 - "" $generate -n 12 --quiet --trace t.json
+grep -o '"name":"run"' t.json | wc -l | grep -qE '^ *1[1-3]$' || fail "--trace has no run for each token"
+expect 1 - '/nosuch/t.json: the trace cannot be written' $generate -n 2 --trace /nosuch/t.json
+
 done_here

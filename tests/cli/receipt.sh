@@ -42,6 +42,10 @@ echo 'In those days' >prompt
 expect 0 '^equal: 2 of 2' - "$heddle" confirm g.json
 expect 0 - - "$heddle" generate --tokens 5,6,7 -n 8 --receipt g.json --math exact
 expect 0 '^equal: 2 of 2' - "$heddle" confirm g.json
+expect 0 - - "$heddle" generate -p In -n 4 --math exact --receipt g.json --metrics m.txt --prompt-cache in.session
+rm m.txt in.session
+expect 0 '^equal: 2 of 2' - "$heddle" confirm g.json
+[ ! -e m.txt ] && [ ! -e in.session ] || fail "confirm writes files"
 
 # Receipts from strangers.
 echo '{' >bad.json && refuse 1 'bad.json cannot be read as JSON' "$heddle" confirm bad.json
@@ -51,6 +55,8 @@ forged() { python "import json; r = json.load(open('r.json')); $1; json.dump(r, 
 forged 'r["command"] = "tune"' && refuse 1 'of no command that can be confirmed' "$heddle" confirm bad.json
 forged 'r["arguments"] += ["--out", "y=stolen.npy"]' && refuse 1 'arguments do not hold --out' "$heddle" confirm bad.json
 forged 'r["arguments"] += ["--trace=stolen.json"]' && refuse 1 'arguments do not hold --trace' "$heddle" confirm bad.json
+forged 'r["arguments"] += ["--metrics=stolen"]' && refuse 1 'arguments do not hold --metrics' "$heddle" confirm bad.json
+forged 'r["command"] = "generate"; r["arguments"] = ["--prompt-cache", "stolen"]' && refuse 1 'do not hold --prompt-cache' "$heddle" confirm bad.json
 forged 'r["arguments"] += [7]' && refuse 1 'arguments do not hold such a value' "$heddle" confirm bad.json
 forged 'r["arguments"] += ["--nonsense"]' && refuse 2 'no option --nonsense' "$heddle" confirm bad.json
 forged 'r["arguments"] += ["x"] * 300' && refuse 1 'too many arguments' "$heddle" confirm bad.json

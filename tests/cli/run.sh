@@ -74,6 +74,7 @@ refuse 1 'w_big.npy is big-endian' $run --in w=w_big.npy
 refuse 1 'cut.npy holds 8191 bytes of data where its header says 8192' $run --in w=cut.npy
 refuse 1 'none.npy is no .npy file' $run --in w=none.npy
 refuse 1 'missing.npy cannot be opened: No such file' $run --in w=missing.npy
+refuse 1 'input "x": missing.npy cannot be opened' "$heddle" run p.hd --in x=missing.npy # others were not named, too
 refuse 1 'no input "ww"; it has: x, w, b=c' $run --in ww=w.npy
 refuse 1 'no input "b"; ' $run --in b=w.npy
 refuse 1 'no output "z"' $run --in w=w.npy --out z=z.npy

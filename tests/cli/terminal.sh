@@ -4,6 +4,29 @@
 demo=$sources/models/demo.gguf
 needs_terminal
 
+# Tables and help fit it; in a pipe each row stays one line.
+fits() { # fits COLUMNS COMMAND...
+    columns=$1
+    shift
+    terminal "$columns" 50 -- "$@"
+    [ "$got" = 0 ] && [ -s out ] || fail "$*: exit code $got at a terminal"
+    tr -d '\r' <out >lines
+    python "
+for line in open('lines', encoding='utf-8'):
+    room = $columns - len(line.rstrip('\n'))
+    assert room >= 0 or len(line.split()) <= 2, line  # a word that is longer than the terminal is wide stays whole"
+}
+for columns in 60 200; do
+    fits $columns "$heddle" devices
+    fits $columns "$heddle" doctor
+    fits $columns "$heddle" help
+    fits $columns "$heddle" tune --help
+done
+terminal 60 50 -- "$heddle" devices
+grep -q '^DRIVER  heddle' out || fail "devices at a narrow terminal: no list for each device"
+"$heddle" devices >out
+grep -qE '^RANK +ID .* DRIVER$' out || fail "devices in a pipe: no table"
+
 # One place writes to the terminal, so that nothing passes by it. (npy.c, bench_report.c and measure.c write files.)
 grep -nE '\b(v?f?printf|puts|putchar|fputs|fputc|fwrite)\(' "$sources"/cli/*.c |
     grep -vE '^[^:]*/cli/(terminal|npy|line_edit)\.c:' | grep -vE 'fwrite\((page|line)->data' >out

@@ -134,6 +134,32 @@ static void test_replay_time(void **state) {
     subject.backend->close(subject.device);
 }
 
+static uint32_t pools;
+static VkResult count_pools(hdvk_function function) {
+    pools += function == HDVK_FN_CreateDescriptorPool;
+    return VK_SUCCESS;
+}
+
+/* A hundred thousand dispatches, encoded anew each time and up to eight hand-overs under way: sets come from pools that are used again. */
+static void test_few_pools(void **state) {
+    (void)state;
+    enum { ROUNDS = 1000, UNDER_WAY = 8 };
+    open_device();
+    chain_work chain;
+    uint64_t ticket = 0;
+    pools = 0;
+    assert_true(chain_begin(&subject, &chain, 100, 0));
+    hdvk_fault_set(count_pools);
+    for (int i = 0; i < ROUNDS; i++) {
+        assert_int_equal(submit(&subject, &chain.list, NULL, &ticket, NULL), HD_OK);
+        if (i % UNDER_WAY == UNDER_WAY - 1) assert_int_equal(subject.backend->wait(subject.device, ticket, subject.host.wait_ns, NULL), HD_OK);
+    }
+    hdvk_fault_set(NULL);
+    print_message("%d dispatches: %u descriptor pools\n", 100 * ROUNDS, (unsigned)pools);
+    assert_in_range(pools, 1, 2 * UNDER_WAY);
+    subject.backend->close(subject.device);
+}
+
 int main(void) {
     subject.backend = &hdi_backend_vulkan;
     subject.host = (hdi_host){ .allocator = &hdi_default_allocator, .log = &test_log, .validation = true,
@@ -158,7 +184,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_damage), cmocka_unit_test(test_cache_unwritable),
         cmocka_unit_test(test_foreign), cmocka_unit_test(test_device_gone), cmocka_unit_test(test_bad_modules),
-        cmocka_unit_test(no_messages), cmocka_unit_test(test_replay_time),
+        cmocka_unit_test(no_messages), cmocka_unit_test(test_replay_time), cmocka_unit_test(test_few_pools), /* not watched */
     };
     failures += cmocka_run_group_tests_name("vulkan only", tests, NULL, NULL);
     int count;

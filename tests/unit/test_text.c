@@ -66,8 +66,30 @@ static void cuts_are_between_characters(void **state) {
     assert_int_equal(text_characters(name), 5);
 }
 
+static const char *folded(const char *line, size_t columns, size_t below) {
+    static char kept[256];
+    text made = { 0 };
+    text_add_folded(&made, line, columns, below);
+    snprintf(kept, sizeof kept, "%s", made.data);
+    text_free(&made);
+    return kept;
+}
+
+static void lines_are_folded_at_spaces(void **state) {
+    (void)state;
+    assert_string_equal(folded("", 10, 2), "");
+    assert_string_equal(folded("0123456789", 10, 2), "0123456789");
+    assert_string_equal(folded("name  one two three", 10, 6), "name  one\n      two\n      three");
+    assert_string_equal(folded("name  one two", 13, 6), "name  one two");
+    assert_string_equal(folded("name  one two", 12, 6), "name  one\n      two");
+    assert_string_equal(folded("name  atoolongword b", 10, 6), "name  atoolongword\n      b");
+    assert_string_equal(folded("name  atoolongword", 10, 6), "name  atoolongword");
+    assert_string_equal(folded("a\xC3\xA9\xC3\xA9 b", 4, 0), "a\xC3\xA9\xC3\xA9\nb");
+    assert_string_equal(folded("ab cd", 4, 0), "ab\ncd");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(every_character), cmocka_unit_test(every_pair_of_bytes),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(lines_are_folded_at_spaces), cmocka_unit_test(every_character), cmocka_unit_test(every_pair_of_bytes),
                                         cmocka_unit_test(cuts_are_between_characters) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * with the context's thread pool; a user's kernel has SPIR-V only, and is interpreted. Memory is the process' own, so
  * everything is mapped and nothing is staged. Relies on heddle's kernels to touch only their bindings. */
 #define _POSIX_C_SOURCE 200809L
+#define _DARWIN_C_SOURCE /* waits for a span */
 #include "device/backend.h"
 #include "os/os.h"
 #include "spirv/spirv.h"
@@ -522,17 +523,43 @@ static hd_status device_poll(hdi_backend_device *device, uint64_t ticket, bool *
     return status;
 }
 
+/* `ended` is on the clock of hdi_now_ns; macOS waits on that one for a span only. */
+static void ended_init(pthread_cond_t *ended) {
+#ifdef __APPLE__
+    pthread_cond_init(ended, NULL);
+#else
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(ended, &attributes);
+    pthread_condattr_destroy(&attributes);
+#endif
+}
+
+static struct timespec time_of(uint64_t ns) {
+    return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
+}
+
+static int wait_for_end(hdi_backend_device *device, uint64_t until_ns) {
+#ifdef __APPLE__
+    const uint64_t now = hdi_now_ns();
+    const struct timespec span = time_of(until_ns > now ? until_ns - now : 0);
+    return pthread_cond_timedwait_relative_np(&device->ended, &device->mutex, &span);
+#else
+    const struct timespec until = time_of(until_ns);
+    return pthread_cond_timedwait(&device->ended, &device->mutex, &until);
+#endif
+}
+
 static hd_status device_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
     const uint64_t now = hdi_now_ns(), until_ns = now + HDI_MIN(timeout_ns, UINT64_C(1) << 62);
-    const struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000u),
-                                    .tv_nsec = (long)(until_ns % 1000000000u) };
     int result = 0;
     pthread_mutex_lock(&device->mutex);
     while (device->done < ticket && result == 0) {
         const bool takes =
             device->first && !device->running && device->first->expected_ns <= WAIT_NS && hdi_now_ns() < until_ns;
         if (takes) run_first(device);
-        else result = pthread_cond_timedwait(&device->ended, &device->mutex, &until);
+        else result = wait_for_end(device, until_ns);
     }
     bool done = device->done >= ticket;
     const hd_status status = take_failure(device, ticket, error);
@@ -607,13 +634,9 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
     hdi_list_init(&device->forgotten);
     hdi_thread_pool_call(host->thread_pool, device->threads);
     device->words = hdi_alloc(host->allocator, device->threads * sizeof *device->words);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&device->mutex, NULL);
     pthread_cond_init(&device->queued, NULL);
-    pthread_cond_init(&device->ended, &attributes);
-    pthread_condattr_destroy(&attributes);
+    ended_init(&device->ended);
     if (!device->words || pthread_create(&device->queue, NULL, queue_main, device) != 0) {
         hdi_free(host->allocator, device->words, device->threads * sizeof *device->words);
         pthread_cond_destroy(&device->queued);

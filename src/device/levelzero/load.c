@@ -1,6 +1,7 @@
 /* load.c: opens the Level Zero loader at run time, so that neither an SDK nor a driver is needed to start; and
  * failures. */
 #include "device/levelzero/ze.h"
+#include "os/os.h"
 
 static const hdi_function functions[] = {
 #define HDZE_FUNCTION(need, name, status, results)                                                                     \
@@ -28,6 +29,9 @@ const char *hdze_load(hdze_ze *ze, const char **out_mend) {
     if (!library) return "there is no Level Zero loader";
     const bool whole = !hdi_functions_load(&api, 0, hdi_library_look_up, library, ze);
     if (!whole) return "the Level Zero loader is older than version 1.0";
+    *out_mend = "set HOME to a folder of this user's";
+    /* libze1 1.20 follows a null pointer there */
+    if (!hdi_os_has_home()) return "HOME is not set, nor is this user's folder known, and the loader may crash then";
     *out_mend = "install Intel's driver (Debian: libze-intel-gpu1, or intel-level-zero-gpu)";
     return NULL;
 }
