@@ -61,7 +61,7 @@ typedef struct hd_model_info {
     char     type[24];          /* "model"; of files that are none: "adapter", "mmproj", ... */
     char     architecture[24];  /* "llama", "qwen2", ... */
     char     weight_types[96];  /* "q4_0 253, f32 145": types and how many tensors have each, the most bytes first */
-    char     tokenizer[24];     /* "gpt2", "llama", "t5", "bert" */
+    char     tokenizer[24];     /* "gpt2", "llama", "t5", "bert"; "none": it has no vocabulary */
     uint64_t file_bytes, weight_bytes;
     uint64_t parameters;        /* elements of all weights */
     uint32_t layers, hidden, heads, kv_heads, head_size, feed_forward, vocabulary;

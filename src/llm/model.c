@@ -183,7 +183,8 @@ hd_status hd_model_get_info(const hd_model *model, hd_model_info *out_info) {
     if (!hdl_gguf_get_text(model->gguf, "general.name", hdl_text(""), &text, NULL))
         hdl_copy_text(text, out_info->name, sizeof out_info->name);
     if (!hdl_gguf_get_text(model->gguf, "tokenizer.ggml.model", hdl_text("none"), &text, NULL))
-        hdl_copy_text(text, out_info->tokenizer, sizeof out_info->tokenizer);
+        hdl_copy_text(hdl_same(text, hdl_text("no_vocab")) ? hdl_text("none") : text, out_info->tokenizer,
+                      sizeof out_info->tokenizer);
     snprintf(out_info->architecture, sizeof out_info->architecture, "%s", model->arch_name);
     uint64_t bytes[HDL_GGUF_TYPE_COUNT] = { 0 };
     uint32_t counts[HDL_GGUF_TYPE_COUNT] = { 0 };

@@ -34,6 +34,9 @@ refuse 1 'there is no token 4096; this model has 0 to 4095' "$heddle" generate "
 sed 's/tokenizer\.ggml\.model/general.description2/' "$sources/tests/llm/models/llama_f32.gguf" >ids.gguf # no vocabulary
 expect 0 '^[0-9]+,[0-9]+,[0-9]+$' "" "$heddle" generate ids.gguf --tokens 1,2,3 -n 3 --quiet
 refuse 1 'give token ids in place of text' "$heddle" generate ids.gguf -p a
+perl -0777 -pe 's/\x15(\0{7}tiny random llama)_f32/\x11$1/; s/\x04(\0{7})gpt2/\x08$1no_vocab/' \
+    "$sources/tests/llm/models/llama_f32.gguf" >no_vocab.gguf # llama.cpp's word for it
+expect 0 '^[0-9]+,[0-9]+,[0-9]+$' "" "$heddle" generate no_vocab.gguf --tokens 1,2,3 -n 3 --quiet
 
 # Guesses change nothing of the text.
 repeats="In the beginning God created the heaven and the earth. In the beginning God created the heaven and"
