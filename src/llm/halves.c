@@ -10,11 +10,20 @@ uint64_t hdl_part_half_bytes(const hd_model *model, hdl_part part) {
     return bytes;
 }
 
-/* A plan that makes f16 of weights of one type and shape. */
+/* Rows of a weight that are made f16 at a time: f32 lies between, and an ended plan keeps its memory for a while. Whole
+ * pieces begin where something may be bound. */
+static int64_t rows_at_once(const hdl_weight *w) {
+    const int64_t rows = w->shape.dims[0], most = (INT64_C(1) << 22) / w->shape.dims[1];
+    int64_t piece = most / HDL_ALIGN * HDL_ALIGN;
+    while (piece > 0 && rows % piece != 0) piece -= HDL_ALIGN;
+    return piece > 0 && rows > most ? piece : rows;
+}
+
+/* A plan that makes f16 of a piece of weights of one type and shape. */
 static hd_status make_plan(const hdl_store *store, const hdl_weight *w, hd_plan **out_plan) {
     hd_program *p = hd_program_create(store->model->context);
     if (!p) return hdl_model_fail(store->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a program");
-    const hd_value weight = hd_input(p, "weight", w->dtype, w->shape);
+    const hd_value weight = hd_input(p, "weight", w->dtype, HD_SHAPE(rows_at_once(w), w->shape.dims[1]));
     hd_output(p, "halves", hd_cast(p, hd_cast(p, weight, HD_F32), HD_F16));
     hd_status status = hd_program_check(p);
     if (!status) status = hd_plan_create(store->device, p, &(hd_plan_desc){ .alone = 1 }, out_plan);
@@ -22,10 +31,17 @@ static hd_status make_plan(const hdl_store *store, const hdl_weight *w, hd_plan 
     return status;
 }
 
-static hd_status convert(const hdl_place *from, const hdl_place *to, hd_plan *plan) {
-    hd_status status = hd_plan_bind(plan, "weight", from->buffer, from->offset);
-    if (!status) status = hd_plan_bind(plan, "halves", to->buffer, to->offset);
-    return status ? status : hd_plan_run(plan, NULL);
+static hd_status convert(const hdl_weight *w, const hdl_place *from, const hdl_place *to, hd_plan *plan) {
+    const int64_t rows = rows_at_once(w);
+    const hd_shape piece = HD_SHAPE(rows, w->shape.dims[1]);
+    const uint64_t bytes = hd_tensor_bytes(w->dtype, piece), half_bytes = hd_tensor_bytes(HD_F16, piece);
+    hd_status status = HD_OK;
+    for (uint64_t i = 0; (int64_t)i < w->shape.dims[0] / rows && !status; i++) {
+        status = hd_plan_bind(plan, "weight", from->buffer, from->offset + i * bytes);
+        if (!status) status = hd_plan_bind(plan, "halves", to->buffer, to->offset + i * half_bytes);
+        if (!status) status = hd_plan_run(plan, NULL);
+    }
+    return status;
 }
 
 /* Of the copy of weight `index` that has to be made; 0: there is none. */
@@ -78,7 +94,7 @@ static hd_status make(hdl_store *store) {
             status = make_plan(store, w, &plan);
             made_for = w;
         }
-        if (!status) status = convert(&store->places[i], &store->halves[i], plan);
+        if (!status) status = convert(w, &store->places[i], &store->halves[i], plan);
     }
     hd_plan_destroy(plan);
     if (!status) hdl_store_show(store, found);
