@@ -52,13 +52,6 @@ static bool read_eight(uint8_t bits, float *out) {
     return (bits & 0x7F) != 0x7F;
 }
 
-/* The nearest number of bf16, the even one of two. */
-static uint16_t to_bf16(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, 4);
-    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
-
 /* Numbers in 8 bits times the factors of their blocks. False: there is one that is none. */
 static bool fill_eights(const cli_converted *t, uint64_t from, uint64_t bytes, uint8_t *to) {
     const uint64_t size = hd_dtype_bytes(t->to, 1), end = (from + bytes) / size;
@@ -71,10 +64,8 @@ static bool fill_eights(const cli_converted *t, uint64_t from, uint64_t bytes, u
         float value, factor;
         if (!read_eight(matrix_of(t, expert)[old], &value) ||
             hd_dequantize(factors->dtype, (const uint8_t *)factors->data + block * hd_dtype_bytes(factors->dtype, 1), 1,
-                          &factor) || !isfinite(value *= factor))
+                          &factor) || !isfinite(value *= factor) || hd_quantize(t->to, &value, 1, to))
             return false;
-        const uint16_t half = to_bf16(value);
-        memcpy(to, t->to == HD_F32 ? (const void *)&value : &half, size);
     }
     return true;
 }

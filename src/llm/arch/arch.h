@@ -180,8 +180,10 @@ hd_value hdl_logits(const hdl_graph *g, hd_value x);       /* [n,H] to [n,V] */
  * are [rows,heads,D], the result is [B,T,Hkv,heads/Hkv,D]. */
 bool hdl_sees_centred(const hdl_graph *g);
 hd_value hdl_attend_centred(const hdl_graph *g, hd_value q, hd_value k, hd_value v);
-/* What all of Gemma reads; what encoders do; what all of Granite does. */
+/* What all of Gemma reads, and Gemma 3 and its encoder; what encoders do; what all of Granite does. */
 void hdl_gemma_read(hdl_keys *k);
+void hdl_gemma3_read(hdl_keys *k);
+extern const hdl_tensor_row hdl_gemma3_tensors[];
 void hdl_encoder_read(hdl_keys *k);
 void hdl_granite_read(hdl_keys *k);
 /* The square of relu, as an activation. */
