@@ -723,7 +723,8 @@ HD_API hd_value hd_mean(hd_program *p, hd_value x, int axis); /**< sum / length,
 HD_API hd_value hd_max(hd_program *p, hd_value x, int axis);  /**< largest; NaN wins */
 HD_API hd_value hd_min(hd_program *p, hd_value x, int axis);  /**< smallest; NaN wins */
 HD_API hd_value hd_argmax(hd_program *p, hd_value x, int axis); /**< i32 index of the first largest; NaN wins */
-HD_API hd_value hd_dot(hd_program *p, hd_value a, hd_value b, int axis); /**< sum of a * b, shapes equal */
+/** Sum of a * b along an axis: shapes equal, or b with length 1 in every axis behind it: one factor for each place. */
+HD_API hd_value hd_dot(hd_program *p, hd_value a, hd_value b, int axis);
 
 /** Flags of hd_cumsum: without the element itself; from the last element to the first. */
 typedef enum hd_cumsum_flags { HD_CUMSUM_PLAIN = 0, HD_CUMSUM_EXCLUSIVE = 1, HD_CUMSUM_REVERSE = 2 } hd_cumsum_flags;

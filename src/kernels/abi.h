@@ -302,7 +302,8 @@
  * Bindings: x, second operand (dot; else x again), y. */
 #define HDI_REDUCE_OP      16 /* HDI_REDUCE_... */
 #define HDI_REDUCE_TYPE    17 /* of x */
-#define HDI_REDUCE_FORM    18 /* 0: row, inner = 1, a workgroup each; 1: column, an invocation each */
+#define HDI_REDUCE_FORM    18 /* 0: row, inner = 1, a workgroup each; 1: column, an invocation each; 2: column of a dot
+                               * whose second operand is one row of n factors for each of the outer lines */
 #define HDI_REDUCE_STAGE   19 /* rows: 0: all at once; 1: partial results of parts of a row; 2: over partial results.
                                * columns, bits: HDI_REDUCE_GOES_ON from what y has; HDI_REDUCE_IS_PART: more rows follow */
 #define HDI_REDUCE_GOES_ON 1u

@@ -76,5 +76,7 @@ void hdi_grad_pick(hdi_grad *g) {
 
 void hdi_grad_dot(hdi_grad *g) {
     if (hdi_grad_wants(g, 0)) hdi_grad_give(g, 0, hd_mul(g->program, g->dy, hdi_grad_x(g, 1)));
-    if (hdi_grad_wants(g, 1)) hdi_grad_give(g, 1, hd_mul(g->program, g->dy, hdi_grad_x(g, 0)));
+    if (!hdi_grad_wants(g, 1)) return;
+    const hd_value db = hd_mul(g->program, g->dy, hdi_grad_x(g, 0));
+    hdi_grad_give(g, 1, hdi_grad_sum_to(g, db, hdi_grad_shape(g, hdi_grad_x(g, 1))));
 }

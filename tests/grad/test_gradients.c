@@ -331,6 +331,18 @@ static void shared(void **state) {
     }
 }
 
+/* A dot with one factor for each place of its axis. */
+static void factors_of_places(void **state) {
+    (void)state;
+    for (size_t s = 1; s < sizeof shapes / sizeof *shapes; s++)
+        for (int axis = 0; axis < (int)shapes[s].rank; axis++) {
+            hd_shape each = shapes[s];
+            for (uint32_t k = (uint32_t)axis + 1; k < each.rank; k++) each.dims[k] = 1;
+            begin("dot");
+            judge(hd_dot(program(), floats(shapes[s], FILL_UNIT), floats(each, FILL_UNIT), axis));
+        }
+}
+
 static void enough(void **state) {
     (void)state;
     printf("%u cases\n", judged);
@@ -364,6 +376,7 @@ static void of_gradients(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(elementwise), cmocka_unit_test(of_gradients), cmocka_unit_test(of_two), cmocka_unit_test(form), cmocka_unit_test(reductions),
                                         cmocka_unit_test(rows), cmocka_unit_test(products), cmocka_unit_test(tables), cmocka_unit_test(states),
-                                        cmocka_unit_test(positions), cmocka_unit_test(long_attention), cmocka_unit_test(shared), cmocka_unit_test(enough) };
+                                        cmocka_unit_test(positions), cmocka_unit_test(long_attention), cmocka_unit_test(shared), cmocka_unit_test(factors_of_places),
+                                        cmocka_unit_test(enough) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

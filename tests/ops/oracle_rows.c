@@ -46,6 +46,7 @@ void oracle_reduce(const hdi_node *node, const oracle_tensor *const *operands, o
     const oracle_tensor *x = operands[0];
     const axis a = axis_of(x->shape, node->attrs.ints[0]);
     const bool dot = node->op == HDI_OP_DOT, mean = node->op == HDI_OP_MEAN;
+    const bool factors = dot && hd_shape_elements(operands[1]->shape) < hd_shape_elements(x->shape);
     const double depth = a.inner > 1 ? (double)HDI_MIN(a.n, 32) + ceil((double)a.n / 32) : row_depth(a.n, true);
     for (uint64_t i = 0; i < a.outer * a.inner; i++) {
         const uint64_t first = i / a.inner * a.n * a.inner + i % a.inner;
@@ -53,7 +54,7 @@ void oracle_reduce(const hdi_node *node, const oracle_tensor *const *operands, o
         uint64_t best_at = 0;
         for (uint64_t j = 0; j < a.n; j++) {
             const uint64_t at = first + j * a.inner;
-            const double term = dot ? x->value[at] * operands[1]->value[at] : x->value[at];
+            const double term = dot ? x->value[at] * operands[1]->value[factors ? i / a.inner * a.n + j : at] : x->value[at];
             sum += term;
             if (isfinite(term)) sizes += fabs(term);
             for (int mode = 0; mode < ORACLE_MODES; mode++) moved[mode] += x->error[mode][at];

@@ -23,6 +23,24 @@ static void reduce(uint32_t which, hd_dtype dtype, hd_shape shape, int axis, ops
     else ops_case_of(op, reductions[which].build(ops_program(), x, axis));
 }
 
+/* One factor for each place of the axis, by the shapes that a mixture of experts has, and with long columns. */
+static void factors_of_places(void) {
+    static const struct { hd_shape shape; int axis; } cases[] = {
+        { { 3, { 5, 8, 67 } }, 1 }, { { 3, { 1, 4, 300 } }, 1 }, { { 4, { 2, 3, 33, 5 } }, 1 }, { { 4, { 2, 3, 33, 5 } }, 2 }, { { 2, { 513, 3 } }, 0 },
+        { { 2, { 140000, 2 } }, 0 }, { { 3, { 2, 3000, 7 } }, 1 }, { { 2, { 3, 9 } }, 1 }
+    };
+    for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
+        ops_begin(hd_dtype_name(floats[t]), 0);
+        for (uint32_t i = 0; i < HDI_COUNT(cases); i++) {
+            hd_shape each = cases[i].shape;
+            for (uint32_t k = (uint32_t)cases[i].axis + 1; k < each.rank; k++) each.dims[k] = 1;
+            const hd_value x = ops_input(floats[t], cases[i].shape, OPS_UNIT);
+            ops_case_of(HDI_OP_DOT, hd_dot(ops_program(), x, ops_input(floats[t], each, OPS_UNIT), cases[i].axis));
+        }
+        ops_end();
+    }
+}
+
 static void reductions_over(void) {
     static const int64_t lengths[] = { 1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 33, 47, 63, 64, 65, 66, 67, 127, 255, 256, 257, 513, 1000 };
     static const hd_shape shapes[] = { { 2, { 5, 9 } }, { 3, { 3, 67, 2 } }, { 4, { 2, 3, 33, 5 } }, { 6, { 2, 1, 3, 2, 1, 4 } }, { 3, { 1, 257, 3 } }, { 2, { 66, 300 } } };
@@ -282,7 +300,7 @@ static void norms(void) {
 
 int main(int argc, char **argv) {
     static const ops_test tests[] = {
-        { "reductions", reductions_over }, { "long rows", long_rows }, { "special values", special_reductions }, { "products", products }, { "running sums", running_sums }, { "digests", digests }, { "softmax", softmaxes },
+        { "reductions", reductions_over }, { "factors of places", factors_of_places }, { "long rows", long_rows }, { "special values", special_reductions }, { "products", products }, { "running sums", running_sums }, { "digests", digests }, { "softmax", softmaxes },
         { "extreme rows", extreme_rows }, { "cross entropy", cross_entropies }, { "norms", norms }, { "slopes of losses", slopes_of_losses }, { "gradients of norms", norm_gradients },
     };
     return ops_main("rows", tests, HDI_COUNT(tests), argc, argv);

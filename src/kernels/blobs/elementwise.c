@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/elementwise.comp, digest cf170fe632c18dd5. Do not edit. */
+/* Made by tools/blobs from glsl/elementwise.comp, digest 6be82d235a642d9f. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_elementwise;
 static const uint32_t words[] = {
@@ -10167,4 +10167,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00003656,0x000200f8,0x00003656,0x000200f9,0x00003565,0x000200f8,0x00003565,
 0x000200f9,0x00000a72,0x000200f8,0x00000a72,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0xcf170fe632c18dd5), NULL };
+const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0x6be82d235a642d9f), NULL };

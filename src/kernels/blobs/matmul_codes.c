@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes.comp, digest f31fb5a17146b492. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes.comp, digest 46ff0f546fafdced. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes;
 static const uint32_t words[] = {
@@ -11293,4 +11293,4 @@ static const uint32_t words[] = {
 0x00000771,0x000200f9,0x000017b5,0x000200f8,0x000017ba,0x000200f9,0x00000b6b,0x000200f8,
 0x00000b6b,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0xf31fb5a17146b492), NULL };
+const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0x46ff0f546fafdced), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes_dot.comp, digest ef30b9f8cb982065. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes_dot.comp, digest 023ece16b54f8c42. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes_dot;
 static const uint32_t words[] = {
@@ -11223,4 +11223,4 @@ static const uint32_t words[] = {
 0x00050080,0x0000075d,0x0000174f,0x0000174e,0x00000785,0x000200f9,0x0000174d,0x000200f8,
 0x00001752,0x000200f9,0x00000b6b,0x000200f8,0x00000b6b,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes_dot = { words, sizeof words / 4, UINT64_C(0xef30b9f8cb982065), NULL };
+const hdi_blob hdi_blob_matmul_codes_dot = { words, sizeof words / 4, UINT64_C(0x023ece16b54f8c42), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes_matrix.comp, digest 5e7c84ce5025a02c. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes_matrix.comp, digest b65cd8f9a9234423. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes_matrix;
 static const uint32_t words[] = {
@@ -9780,4 +9780,4 @@ static const uint32_t words[] = {
 0x00000782,0x000200f9,0x00000e1f,0x000200f8,0x00000e24,0x000200f9,0x00000b66,0x000200f8,
 0x00000b66,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes_matrix = { words, sizeof words / 4, UINT64_C(0x5e7c84ce5025a02c), NULL };
+const hdi_blob hdi_blob_matmul_codes_matrix = { words, sizeof words / 4, UINT64_C(0xb65cd8f9a9234423), NULL };

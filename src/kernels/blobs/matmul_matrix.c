@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 0c2fab8bde7709b2. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 1be454a5db6acdd1. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -15747,4 +15747,4 @@ static const uint32_t words[] = {
 0x00002ff3,0x00000788,0x000200f9,0x00002ff2,0x000200f8,0x00002ff7,0x000200f9,0x00000bc5,
 0x000200f8,0x00000bc5,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x0c2fab8bde7709b2), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x1be454a5db6acdd1), NULL };

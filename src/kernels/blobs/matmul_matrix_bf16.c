@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix_bf16.comp, digest c8a34b06a5d384d7. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix_bf16.comp, digest ff13e1707a0d97f6. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix_bf16;
 static const uint32_t words[] = {
@@ -18280,4 +18280,4 @@ static const uint32_t words[] = {
 0x0003003e,0x00002b63,0x00000b77,0x000200f9,0x00002c2c,0x000200f8,0x00002c2c,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix_bf16 = { words, sizeof words / 4, UINT64_C(0xc8a34b06a5d384d7), NULL };
+const hdi_blob hdi_blob_matmul_matrix_bf16 = { words, sizeof words / 4, UINT64_C(0xff13e1707a0d97f6), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 57ac7f5cd33db634. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tiled.comp, digest bc1180670119b3d5. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tiled;
 static const uint32_t words[] = {
@@ -11156,4 +11156,4 @@ static const uint32_t words[] = {
 0x00001635,0x00050080,0x00000780,0x00001634,0x00001633,0x000007a0,0x000200f9,0x00001632,
 0x000200f8,0x00001637,0x000200f9,0x00000b7b,0x000200f8,0x00000b7b,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x57ac7f5cd33db634), NULL };
+const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0xbc1180670119b3d5), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec.comp, digest 7bb1cd15a9f48584. Do not edit. */
+/* Made by tools/blobs from glsl/matvec.comp, digest 6df211b5843e70f4. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec;
 static const uint32_t words[] = {
@@ -11389,4 +11389,4 @@ static const uint32_t words[] = {
 0x0000177d,0x0000177c,0x00000b6d,0x000200f9,0x0000177b,0x000200f8,0x00001780,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0x7bb1cd15a9f48584), NULL };
+const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0x6df211b5843e70f4), NULL };

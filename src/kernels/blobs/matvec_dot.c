@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_dot.comp, digest 138ac25b02466deb. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_dot.comp, digest 0669a0cffbff777f. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_dot;
 static const uint32_t words[] = {
@@ -16709,4 +16709,4 @@ static const uint32_t words[] = {
 0x00000cb5,0x000200f9,0x000034bf,0x000200f8,0x000034c4,0x000200f9,0x00000cfc,0x000200f8,
 0x00000cfc,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0x138ac25b02466deb), NULL };
+const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0x0669a0cffbff777f), NULL };

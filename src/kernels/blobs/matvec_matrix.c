@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_matrix.comp, digest e91185586a7fbc60. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_matrix.comp, digest 86ef8c6786c494ba. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_matrix;
 static const uint32_t words[] = {
@@ -11141,4 +11141,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00000e91,0x000200f8,0x00000e91,0x00050080,0x000007b5,0x00000e90,0x00000e8f,
 0x000007c0,0x000200f9,0x00000e8e,0x000200f8,0x00000ea2,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_matrix = { words, sizeof words / 4, UINT64_C(0xe91185586a7fbc60), NULL };
+const hdi_blob hdi_blob_matvec_matrix = { words, sizeof words / 4, UINT64_C(0x86ef8c6786c494ba), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest 2234e90559defb92. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest d9a26c487326d10a. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_subgroup;
 static const uint32_t words[] = {
@@ -12517,4 +12517,4 @@ static const uint32_t words[] = {
 0x00000b5f,0x000200f9,0x00001dc8,0x000200f8,0x00001dcd,0x000200f9,0x00000b84,0x000200f8,
 0x00000b84,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0x2234e90559defb92), NULL };
+const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0xd9a26c487326d10a), NULL };

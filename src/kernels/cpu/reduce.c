@@ -50,7 +50,7 @@ static void store_pair(const reduction *r, uint64_t at, int32_t best, uint32_t b
     ((uint32_t *)r->y)[2 * at + 1] = best_at;
 }
 static uint32_t finished(const reduction *r, float sum) {
-    if (r->form == 1 && r->stage & HDI_REDUCE_IS_PART) return exact_bits(sum);
+    if (r->form != 0 && r->stage & HDI_REDUCE_IS_PART) return exact_bits(sum);
     return exact_bits(exact_canonical(r->op == HDI_REDUCE_MEAN ? exact_div(sum, (float)r->whole) : sum));
 }
 
@@ -151,6 +151,7 @@ static void go_on(const reduction *r, uint64_t out, uint32_t width, void *words)
 
 /* `width` <= LANES neighbouring columns; the first one begins at element `first`, its result is element `out`. */
 static void add_columns(const reduction *r, uint64_t first, uint64_t out, uint32_t width) {
+    const uint64_t factors = first / ((uint64_t)r->n * r->inner) * r->n;
     float total[LANES] = { 0 }, block[LANES] = { 0 }, room[LANES], second_room[LANES];
     uint32_t whole[LANES] = { 0 };
     go_on(r, out, width, r->type == HDI_TYPE_I32 ? (void *)whole : total);
@@ -162,7 +163,10 @@ static void add_columns(const reduction *r, uint64_t first, uint64_t out, uint32
             continue;
         }
         const float *x = floats_at(r->type, r->x, row, width, room);
-        if (r->op == HDI_REDUCE_DOT) {
+        if (r->form == 2) {
+            const float factor = floats_at(r->type, r->second, factors + j, 1, second_room)[0];
+            for (uint32_t l = 0; l < width; l++) block[l] += x[l] * factor;
+        } else if (r->op == HDI_REDUCE_DOT) {
             const float *second = floats_at(r->type, r->second, row, width, second_room);
             for (uint32_t l = 0; l < width; l++) block[l] += x[l] * second[l];
         } else {

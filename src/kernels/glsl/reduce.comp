@@ -13,6 +13,7 @@ layout(std430, binding = 1) readonly buffer Second { uint second[]; };
 layout(std430, binding = 2) buffer Y { uint y[]; };
 
 const bool PICKS = OP == HDI_REDUCE_MAX || OP == HDI_REDUCE_MIN || OP == HDI_REDUCE_ARGMAX;
+const bool FACTORS = FORM == 2u; // of a dot: one for each place of the column
 const uint NOWHERE = 0xFFFFFFFFu;
 shared uint lanes_at[LANES];
 
@@ -23,9 +24,9 @@ uint plus_bits(uint a, uint b) {
     if (OP == HDI_REDUCE_PROD) return TYPE == HDI_TYPE_I32 ? a * b : floatBitsToUint(mul_rounded(uintBitsToFloat(a), uintBitsToFloat(b)));
     return TYPE == HDI_TYPE_I32 ? a + b : floatBitsToUint(add_rounded(uintBitsToFloat(a), uintBitsToFloat(b)));
 }
-uint plus_element(uint sum, uint i) {
+uint plus_element(uint sum, uint i, uint second_at) {
     if (OP != HDI_REDUCE_DOT) return plus_bits(sum, LOAD(x, TYPE, i));
-    return floatBitsToUint(add_product(uintBitsToFloat(sum), LOAD_FLOAT(x, TYPE, i), LOAD_FLOAT(second, TYPE, i)));
+    return floatBitsToUint(add_product(uintBitsToFloat(sum), LOAD_FLOAT(x, TYPE, i), LOAD_FLOAT(second, TYPE, second_at)));
 }
 uint finished(uint sum) {
     if (TYPE == HDI_TYPE_I32) return sum;
@@ -64,7 +65,7 @@ void reduce_row(uint group) {
                 int key = pick_key(pairs ? x[2u * (first + i)] : LOAD(x, TYPE, first + i));
                 uint at = pairs ? x[2u * (first + i) + 1u] : IN_FRONT + begin + i;
                 if (is_better(key, at, best, best_at)) { best = key; best_at = at; }
-            } else sum = plus_element(sum, first + i);
+            } else sum = plus_element(sum, first + i, first + i);
         }
         lanes[lane] = PICKS ? uint(best) : sum;
         if (OP == HDI_REDUCE_ARGMAX) lanes_at[lane] = best_at;
@@ -91,18 +92,18 @@ void reduce_row(uint group) {
     }
 }
 
-// One element further down a column.
-void take(uint i, uint j, inout uint block, inout int best, inout uint best_at) {
+// One element further down a column: the j-th one of the line, element i of x.
+void take(uint i, uint j, uint factors, inout uint block, inout int best, inout uint best_at) {
     if (PICKS) {
         int key = pick_key(LOAD(x, TYPE, i));
         if (is_better(key, IN_FRONT + j, best, best_at)) { best = key; best_at = IN_FRONT + j; }
-    } else block = plus_element(block, i);
+    } else block = plus_element(block, i, FACTORS ? factors + j : i);
 }
 // Where columns are too long for one launch, y holds what they have come to.
 void reduce_column(uint column) {
     const bool goes_on = (STAGE & HDI_REDUCE_GOES_ON) != 0u, is_part = (STAGE & HDI_REDUCE_IS_PART) != 0u;
     uint line = column / push.inner;
-    uint first = line * push.n * push.inner + (column - line * push.inner);
+    uint first = line * push.n * push.inner + (column - line * push.inner), factors = line * push.n;
     uint sum = NOTHING, best_at = NOWHERE;
     int best = KEY_LEAST;
     if (goes_on) {
@@ -115,10 +116,10 @@ void reduce_column(uint column) {
         uint block = NOTHING, end = min(j + HDI_MM_BLOCK, push.n);
         for (uint k = j; k < end; k += 4u) {
             /* Four written out: a compiler that unrolls forgets which operations are precise. */
-            take(first + k * push.inner, k, block, best, best_at);
-            if (k + 1u < end) take(first + (k + 1u) * push.inner, k + 1u, block, best, best_at);
-            if (k + 2u < end) take(first + (k + 2u) * push.inner, k + 2u, block, best, best_at);
-            if (k + 3u < end) take(first + (k + 3u) * push.inner, k + 3u, block, best, best_at);
+            take(first + k * push.inner, k, factors, block, best, best_at);
+            if (k + 1u < end) take(first + (k + 1u) * push.inner, k + 1u, factors, block, best, best_at);
+            if (k + 2u < end) take(first + (k + 2u) * push.inner, k + 2u, factors, block, best, best_at);
+            if (k + 3u < end) take(first + (k + 3u) * push.inner, k + 3u, factors, block, best, best_at);
         }
         sum = plus_bits(sum, block);
     }

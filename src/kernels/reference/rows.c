@@ -55,7 +55,9 @@ static float total_of_parts(float *row, uint64_t n, bool product) {
 
 /* Of the row or column that begins at element `first`. */
 static float reduced(const reference *r, reference_axis axis, uint64_t first) {
-    const float *x = r->x[0] + first, *second = r->x[1] ? r->x[1] + first : NULL;
+    const bool factors = r->x[1] && hd_shape_elements(r->operands[1].shape) < hd_shape_elements(r->operands[0].shape);
+    const uint64_t second_at = factors ? first / (axis.n * axis.inner) * axis.n : first;
+    const float *x = r->x[0] + first, *second = r->x[1] ? r->x[1] + second_at : NULL;
     float best = x[0], sum;
     if (r->node->op == HDI_OP_MAX || r->node->op == HDI_OP_MIN) {
         for (uint64_t j = 1; j < axis.n; j++) {
@@ -75,7 +77,7 @@ static float reduced(const reference *r, reference_axis axis, uint64_t first) {
             block = 1;
         }
     } else if (axis.inner > 1) {
-        sum = reference_block_sum(x, axis.inner, second, axis.inner, axis.n);
+        sum = reference_block_sum(x, axis.inner, second, factors ? 1 : axis.inner, axis.n);
     } else {
         for (uint64_t j = 0; j < axis.n; j++) r->room[j] = second ? x[j] * second[j] : x[j];
         sum = total_of_parts(r->room, axis.n, product);

@@ -86,12 +86,21 @@ static hd_status add_strip(const hdi_request *request, const hdi_rows_launch *wh
     return hdi_rows_copy(request, &y, &to, lowering, error);
 }
 
+/* Elements of one column that a launch takes. */
+static uint64_t longest_column(const hdi_caps *caps) { return caps->native_kernels ? UINT32_MAX : HDI_REDUCE_COLUMN; }
+
+/* Does a launch take a line's columns whole? */
+static bool columns_fit(const hdi_caps *caps, hd_dtype dtype, uint64_t n, uint64_t inner) {
+    return n <= longest_column(caps) && n * inner <= hdi_rows_most(caps, dtype);
+}
+
 static hd_status add_columns(const hdi_request *request, const hdi_rows_launch *launch, hdi_lowering *lowering,
                              hd_error *error) {
     const uint64_t outer = launch->push[0], n = launch->push[1], inner = launch->push[2];
     const uint64_t most = hdi_rows_most(request->caps, launch->inputs[0]->dtype),
-                   longest = request->caps->native_kernels ? UINT32_MAX : HDI_REDUCE_COLUMN;
-    if (n <= longest && n * inner <= most) return hdi_rows_add(request, launch, lowering, error);
+                   longest = longest_column(request->caps);
+    if (columns_fit(request->caps, launch->inputs[0]->dtype, n, inner))
+        return hdi_rows_add(request, launch, lowering, error);
     const uint64_t width = HDI_MIN(inner, HDI_MAX(most / HDI_MM_BLOCK, 1)), blocks = most / width / HDI_MM_BLOCK;
     const uint64_t tall = HDI_MIN(longest, HDI_MAX(blocks, 1) * HDI_MM_BLOCK);
     hd_status status = HD_OK;
@@ -121,6 +130,7 @@ static hd_status add_column_parts(const hdi_request *request, hdi_rows_launch *l
     launch->out = &request->out;
     launch->spec[0] = op == HDI_REDUCE_DOT ? HDI_REDUCE_SUM : op;
     launch->spec[1] = HD_F32;
+    launch->spec[2] = 1;
     launch->push[0] = outer;
     launch->push[1] = (uint32_t)parts;
     launch->rows = outer;
@@ -163,14 +173,26 @@ static hd_status add_parts(const hdi_request *request, const hdi_rows_launch *wh
     return status;
 }
 
+/* Operands, made dense: factors of places are repeated along columns that a launch does not take whole. */
+static hd_status operands_of(const hdi_request *request, uint32_t count, uint64_t n, uint64_t inner,
+                             hdi_lowering *lowering, hdi_tensor *out, hd_error *error) {
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < count && !status; i++) {
+        hdi_tensor view = request->inputs[i];
+        const hd_shape whole = request->inputs[0].shape;
+        for (uint32_t k = 0; k < whole.rank && !columns_fit(request->caps, view.dtype, n, inner); k++) {
+            if (view.shape.dims[k] != whole.dims[k]) view.strides[k] = 0;
+            view.shape.dims[k] = whole.dims[k];
+        }
+        status = hdi_rows_dense(request, &view, lowering, &out[i], error);
+    }
+    return status;
+}
+
 hd_status hdi_lower_reduce(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
     const uint32_t op = code_of(request->op), operands = op == HDI_REDUCE_DOT ? 2 : 1;
     hdi_tensor inputs[2];
-    for (uint32_t i = 0; i < operands; i++) {
-        const hd_status status = hdi_rows_dense(request, &request->inputs[i], lowering, &inputs[i], error);
-        if (status != HD_OK) return status;
-    }
-    const hdi_tensor *x = &inputs[0];
+    const hdi_tensor *x = &request->inputs[0];
     const int64_t axis = request->attrs->ints[0];
     uint64_t outer = 1, n = 1, inner = 1;
     for (uint32_t i = 0; i < x->shape.rank; i++) {
@@ -181,11 +203,15 @@ hd_status hdi_lower_reduce(const hdi_request *request, hdi_lowering *lowering, h
     }
     if (HDI_MAX(HDI_MAX(outer, n), inner) > UINT32_MAX)
         return hdi_fail(error, HD_STATUS_LIMIT, "a reduction over or beside axes of more than 2^32 - 1 elements");
+    hd_status status = operands_of(request, operands, n, inner, lowering, inputs, error);
+    if (status != HD_OK) return status;
+    x = &inputs[0];
     const bool picks = op == HDI_REDUCE_MAX || op == HDI_REDUCE_MIN || op == HDI_REDUCE_ARGMAX;
     const uint64_t elements = outer * n * inner;
+    const uint32_t form = inner == 1 ? 0 : hdi_shape_equal(inputs[operands - 1].shape, x->shape) ? 1 : 2;
     const uint64_t part = picks && outer < request->caps->compute_units ? HDI_REDUCE_PICK_PART : HDI_REDUCE_PART;
     hdi_rows_launch launch = { .module = HDI_MODULE_REDUCE, .inputs = { x, &inputs[operands - 1] }, .input_count = 2,
-                               .out = &request->out, .spec = { op, (uint32_t)x->dtype, inner != 1, 0 }, .spec_count = 4,
+                               .out = &request->out, .spec = { op, (uint32_t)x->dtype, form, 0 }, .spec_count = 4,
                                .push = { (uint32_t)outer, (uint32_t)n, (uint32_t)inner, 1,
                                          op == HDI_REDUCE_ARGMAX ? 0 : (uint32_t)n, (uint32_t)part }, .push_count = 6,
                                .rows = outer, .groups = outer, .flops = elements * operands,
@@ -205,10 +231,9 @@ hd_status hdi_lower_reduce(const hdi_request *request, hdi_lowering *lowering, h
     /* A long row: its parts first, then what they came to. */
     const uint64_t parts = hdi_divide_up(n, part);
     const hd_dtype computing = x->dtype == HD_I32 ? HD_I32 : HD_F32;
+    const hd_shape results = HD_SHAPE((int64_t)outer, (int64_t)parts, op == HDI_REDUCE_ARGMAX ? 2 : 1);
     hdi_tensor partial;
-    hd_status status =
-        hdi_rows_temporary(lowering, computing,
-                           HD_SHAPE((int64_t)outer, (int64_t)parts, op == HDI_REDUCE_ARGMAX ? 2 : 1), &partial, error);
+    status = hdi_rows_temporary(lowering, computing, results, &partial, error);
     if (status != HD_OK) return status;
     launch.out = &partial;
     launch.spec[0] = op == HDI_REDUCE_MEAN ? HDI_REDUCE_SUM : op;

@@ -253,7 +253,7 @@ static hd_value mixture(const hdl_graph *g, hd_value x) {
                                                          : hd_take_along(p, hd_softmax(p, scores, -1), chosen);
     const hd_value gate = chosen_linear(g, x, "ffn_gate_exps", chosen), up = chosen_linear(g, x, "ffn_up_exps", chosen);
     hd_value y = chosen_linear(g, gate_of(g, gate, up), "ffn_down_exps", chosen);
-    y = hd_sum(p, hd_mul(p, y, hd_reshape(p, shares, HD_SHAPE(rows, f->experts_used, 1))), 1);
+    y = hd_dot(p, y, hd_reshape(p, shares, HD_SHAPE(rows, f->experts_used, 1)), 1);
     y = hd_reshape(p, y, HD_SHAPE(rows, f->hidden));
     return has(g, "ffn_down_shexp.weight") ? hd_add(p, y, shared(g, x)) : y;
 }
