@@ -205,8 +205,9 @@ typedef enum hd_optimizer {
 typedef enum hd_precision {
     HD_PRECISION_F32 = 0,
     HD_PRECISION_BF16       /* mixed precision: activations, weights and gradients that meet in a product are rounded to bf16 first, a
-                               weight once a step; on devices with matrix units for bf16 several times as fast. In fast
-                               mode, and there, attention may round what it multiplies (hd_attention_desc.bf16) */
+                               weight once a step, and what lies between two products of a GPT's layer is bf16; on devices with
+                               matrix units for bf16 several times as fast. In fast mode, and there, attention may round what it
+                               multiplies (hd_attention_desc.bf16) */
 } hd_precision;
 
 /** Everything that a run of training is made from: equal ones give equal weights, to the bit in exact mode on every device. */

@@ -4,8 +4,8 @@
  *
  * Bindings: A, B, C, memory to work in, an addend and a row. C[b] = A[b] x B[b], or that and the addend, or the row, or
  * both, with sums in f32; A is [M,K] and B is [K,N], each in lines without gaps along one of its two axes, that lie
- * LINE elements apart; C and the addend are dense [BATCH,M,N], the row is f32 [N] and is added to every row of C, which
- * is f32 then. A is bound in the place of what is absent. */
+ * LINE elements apart; C and the addend are dense [BATCH,M,N] of one type, the row is [N] of that and is added to every
+ * row of C, which is f32 or bf16 then. A is bound in the place of what is absent. */
 #ifndef HDI_LIBRARY_H
 #define HDI_LIBRARY_H
 

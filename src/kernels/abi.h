@@ -378,7 +378,7 @@
 #define HDI_ROW_SOFTMAX_WHOLE 1048576u
 /* Push words: [0] rows, [1] n, [2] eps as float bits. */
 
-/* ---- norm_gradient: of x under rms_norm or layer_norm, from x, dy and the weight, all f32. A workgroup a row. With n = x
+/* ---- norm_gradient: of x under rms_norm or layer_norm, from x, dy and the weight; but for dy all are f32. A workgroup a row. With n = x
  * normalised as norm does, d = exact_sqrt of what exact_rsqrt is of there and h = dy * weight: exact_div((h - mean of h) -
  * n * (the sum of h * n * float(1 / n)), d), one rounding each, sums in the row order; rms_norm takes no mean off. Bindings: x, dy,
  * weight, what is added (x again where absent), y. Push words: as norm's, [3] 1 / n as float bits. ---- */
@@ -387,6 +387,7 @@
  * factor of each row (bindings x, x, x, facts), a workgroup a row; then columns, an invocation for each column of each
  * part of the rows, as [parts,2,n] (x, dy, facts, y), which reduce joins. Exact: one part. ---- */
 #define HDI_NORM_STAGE 18
+#define HDI_NORM_DY    19 /* type of dy: norm_gradient, norm_sums */
 #define HDI_NORM_PUSH_PART  3 /* rows of a part */
 #define HDI_NORM_PUSH_PARTS 4
 

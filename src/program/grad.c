@@ -231,9 +231,13 @@ static hd_value so_far(const hdi_grad_walk *walk, hd_value value) {
     return 0;
 }
 
+bool hdi_grad_reads_alone(const hdi_grad *g, uint32_t index) {
+    return origin_of(g->walk, g->node.operands[index])->uses == 1;
+}
+
 /* Is there no other consumer, whose parts would come between these? */
 static bool alone(const hdi_grad *g, uint32_t index) {
-    return origin_of(g->walk, g->node.operands[index])->uses == 1 && g->node.op != HDI_OP_SLICE;
+    return hdi_grad_reads_alone(g, index) && g->node.op != HDI_OP_SLICE;
 }
 
 /* Where the sums of a product's operand go: to what was cast to it, so that they go on from what there was of that.

@@ -20,6 +20,8 @@ typedef struct hdi_grad {
 
 /* Is the gradient of operand `index` asked for? */
 bool hdi_grad_wants(const hdi_grad *g, uint32_t index);
+/* Is the node the only one that reads the operand, of those on the way to the loss? */
+bool hdi_grad_reads_alone(const hdi_grad *g, uint32_t index);
 /* Are sums over rows made chunk by chunk? */
 bool hdi_grad_takes_chunks(const hdi_grad *g);
 /* Operand `index`, and the result, as the forward part gave them or computed again. 0: absent. */
@@ -52,6 +54,8 @@ hd_value hdi_grad_keep(hdi_grad *g, hdi_grad_constant made);
 /* What rules are made of (grad_help.c). */
 hd_shape hdi_grad_shape(const hdi_grad *g, hd_value value);
 hd_dtype hdi_grad_type(const hdi_grad *g, hd_value value);
+/* What was widened to f32 to be x, or x. */
+hd_value hdi_grad_narrow(const hdi_grad *g, hd_value x);
 /* The same elements as f32, and the other way. */
 hd_value hdi_grad_wide(hdi_grad *g, hd_value x);
 hd_value hdi_grad_to(hdi_grad *g, hd_value x, hd_dtype dtype);

@@ -110,8 +110,12 @@ static hd_value of_gelu_tanh(hdi_grad *g, hd_value x, hd_value dy) {
     return hdi_program_put(g->program, &(hdi_node){ .op = HDI_OP_GELU_TANH_GRADIENT, .operand_count = 2,
                                                     .operands = (const hd_value[]){ x, dy } });
 }
-/* One step, as a chain that reads what it begins with several times is more than one. */
-void hdi_grad_gelu_tanh(hdi_grad *g) { hdi_grad_give(g, 0, of_gelu_tanh(g, x_wide(g), dy_wide(g))); }
+/* One step, as a chain that reads what it begins with several times is more than one. bf16 has the range of f32. */
+void hdi_grad_gelu_tanh(hdi_grad *g) {
+    const bool narrow = g->node.dtype == HD_BF16;
+    const hd_value x = narrow ? hdi_grad_x(g, 0) : x_wide(g), dy = narrow ? hdi_grad_to(g, g->dy, HD_BF16) : dy_wide(g);
+    hdi_grad_give(g, 0, of_gelu_tanh(g, x, dy));
+}
 
 /* y = a f(x), where a is the gradient that came and f the slope. f' = (1 - t^2) (c + 6 c k x^2 - x t (c + 3 c k x^2)^2)
  * with t = tanh(c (x + k x^3)), c = sqrt(2 / pi), k = 0.044715. */

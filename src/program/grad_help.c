@@ -12,7 +12,15 @@ hd_dtype hdi_grad_type(const hdi_grad *g, hd_value value) {
     return node ? node->dtype : HD_F32;
 }
 
+hd_value hdi_grad_narrow(const hdi_grad *g, hd_value x) {
+    const hdi_node *node = hdi_program_node(g->program, x);
+    const bool widened = node && node->op == HDI_OP_CAST && node->dtype == HD_F32 &&
+                         hdi_dtype_is_float(hdi_grad_type(g, node->operands[0]));
+    return widened ? node->operands[0] : x;
+}
+
 hd_value hdi_grad_to(hdi_grad *g, hd_value x, hd_dtype dtype) {
+    if (hdi_grad_type(g, hdi_grad_narrow(g, x)) == dtype) return hdi_grad_narrow(g, x);
     return hdi_grad_type(g, x) == dtype ? x : hd_cast(g->program, x, dtype);
 }
 hd_value hdi_grad_wide(hdi_grad *g, hd_value x) { return hdi_grad_to(g, x, HD_F32); }

@@ -12,17 +12,19 @@ static bool has_batch(hd_shape shape) {
 }
 
 /* dC as the products of gradients read it, and whether these give f32 too. Where bf16 met bf16 or quantised weights to
- * give f32, dC is rounded to bf16 once for both. */
+ * give f32, dC is rounded to bf16 once for both; nothing is added to the gradient of an A that nobody else reads, so it
+ * is bf16 as A is. */
 typedef struct of_product {
     hd_value dc;
-    uint32_t result; /* HD_RESULT_F32 or 0 */
+    uint32_t result, result_a; /* HD_RESULT_F32 or 0 */
 } of_product;
 static of_product of_product_begin(hdi_grad *g) {
     const uint32_t result = (uint32_t)g->node.attrs.ints[0] & HD_RESULT_F32;
     const hd_dtype b = hdi_grad_type(g, g->node.operands[1]);
     const bool narrow = result && hdi_grad_type(g, g->node.operands[0]) == HD_BF16 &&
                         (b == HD_BF16 || !hdi_dtype_is_float(b));
-    return (of_product){ narrow ? hdi_grad_rounded(g, g->dy) : g->dy, result };
+    return (of_product){ narrow ? hdi_grad_rounded(g, g->dy) : g->dy, result,
+                         narrow && hdi_grad_reads_alone(g, 0) ? 0u : result };
 }
 
 /* With A' and B' as they are multiplied, C = A' B': dA' = dC B'^T. A transposed A gets its own transposed, B' dC^T,
@@ -32,8 +34,8 @@ static hd_value of_a(hdi_grad *g, const of_product *o, bool swap_a, bool swap_b)
     const hd_value b = hdi_grad_x(g, 1);
     if (swap_a && hdi_dtype_is_float(hdi_grad_type(g, b))) /* the result has the first one's type */
         return hd_matmul_with(p, hdi_grad_to(g, b, hdi_grad_type(g, o->dc)), o->dc,
-                              HD_TRANSPOSE_B | (swap_b ? HD_TRANSPOSE_A : 0u) | o->result);
-    return turned(g, hd_matmul_with(p, o->dc, b, (swap_b ? 0u : HD_TRANSPOSE_B) | o->result), swap_a);
+                              HD_TRANSPOSE_B | (swap_b ? HD_TRANSPOSE_A : 0u) | o->result_a);
+    return turned(g, hd_matmul_with(p, o->dc, b, (swap_b ? 0u : HD_TRANSPOSE_B) | o->result_a), swap_a);
 }
 
 /* dB' = A'^T dC. Where B is one matrix, all rows of A and C, of all of a batch, are one sum. */
@@ -259,20 +261,20 @@ static of_attention of_block(hdi_grad *g, const attention *a, int64_t begin, int
     return d;
 }
 
-/* Where all is f32, and each query sees the keys up to its own or all of them, without a cap or sinks: one operation,
- * which keeps no weights. Its result is cut into the gradients. */
+/* Where all is f32 or bf16, and each query sees the keys up to its own or all of them, without a cap or sinks: one
+ * operation, which keeps no weights. Its result is cut into the gradients. */
 static bool is_plain(hdi_grad *g) {
     const int64_t window = g->node.attrs.ints[1], keys = operand_shape(g, 1).dims[operand_shape(g, 1).rank - 3];
     const hd_shape q = g->node.shape;
-    bool plain = g->node.dtype == HD_F32 && g->node.attrs.floats[1] == 0 && q.dims[q.rank - 1] <= MOST_PLAIN &&
-                 (window == 0 || window >= keys);
-    for (uint32_t i = 0; i < 3; i++) plain = plain && hdi_grad_type(g, hdi_grad_x(g, i)) == HD_F32;
+    bool plain = (g->node.dtype == HD_F32 || g->node.dtype == HD_BF16) && g->node.attrs.floats[1] == 0 &&
+                 q.dims[q.rank - 1] <= MOST_PLAIN && (window == 0 || window >= keys);
+    for (uint32_t i = 0; i < 3; i++) plain = plain && hdi_grad_type(g, hdi_grad_x(g, i)) == g->node.dtype;
     for (uint32_t i = 3; i < g->node.operand_count; i++) plain = plain && !g->node.operands[i];
     return plain;
 }
 static void give_plain(hdi_grad *g) {
     const hd_value operands[] = { hdi_grad_x(g, 0), hdi_grad_x(g, 1), hdi_grad_x(g, 2), hdi_grad_y(g),
-                                  hdi_grad_wide(g, g->dy) };
+                                  hdi_grad_to(g, g->dy, g->node.dtype) };
     const int64_t *const ints = g->node.attrs.ints;
     const hdi_attrs attrs = { .ints = { ints[0], 0, ints[2] }, .floats = { g->node.attrs.floats[0] } };
     const hd_value all = hdi_program_put(g->program, &(hdi_node){ .op = HDI_OP_ATTENTION_GRADIENT,

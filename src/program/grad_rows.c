@@ -67,13 +67,13 @@ static hd_value row_of(hdi_grad *g, hd_value sums, int64_t row) {
 
 static void norm(hdi_grad *g) {
     hd_program *p = g->program;
-    const hd_value x = x_wide(g), dy = dy_wide(g), weight = hdi_grad_x(g, 1);
+    const hd_value x = x_wide(g), dy = dy_wide(g), narrow = hdi_grad_narrow(g, dy), weight = hdi_grad_x(g, 1);
     const float eps = g->node.attrs.floats[0];
     if (hdi_grad_wants(g, 0))
-        hdi_grad_give(g, 0, of_norm(g, HDI_OP_NORM_GRADIENT, x, dy, weight ? hdi_grad_wide(g, weight) : 0));
+        hdi_grad_give(g, 0, of_norm(g, HDI_OP_NORM_GRADIENT, x, narrow, weight ? hdi_grad_wide(g, weight) : 0));
     if (!hdi_grad_wants(g, 1) && !hdi_grad_wants(g, 2)) return;
     if (!hdi_grad_takes_chunks(g)) {
-        const hd_value sums = of_norm(g, HDI_OP_NORM_SUMS, x, dy, 0);
+        const hd_value sums = of_norm(g, HDI_OP_NORM_SUMS, x, narrow, 0);
         if (hdi_grad_wants(g, 1)) hdi_grad_give(g, 1, row_of(g, sums, 0));
         if (hdi_grad_wants(g, 2)) hdi_grad_give(g, 2, row_of(g, sums, 1));
         return;
@@ -104,7 +104,7 @@ static normalised normalise(hdi_grad *g) {
 void hdi_grad_norm_gradient(hdi_grad *g) {
     hd_program *p = g->program;
     const normalised o = normalise(g);
-    const hd_value u = dy_wide(g), a = hdi_grad_x(g, 1), weight = hdi_grad_x(g, 2);
+    const hd_value u = dy_wide(g), a = hdi_grad_wide(g, hdi_grad_x(g, 1)), weight = hdi_grad_x(g, 2);
     const hd_value h = weight ? hd_mul(p, a, weight) : a;
     const hd_value of_u = of_norm(g, HDI_OP_NORM_GRADIENT, o.x, u, 0);
     if (hdi_grad_wants(g, 1)) hdi_grad_give(g, 1, weight ? hd_mul(p, of_u, weight) : of_u);
@@ -121,7 +121,8 @@ void hdi_grad_norm_gradient(hdi_grad *g) {
 /* Of dy it is n times the first row of what came, and the second; of x P / d of the first row times dy. */
 void hdi_grad_norm_sums(hdi_grad *g) {
     hd_program *p = g->program;
-    const hd_value of_weight = row_of(g, dy_wide(g), 0), of_bias = row_of(g, dy_wide(g), 1), a = hdi_grad_x(g, 1);
+    const hd_value of_weight = row_of(g, dy_wide(g), 0), of_bias = row_of(g, dy_wide(g), 1),
+                   a = hdi_grad_wide(g, hdi_grad_x(g, 1));
     const normalised o = normalise(g);
     if (hdi_grad_wants(g, 1)) hdi_grad_give(g, 1, hd_add(p, hd_mul(p, o.n, of_weight), of_bias));
     if (hdi_grad_wants(g, 0)) hdi_grad_give(g, 0, of_norm(g, HDI_OP_NORM_GRADIENT, o.x, hd_mul(p, a, of_weight), 0));

@@ -359,7 +359,9 @@ static hd_status norm(inference *in) {
 /* Of x and dy, which are alike, and of a weight if there is one; all f32. */
 static hd_status norm_gradient(inference *in) {
     const hd_shape x = in->x[0]->shape;
-    hd_status status = are_f32(in, 0, 3);
+    hd_status status = are_f32(in, 0, 1);
+    if (!status) status = are_f32(in, 2, 3);
+    if (!status) status = takes(in, 1, FLOATS);
     if (!status) status = has_rank(in, 0, 1, HD_MAX_RANK);
     if (!status) status = has_shape(in, 1, "dy", x);
     if (!status && in->x[2]) status = has_shape(in, 2, "weight", HD_SHAPE(x.dims[x.rank - 1]));
@@ -664,7 +666,10 @@ static hd_status attention(inference *in) {
 
 static hd_status attention_gradient(inference *in) {
     const hd_shape q = in->x[0]->shape;
-    hd_status status = are_f32(in, 0, 5);
+    hd_status status = HD_OK;
+    for (uint32_t i = 1; i < 5 && !status; i++) status = same_type(in, 0, i);
+    if (!status && in->x[0]->dtype == HD_F16)
+        status = fail(in, HD_STATUS_TYPE, "operand 1 is f16, it must be f32 or bf16");
     if (!status) status = has_rank(in, 0, 3, 4);
     if (!status) status = attention_heads(in, 0);
     if (!status) status = has_shape(in, 3, "y", q);
@@ -672,7 +677,7 @@ static hd_status attention_gradient(inference *in) {
     if (!status) status = attention_attrs(in, q.dims[q.rank - 1]);
     if (status) return status;
     const uint64_t elements = hd_shape_elements(q) + 2 * hd_shape_elements(in->x[1]->shape);
-    return give(in, HD_F32, HD_SHAPE((int64_t)elements));
+    return give(in, in->x[0]->dtype, HD_SHAPE((int64_t)elements));
 }
 
 static hd_status cross_entropy(inference *in) {

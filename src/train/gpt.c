@@ -217,18 +217,29 @@ hd_value hdt_graph_rounded(hdt_graph *graph, hd_value x) {
 }
 
 /* Of mixed precision both operands are cast, each once for all products that read it, and sums stay f32. */
+static hd_value rounded_weight(hdt_graph *graph, hd_value weight) {
+    uint32_t at = 0;
+    while (at < graph->layout->count && graph->weights[at] != weight) at++;
+    if (!graph->casts[at]) graph->casts[at] = hd_cast(graph->program, weight, HD_BF16);
+    return graph->casts[at];
+}
+
 hd_value hdt_graph_product(hdt_graph *graph, hd_value x, hd_value weight, uint32_t flags) {
     hd_program *p = graph->program;
-    uint32_t at = 0;
     if (!graph->casts) return hd_matmul_with(p, x, weight, flags);
-    x = hdt_graph_rounded(graph, x);
-    while (at < graph->layout->count && graph->weights[at] != weight) at++;
-    if (!graph->casts[at]) graph->casts[at] = hd_cast(p, weight, HD_BF16);
-    return hd_matmul_with(p, x, graph->casts[at], flags | HD_RESULT_F32);
+    return hd_matmul_with(p, hdt_graph_rounded(graph, x), rounded_weight(graph, weight), flags | HD_RESULT_F32);
 }
 
 static hd_value linear(hdt_graph *graph, hd_value x, hd_value weight, hd_value bias) {
     return hd_add(graph->program, hdt_graph_product(graph, x, weight, HD_MATMUL_PLAIN), bias);
+}
+
+/* One whose result is not added to what the layers hand on: in mixed precision it is bf16, as its readers want it. */
+static hd_value inner_linear(hdt_graph *graph, hd_value x, hd_value weight, hd_value bias) {
+    if (!graph->casts) return linear(graph, x, weight, bias);
+    const hd_value product =
+        hd_matmul(graph->program, hdt_graph_rounded(graph, x), rounded_weight(graph, weight));
+    return hd_add(graph->program, product, rounded_weight(graph, bias));
 }
 
 /* One of q, k and v, which lie side by side: [batch, length, heads, size]. */
@@ -243,13 +254,13 @@ static hd_value head_part(const hdt_graph *graph, hd_value qkv, int64_t part) {
 static hd_value layer(hdt_graph *graph, hd_value x, const hd_value *w) {
     hd_program *p = graph->program;
     const int64_t C = graph->layout->model.width, rows = (int64_t)graph->batch * graph->length;
-    const hd_value qkv = linear(graph, hd_layer_norm(p, x, w[LN1_W], w[LN1_B], HDT_EPS), w[ATTN_W], w[ATTN_B]);
+    const hd_value qkv = inner_linear(graph, hd_layer_norm(p, x, w[LN1_W], w[LN1_B], HDT_EPS), w[ATTN_W], w[ATTN_B]);
     const hd_value q = head_part(graph, qkv, 0), k = head_part(graph, qkv, 1), v = head_part(graph, qkv, 2);
     const hd_value seen = hd_attention(p, q, k, v, 0, &(hd_attention_desc){ .bf16 = graph->casts != NULL });
     const hd_value added = linear(graph, hd_reshape(p, seen, HD_SHAPE(rows, C)), w[PROJ_W], w[PROJ_B]);
     x = hd_add(p, x, hdt_graph_dropped(graph, added));
     const hd_value wide =
-        hd_gelu_tanh(p, linear(graph, hd_layer_norm(p, x, w[LN2_W], w[LN2_B], HDT_EPS), w[FC_W], w[FC_B]));
+        hd_gelu_tanh(p, inner_linear(graph, hd_layer_norm(p, x, w[LN2_W], w[LN2_B], HDT_EPS), w[FC_W], w[FC_B]));
     const hd_value down = linear(graph, hdt_graph_dropped(graph, wide), w[OUT_W], w[OUT_B]);
     return hd_add(p, x, hdt_graph_dropped(graph, down));
 }

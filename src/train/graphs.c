@@ -124,9 +124,10 @@ static hd_value rows_of(const draft *d, hd_value all, int64_t first) {
 }
 
 /* How many sequences' scores are there at once. In exact mode one, as sums over tokens have it: the bits hang on it,
- * and not on the micro-batch. Else some 1,024 tokens, which keep any device busy. */
+ * and not on the micro-batch. Else some 4,096 tokens: the gradient of the head's matrix, which goes on from each, is
+ * read and written as often. */
 static uint32_t sequences_at_once(const hd_trainer_desc *desc) {
-    enum { TOKENS = 1024 };
+    enum { TOKENS = 4096 };
     uint32_t count = 1;
     for (uint32_t n = 1; n <= desc->micro_batch && desc->math != HD_MATH_EXACT; n++)
         if (desc->micro_batch % n == 0 && (uint64_t)n * desc->length <= TOKENS) count = n;

@@ -24,8 +24,10 @@ hd_value hd_random_normal(hd_program *p, hd_value key, uint32_t stream, hd_shape
 
 hd_value hd_dropout(hd_program *p, hd_value x, hd_value key, uint32_t stream, float rate) {
     hd_shape shape = { 0 };
-    if (rate <= 0 || x == 0 || hd_value_describe(p, x, NULL, &shape) != HD_OK) return x;
+    hd_dtype dtype;
+    if (rate <= 0 || x == 0 || hd_value_describe(p, x, &dtype, &shape) != HD_OK) return x;
     const hd_value u = hd_random_uniform(p, key, stream, shape);
     const hd_value zero = hd_scale(p, hd_cast(p, whole(p, key, 0), HD_F32), 1, 0);
-    return hd_where(p, hd_less(p, u, hd_scale(p, zero, 1, rate)), zero, hd_scale(p, x, 1 / (1 - rate), 0));
+    const hd_value lost = dtype == HD_F32 ? zero : hd_cast(p, zero, dtype);
+    return hd_where(p, hd_less(p, u, hd_scale(p, zero, 1, rate)), lost, hd_scale(p, x, 1 / (1 - rate), 0));
 }

@@ -67,6 +67,9 @@ static void added(void) {
         if (k % 3 != 1) y = hd_add(p, k % 2 ? row : y, k % 2 ? y : row);
         if (k % 3 != 0) y = hd_add(p, matrix, y);
         ops_case_of(HDI_OP_MATMUL, y);
+        if (k % 3 != 0) continue;
+        const hd_value narrow = hd_slice(p, ops_input(HD_BF16, HD_SHAPE(64 + N), OPS_UNIT), &begin, &end, 1);
+        ops_case_of(HDI_OP_MATMUL, hd_add(p, hd_matmul(p, a, b), narrow));
     }
     ops_end();
 }

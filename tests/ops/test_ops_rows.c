@@ -235,7 +235,7 @@ static void slopes_of_losses(void) {
 
 /* ---- norms ---- */
 
-/* Few rows and many, with and without a weight, and with what is added to the gradient at once. */
+/* Few rows and many, with and without a weight, with gradients in narrow types, and with what is added to the gradient at once. */
 static void norm_gradients(void) {
     static const int64_t lengths[] = { 1, 2, 5, 31, 33, 64, 67, 255, 257, 1000 };
     static const float eps[] = { 1e-5f, 1e-6f, 0.1f };
@@ -246,7 +246,7 @@ static void norm_gradients(void) {
                 hd_program *p = ops_program();
                 const int64_t N = lengths[n];
                 const hd_shape shape = k == 0 ? HD_SHAPE(N) : k == 1 ? HD_SHAPE(3, N) : k == 2 ? HD_SHAPE(2, 35, N) : HD_SHAPE(N > 67 ? 131 : 700, N);
-                const hd_value x = ops_input(HD_F32, shape, n % 2 ? OPS_MIDDLE : OPS_UNIT), dy = ops_input(HD_F32, shape, OPS_UNIT);
+                const hd_value x = ops_input(HD_F32, shape, n % 2 ? OPS_MIDDLE : OPS_UNIT), dy = ops_input(k < 2 ? HD_F32 : floats[n % HDI_COUNT(floats)], shape, OPS_UNIT);
                 const hd_value weight = k % 2 ? ops_input(HD_F32, HD_SHAPE(N), OPS_UNIT) : 0, operands[] = { x, dy, weight };
                 const hdi_attrs attrs = { .ints = { centred }, .floats = { eps[n % 3] } };
                 hd_value y = hdi_program_put(p, &(hdi_node){ .op = HDI_OP_NORM_GRADIENT, .operands = operands, .operand_count = 3, .attrs = attrs });

@@ -357,7 +357,8 @@ static void attention_gradients(void) {
         const int64_t Hq = Hkv * (D % 4 ? 2 : D > 64 ? 3 : 1);
         const hd_shape q = batched ? HD_SHAPE(B, T, Hq, D) : HD_SHAPE(T, Hq, D), kv = batched ? HD_SHAPE(B, S, Hkv, D) : HD_SHAPE(S, Hkv, D);
         const ops_fill fill = spread ? OPS_MIDDLE : OPS_UNIT;
-        const hd_value operands[] = { ops_input(HD_F32, q, fill), ops_input(HD_F32, kv, fill), ops_input(HD_F32, kv, fill), ops_input(HD_F32, q, OPS_UNIT), ops_input(HD_F32, q, OPS_UNIT) };
+        const hd_dtype type = k % 3 == 2 ? HD_BF16 : HD_F32;
+        const hd_value operands[] = { ops_input(type, q, fill), ops_input(type, kv, fill), ops_input(type, kv, fill), ops_input(type, q, OPS_UNIT), ops_input(type, q, OPS_UNIT) };
         const hdi_attrs attrs = { .ints = { D % 4 != 0 || k >= OPEN, 0, k % 2 || k >= ROUNDED }, .floats = { k % 4 == 3 ? 0.3f : 0 } };
         ops_case(hdi_program_put(ops_program(), &(hdi_node){ .op = HDI_OP_ATTENTION_GRADIENT, .operands = operands, .operand_count = 5, .attrs = attrs }));
         ops_end();

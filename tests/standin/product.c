@@ -38,7 +38,7 @@ void standin_product_run(const standin_product *p) {
             }
             for (uint64_t i = 0; i < d->rows; i++) {
                 const uint64_t at = batch * d->batch_offset + j * d->line + i;
-                store(d->data, d->type, at, sums[i] + (p->addend ? float_of(p->addend, d->type, at) : 0) + (p->bias ? p->bias[i] : 0));
+                store(d->data, d->type, at, sums[i] + (p->addend ? float_of(p->addend, d->type, at) : 0) + (p->bias ? float_of(p->bias, d->type, i) : 0));
             }
         }
     }

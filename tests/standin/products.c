@@ -93,7 +93,7 @@ ENTRY int cublasLtMatmul(library *l, desc *d, const float *alpha, const void *a,
     NEEDS(l && d && alpha && beta && *alpha == 1 && (*beta == 0 || *beta == 1) && algo && algo[0] && stream && goes_together(d, a_layout, b_layout, c_layout, out_layout));
     NEEDS((*beta == 1 || c == out) && lies_in_memory(c_layout, c, algo[0]) && lies_in_memory(a_layout, a, algo[0]) && lies_in_memory(b_layout, b, algo[0]) && lies_in_memory(out_layout, out, algo[0]));
     NEEDS(standin_holds(workspace, workspace_bytes));
-    NEEDS(d->epilogue != BIAS || (out_layout->type == STANDIN_F32 && (uintptr_t)d->bias % algo[0] == 0 && standin_holds(d->bias, out_layout->rows * 4)));
+    NEEDS(d->epilogue != BIAS || (out_layout->type != STANDIN_F16 && (uintptr_t)d->bias % algo[0] == 0 && standin_holds(d->bias, out_layout->rows * (out_layout->type == STANDIN_F32 ? 4 : 2))));
     standin_task task = { .kind = STANDIN_PRODUCT, .product = malloc(sizeof *task.product) };
     if (!task.product) return ALLOC_FAILED;
     *task.product = (standin_product){ matrix_of(a_layout, a, d->transposed[0]), matrix_of(b_layout, b, d->transposed[1]), matrix_of(out_layout, out, false), *beta == 1 ? c : NULL, d->epilogue == BIAS ? d->bias : NULL,

@@ -96,7 +96,7 @@ static void check(const precision_run *run, int step, const hd_train_report *rep
         norm[how] = off(report->norm, run->norms[how][step]);
     }
     bool good = loss[AS_MIXED] < 1e-3f && loss[AS_AUTOCAST] < 2e-3f && loss[AS_F32] < 2e-3f && norm[AS_MIXED] < 3e-2f;
-    if (step == 0) good = good && loss[AS_MIXED] < 2e-5f && norm[AS_MIXED] < 1e-4f && loss[AS_F32] > 1e-4f && norm[AS_F32] > 1e-3f;
+    if (step == 0) good = good && loss[AS_MIXED] < 2e-5f && norm[AS_MIXED] < 1e-4f && loss[AS_F32] > 1e-4f;
     if (!good)
         fail_msg("%s, step %d: loss %.7f and norm %.6f, which are %.7f and %.6f with rounded operands", run->name, step, (double)report->loss,
                  (double)report->norm, (double)run->losses[AS_MIXED][step], (double)run->norms[AS_MIXED][step]);
@@ -121,8 +121,8 @@ static void as_pytorch(void **state) {
 
 /* ---- the same bits ---- */
 
-static const uint64_t golden[RUNS][2] = { { UINT64_C(0x7b4c50b8a65525a9), UINT64_C(0x6c56d15cb13e740c) },
-                                          { UINT64_C(0x5f7c4a326c0680cc), UINT64_C(0x50380111b0c5e2b9) } }; /* after 1 step and after 3 */
+static const uint64_t golden[RUNS][2] = { { UINT64_C(0x2f02f85271ff32ed), UINT64_C(0x2fb6df9dc69bb8c1) },
+                                          { UINT64_C(0x3ab36c3939bdd6d3), UINT64_C(0x7126afabf7fda9ae) } }; /* after 1 step and after 3 */
 
 /* With dropout; in one piece, or in two or four; and of those with two threads, stopped in the middle. */
 static void golden_bits(void **state) {
@@ -193,10 +193,11 @@ static void casts(void **state) {
         hd_trainer *trainer = make(&at, &desc);
         desc.precision = HD_PRECISION_F32; /* whose gradients cast constants, too */
         hd_trainer *plain = make(&at, &desc);
-        const int once = MATRICES * LAYERS + 1, each = 2 * once;
-        assert_int_equal(lines_with(&at, trainer, " cast", "\"weights.0\""), once);
-        assert_int_equal(lines_with(&at, trainer, " cast", "level") - lines_with(&at, plain, " cast", "level"), once + (int)parts * each);
-        assert_int_equal(lines_with(&at, trainer, " cast: norm", "layer_norm"), (int)parts * (2 * LAYERS + 1)); /* which rounds what it stores */
+        const int matrices = MATRICES * LAYERS + 1, norms = 2 * LAYERS + 1, inner = 2 * LAYERS; /* linear layers between two products, whose biases are cast */
+        const int each = norms + 2 * LAYERS + 1 + inner; /* gradients of what layers hand on and of scores; sums that are the gradients of these biases */
+        assert_int_equal(lines_with(&at, trainer, " cast", "\"weights.0\""), matrices);
+        assert_int_equal(lines_with(&at, trainer, " cast", "level") - lines_with(&at, plain, " cast", "level"), matrices + inner + (int)parts * each);
+        assert_int_equal(lines_with(&at, trainer, " cast: norm", "layer_norm"), (int)parts * norms); /* which rounds what it stores */
         hd_trainer_destroy(plain);
         hd_trainer_destroy(trainer);
     }

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention.comp, digest 311065af96635b9f. Do not edit. */
+/* Made by tools/blobs from glsl/attention.comp, digest 07e2f2d7081b6a19. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention;
 static const uint32_t words[] = {
@@ -2080,4 +2080,4 @@ static const uint32_t words[] = {
 0x00000af9,0x000200f8,0x00000afe,0x000200f9,0x000001eb,0x000200f8,0x000001eb,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0x311065af96635b9f), NULL };
+const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0x07e2f2d7081b6a19), NULL };

@@ -7,10 +7,11 @@ static void add_rows(const hdi_cpu_call *call, uint32_t column, uint32_t width, 
     const uint32_t rows = call->push[0], n = call->push[1], begin = part * call->push[HDI_NORM_PUSH_PART],
                    end = HDI_MIN(begin + call->push[HDI_NORM_PUSH_PART], rows);
     const float *facts = call->bindings[2];
-    float products[LANES] = { 0 }, sums[LANES] = { 0 }, of_products[LANES] = { 0 }, of_sums[LANES] = { 0 };
+    float products[LANES] = { 0 }, sums[LANES] = { 0 }, of_products[LANES] = { 0 }, of_sums[LANES] = { 0 }, room[LANES];
     for (uint32_t j = begin; j < end; j++) {
         const float *x = (const float *)call->bindings[0] + (uint64_t)j * n + column;
-        const float *dy = (const float *)call->bindings[1] + (uint64_t)j * n + column;
+        const float *dy =
+            floats_at(call->spec[HDI_NORM_DY], call->bindings[1], (uint64_t)j * n + column, width, room);
         const float mean = facts[2 * (uint64_t)j], scale = facts[2 * (uint64_t)j + 1];
         for (uint32_t l = 0; l < width; l++) {
             of_products[l] += dy[l] * ((x[l] - mean) * scale);

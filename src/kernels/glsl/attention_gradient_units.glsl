@@ -3,7 +3,8 @@
 // time, by two tiles in shared memory. Operands are dense bf16 of whole vectors of 16 bytes, sums are f32 and stay, as scores
 // and their gradients do, in the units' registers. Query rows are those of all heads that share the key head, in
 // (token, head) order. Sums of long heads leave fewer registers: an includer says how many rows it meets of these at once
-// (LONG_OTHERS), and whether own rows stay in shared memory (LONG_STAYS) or in registers, too.
+// (LONG_OTHERS), and whether own rows stay in shared memory (LONG_STAYS) or in registers, too; and where the result is bound
+// (OUT_AT).
 #ifndef ATTENTION_GRADIENT_UNITS_GLSL
 #define ATTENTION_GRADIENT_UNITS_GLSL
 #extension GL_EXT_control_flow_attributes : require
@@ -23,6 +24,7 @@ layout(std430, binding = 0) readonly buffer Q { uvec4 q[]; };
 layout(std430, binding = 1) readonly buffer K { uvec4 k[]; };
 layout(std430, binding = 2) readonly buffer V { uvec4 v[]; };
 layout(std430, binding = 3) readonly buffer Dy { uvec4 dy[]; };
+layout(std430, binding = OUT_AT) buffer Out { uvec4 out_words[]; };
 
 const bool LONG = WIDTH > HDI_ATTENTION_UNITS_SHORT, STAYS = LONG && LONG_STAYS;
 const uint ROWS = HDI_ATTENTION_UNITS_ROWS, INVOCATIONS = 2u * ROWS, UNIT = 16u, UNITS = WIDTH / UNIT;
@@ -46,6 +48,7 @@ uint query_first(uint row) { // a row's first element
     return (((batch * push.T + token) * push.Hkv + head) * HEADS + row - token * HEADS) * push.D;
 }
 uint key_first(uint key) { return ((batch * push.S + key) * push.Hkv + head) * push.D; }
+uint two_of(uvec2 bits) { return pack_element(bits.x, OUT_TYPE) | pack_element(bits.y, OUT_TYPE) << 16; }
 float hidden(bool seen) { return seen ? 0.0 : uintBitsToFloat(0xFF800000u); }
 
 // The chunks of a tile that the lane brings, of rows from `begin` to `end`; zeros beyond those and beyond the head.
@@ -109,11 +112,18 @@ float hidden(bool seen) { return seen ? 0.0 : uintBitsToFloat(0xFF800000u); }
     for (uint unit = 0u; unit < UNITS; unit++) { /* only the choice of the unit is unrolled */ \
         [[unroll]] for (uint i = 0u; i < UNITS; i++) \
             if (i == unit) STORE_UNIT(sums[i]) \
-        for (uint e = 0u; e < 8u; e++) { \
-            uint d = unit * UNIT + 8u * side + e; \
-            if ((row) < (end) && d < push.D) out_words[(first) + first_of(row) + d] = passing[at_passing + 2u * side + e / 4u][e % 4u] * (scale); \
-        } \
+        const uint d = unit * UNIT + 8u * side; \
+        if ((row) < (end) && d < push.D) store_eight((first) + first_of(row) + d, scale); \
     }
+// Heads are whole vectors in either type.
+void store_eight(uint at, float scale) {
+    const uvec4 low = floatBitsToUint(passing[at_passing + 2u * side] * scale);
+    const uvec4 high = floatBitsToUint(passing[at_passing + 2u * side + 1u] * scale);
+    if (OUT_TYPE == HDI_TYPE_F32) {
+        out_words[at / 4u] = low;
+        out_words[at / 4u + 1u] = high;
+    } else out_words[at / 8u] = uvec4(two_of(low.xy), two_of(low.zw), two_of(high.xy), two_of(high.zw));
+}
 
 // Finds the key head of the workgroup, and its block of `count` rows: those that come first are `block` 0.
 bool begin_rows(uint count, out uint block) {

@@ -6,9 +6,9 @@
 #include "rows.glsl"
 #define LONG_OTHERS HDI_ATTENTION_UNITS_OTHERS
 #define LONG_STAYS true
+#define OUT_AT 5
 #include "attention_gradient_units.glsl"
 layout(std430, binding = 4) readonly buffer Facts { vec4 facts[]; };
-layout(std430, binding = 5) buffer Out { float out_words[]; };
 
 shared vec4 row_facts[3u * OTHERS / 4u]; // of a tile's rows: maxima, then 1 / sums, then sums of dy * y
 

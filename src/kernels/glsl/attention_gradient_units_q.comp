@@ -6,10 +6,11 @@
 #include "rows.glsl"
 #define LONG_OTHERS HDI_ATTENTION_UNITS_KEYS
 #define LONG_STAYS false
+#define OUT_AT 6
 #include "attention_gradient_units.glsl"
-layout(std430, binding = 4) readonly buffer Y { float y[]; };
+layout(constant_id = HDI_ATTENTION_TILES_TYPE) const uint TYPE = HDI_TYPE_F32; // of y
+layout(std430, binding = 4) readonly buffer Y { uint y[]; };
 layout(std430, binding = 5) buffer Facts { vec4 facts[]; };
-layout(std430, binding = 6) buffer Out { float out_words[]; };
 
 const float LOWEST = -1e30; // of a row that has seen no key; scaled it is a number, too
 
@@ -23,7 +24,7 @@ float along_half(uint tile_row, uint row) {
         uvec4 eight = tiles[tile_row * STRIDE + chunk];
         [[unroll]] for (uint e = 0u; e < 8u; e++) {
             uint bits = (e & 1u) == 0u ? eight[e / 2u] << 16 : eight[e / 2u] & 0xFFFF0000u;
-            sum = fma(uintBitsToFloat(bits), y[query_first(row) + 8u * chunk + e], sum);
+            sum = fma(uintBitsToFloat(bits), LOAD_FLOAT(y, TYPE, query_first(row) + 8u * chunk + e), sum);
         }
     }
     return sum;

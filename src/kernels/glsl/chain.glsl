@@ -107,6 +107,7 @@ uint run_chain(uint v0, uint v1, uint v2, uint v3) {
     if (costly_at > 7u) CHAIN_CHEAP(7u, STEP_7);
     if (costly_at < CHAIN) {
         uint step = chain_step_word(costly_at);
+        fast_is_rough = STEP_TYPE(step) == HDI_TYPE_F16 || STEP_TYPE(step) == HDI_TYPE_BF16;
         values[4u + costly_at] = chain_round(step, chain_costly_step(step & 255u, CHAIN_SOURCE(step, 8),
             CHAIN_SOURCE(step, 12), CHAIN_FLOAT_ATTRIBUTE(step, 0u), CHAIN_FLOAT_ATTRIBUTE(step, 1u)));
     }

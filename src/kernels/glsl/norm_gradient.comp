@@ -3,9 +3,10 @@
 // summed of a row is read again for each pass: it stays in the caches.
 #include "rows.glsl"
 layout(constant_id = HDI_ROW_HAS) const uint HAS = 0u;
+layout(constant_id = HDI_NORM_DY) const uint DY_TYPE = HDI_TYPE_F32;
 layout(push_constant) uniform Push { uint rows, n, eps, share; } push;
 layout(std430, binding = 0) readonly buffer X { float x[]; };
-layout(std430, binding = 1) readonly buffer Dy { float dy[]; };
+layout(std430, binding = 1) readonly buffer Dy { uint dy[]; };
 layout(std430, binding = 2) readonly buffer Weight { float weight[]; };
 layout(std430, binding = 3) readonly buffer Added { float added[]; };
 layout(std430, binding = 4) buffer Y { uint y[]; };
@@ -17,7 +18,10 @@ float scale, root, along, level;
 uint first;
 
 float normal(uint i) { return mul_rounded(centred(i), scale); }
-float weighted(uint i) { return (HAS & 1u) != 0u ? mul_rounded(dy[i], weight[i - first]) : dy[i]; }
+float weighted(uint i) {
+    float h = LOAD_FLOAT(dy, DY_TYPE, i);
+    return (HAS & 1u) != 0u ? mul_rounded(h, weight[i - first]) : h;
+}
 uint value(uint i) {
     float h = weighted(i);
     if (OP == HDI_ROW_LAYER_NORM) h = add_rounded(h, -level);

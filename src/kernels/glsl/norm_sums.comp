@@ -3,9 +3,10 @@
 // for a row; then an invocation for each column of each part of the rows.
 #include "rows.glsl"
 layout(constant_id = HDI_NORM_STAGE) const uint STAGE = 0u;
+layout(constant_id = HDI_NORM_DY) const uint DY_TYPE = HDI_TYPE_F32;
 layout(push_constant) uniform Push { uint rows, n, eps, part, parts; } push;
 layout(std430, binding = 0) readonly buffer X { float x[]; };
-layout(std430, binding = 1) readonly buffer Dy { float dy[]; };
+layout(std430, binding = 1) readonly buffer Dy { uint dy[]; };
 layout(std430, binding = 2) readonly buffer Facts { float facts[]; };
 layout(std430, binding = 3) buffer Y { uint y[]; };
 
@@ -21,7 +22,7 @@ void find_facts(uint row) {
 
 // One row further down a column.
 void take(uint row, uint column, inout float products, inout float sum) {
-    float value = x[row * push.n + column], gradient = dy[row * push.n + column];
+    float value = x[row * push.n + column], gradient = LOAD_FLOAT(dy, DY_TYPE, row * push.n + column);
     float c = OP == HDI_ROW_LAYER_NORM ? add_rounded(value, -facts[2u * row]) : value;
     products = add_product(products, gradient, mul_rounded(c, facts[2u * row + 1u]));
     sum = add_rounded(sum, gradient);

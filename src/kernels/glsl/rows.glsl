@@ -43,8 +43,23 @@ int key_of(uint bits) {
 }
 uint bits_of_key(int key) { return key == KEY_NAN ? EXACT_NAN : uint(key ^ ((key >> 31) & 0x7FFFFFFF)); }
 
-// Over what each lane has put into `lanes`; every invocation gets the result, and `lanes` is free again.
+// Over what each lane has put into `lanes`; every invocation gets the result, and `lanes` is free again. Fast mode needs three
+// barriers for it.
 float sum_of_lanes() {
+    if (EXACT != 1u) {
+        const uint FEW = 16u; // invocations that add as many lanes each
+        barrier();
+        for (uint l = ME; l < FEW; l += WORKGROUP) {
+            float sum = 0.0;
+            [[unroll]] for (uint k = 0u; k < LANES / FEW; k++) sum += uintBitsToFloat(lanes[l + k * FEW]);
+            lanes[l] = floatBitsToUint(sum);
+        }
+        barrier();
+        float sum = 0.0;
+        [[unroll]] for (uint k = 0u; k < FEW; k++) sum += uintBitsToFloat(lanes[k]);
+        barrier();
+        return sum;
+    }
     for (uint half_count = LANES / 2u; half_count > 0u; half_count >>= 1) {
         barrier();
         for (uint l = ME; l < half_count; l += WORKGROUP)

@@ -333,10 +333,11 @@ static const hdi_kernel_option *own_option(const attention *a) {
     return option;
 }
 
-/* Keys and values over which matrix units work, if f32 may be rounded for that. */
+/* Keys and values over which matrix units work, if f32 and bf16 may be made f16 for that. */
 static bool rounds_keys(const hdi_request *request) {
     const hdi_caps *caps = request->caps;
-    return request->math != HD_MATH_EXACT && request->attrs->ints[2] != 0 && request->inputs[1].dtype == HD_F32 &&
+    const hd_dtype given = request->inputs[1].dtype;
+    return request->math != HD_MATH_EXACT && request->attrs->ints[2] != 0 && (given == HD_F32 || given == HD_BF16) &&
            !hdi_rows_has(request, 4) && caps->matrix_f16 && caps->f16_arithmetic && !caps->native_kernels;
 }
 

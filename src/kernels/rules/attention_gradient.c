@@ -6,7 +6,7 @@
 /* One request with its operands dense. */
 typedef struct gradient {
     const hdi_request *request;
-    hdi_tensor q, k, v, y, dy, facts;
+    hdi_tensor q, k, v, y, dy, facts, out;
     uint32_t   B, T, S, Hkv, D, heads; /* heads: of queries, to a key head */
     uint64_t   pairs, row_count;       /* key heads of all sequences; query rows of one */
 } gradient;
@@ -52,7 +52,7 @@ static hd_status add_pass(const gradient *g, bool of_keys, hdi_lowering *lowerin
         .module = of_keys ? HDI_MODULE_ATTENTION_GRADIENT_KV : HDI_MODULE_ATTENTION_GRADIENT_Q,
         .workgroup = HDI_ATTENTION_TILES_INVOCATIONS,
         .inputs = { &g->q, &g->k, &g->v, &g->dy, &g->y, &g->facts }, .input_count = 6, .written_from = 5,
-        .out = &g->request->out,
+        .out = &g->out,
         .spec = { HD_F32, HD_F32, g->request->attrs->ints[0] == 0, g->heads, s.own, s.other, s.slice, is_wide(g) },
         .spec_count = 8,
         .push = { g->B, g->T, g->S, g->Hkv, g->D, hdi_rows_float_bits(g->request->attrs->floats[0]) },
@@ -99,8 +99,8 @@ static hd_status add_units_pass(const gradient *g, bool of_keys, hdi_lowering *l
         .module = of_keys ? HDI_MODULE_ATTENTION_GRADIENT_UNITS_KV : HDI_MODULE_ATTENTION_GRADIENT_UNITS_Q,
         .workgroup = 2 * HDI_ATTENTION_UNITS_ROWS, .subgroup = 32,
         .inputs = { &g->q, &g->k, &g->v, &g->dy, of_keys ? &g->facts : &g->y, &g->facts },
-        .input_count = of_keys ? 5 : 6, .written_from = of_keys ? 0 : 5, .out = &g->request->out,
-        .spec = { HD_F32, HD_F32, g->request->attrs->ints[0] == 0, g->heads, 0, 0, units_width(g) },
+        .input_count = of_keys ? 5 : 6, .written_from = of_keys ? 0 : 5, .out = &g->out,
+        .spec = { (uint32_t)g->y.dtype, HD_F32, g->request->attrs->ints[0] == 0, g->heads, 0, 0, units_width(g) },
         .spec_count = 7,
         .push = { g->B, g->T, g->S, g->Hkv, g->D, hdi_rows_float_bits(g->request->attrs->floats[0]) }, .push_count = 6,
         .groups = g->pairs * hdi_divide_up(rows, HDI_ATTENTION_UNITS_ROWS),
@@ -111,20 +111,38 @@ static hd_status add_units_pass(const gradient *g, bool of_keys, hdi_lowering *l
     return hdi_rows_add(g->request, &launch, lowering, error);
 }
 
+/* The operand in another type, if it is not of that. */
+static hd_status bring_to(const gradient *g, hd_dtype dtype, hdi_tensor *operand, hdi_lowering *lowering,
+                          hd_error *error) {
+    const hdi_tensor given = *operand;
+    if (given.dtype == dtype) return HD_OK;
+    const hd_status status = hdi_rows_temporary(lowering, dtype, given.shape, operand, error);
+    return status ? status : hdi_rows_copy(g->request, &given, operand, lowering, error);
+}
+
 static hd_status lower_units(gradient *g, hdi_lowering *lowering, hd_error *error) {
     hdi_tensor *const multiplied[] = { &g->q, &g->k, &g->v, &g->dy };
     hd_status status = HD_OK;
-    for (uint32_t i = 0; i < HDI_COUNT(multiplied) && !status; i++) {
-        const hdi_tensor whole = *multiplied[i];
-        status = hdi_rows_temporary(lowering, HD_BF16, whole.shape, multiplied[i], error);
-        if (!status) status = hdi_rows_copy(g->request, &whole, multiplied[i], lowering, error);
-    }
+    for (uint32_t i = 0; i < HDI_COUNT(multiplied) && !status; i++)
+        status = bring_to(g, HD_BF16, multiplied[i], lowering, error);
     if (!status) status = add_units_pass(g, false, lowering, error);
     return status ? status : add_units_pass(g, true, lowering, error);
 }
 
+/* The kernels that every device has: all in f32. */
+static hd_status lower_plain(gradient *g, hdi_lowering *lowering, hd_error *error) {
+    hdi_tensor *const read[] = { &g->q, &g->k, &g->v, &g->y, &g->dy };
+    const hdi_tensor *out = &g->request->out;
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < HDI_COUNT(read) && !status; i++) status = bring_to(g, HD_F32, read[i], lowering, error);
+    if (!status && out->dtype != HD_F32) status = hdi_rows_temporary(lowering, HD_F32, out->shape, &g->out, error);
+    if (!status) status = add_pass(g, false, lowering, error);
+    if (!status) status = add_pass(g, true, lowering, error);
+    return status || out->dtype == HD_F32 ? status : hdi_rows_copy(g->request, &g->out, out, lowering, error);
+}
+
 hd_status hdi_lower_attention_gradient(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
-    gradient g = { .request = request };
+    gradient g = { .request = request, .out = request->out };
     hdi_tensor *const operands[] = { &g.q, &g.k, &g.v, &g.y, &g.dy };
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < HDI_COUNT(operands) && !status; i++)
@@ -150,7 +168,6 @@ hd_status hdi_lower_attention_gradient(const hdi_request *request, hdi_lowering 
                         "the gradient of attention needs workgroups of %u, and more shared memory than %llu bytes",
                         HDI_ATTENTION_TILES_INVOCATIONS, (unsigned long long)hdi_attention_room(request->caps));
     status = hdi_rows_temporary(lowering, HD_F32, HD_SHAPE((int64_t)(4 * g.pairs * g.row_count)), &g.facts, error);
-    if (!status && takes_units(&g)) return lower_units(&g, lowering, error);
-    if (!status) status = add_pass(&g, false, lowering, error);
-    return status ? status : add_pass(&g, true, lowering, error);
+    if (status) return status;
+    return takes_units(&g) ? lower_units(&g, lowering, error) : lower_plain(&g, lowering, error);
 }

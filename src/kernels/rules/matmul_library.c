@@ -10,8 +10,9 @@ typedef struct addends { const hdi_tensor *matrix, *row; } addends;
 /* Takes a source of the chain as one of them. */
 static bool take(const product *p, const source *s, addends *out) {
     const uint64_t align = HDI_MAX(p->request->caps->binding_align, (uint64_t)HDI_PRODUCT_ALIGN);
-    if (s->tensor->dtype != HD_F32 || s->n != 1) return false;
-    const bool row = s->m == 0 && (p->batch == 1 || s->batch == 0) && s->tensor->first * sizeof(float) % align == 0;
+    if (s->tensor->dtype != p->type || s->n != 1) return false;
+    const bool row = s->m == 0 && (p->batch == 1 || s->batch == 0) &&
+                     hd_dtype_bytes(p->type, s->tensor->first) % align == 0;
     const bool matrix = s->m == p->n && (p->batch == 1 || s->batch == p->m * p->n) && s->tensor->first == 0;
     const hdi_tensor **const place = row ? &out->row : &out->matrix;
     if ((!row && !matrix) || *place) return false;
@@ -24,11 +25,11 @@ static addends addends_of(const product *p) {
     const hdi_chain *chain = p->request->chain;
     const addends none = { NULL, NULL };
     addends all = none;
-    if (!chain || p->type != HD_F32 || p->request->out.dtype != HD_F32) return none;
+    if (!chain || (p->type != HD_F32 && p->type != HD_BF16) || p->request->out.dtype != p->type) return none;
     for (uint32_t i = 0; i < chain->step_count; i++) {
         const hdi_step *step = &chain->steps[i];
         const uint32_t sum = i ? HDI_CHAIN_INPUTS + i - 1 : 0, other = step->a == sum ? step->b : step->a;
-        if (step->code != HDI_STEP_ADD || step->type != HD_F32 || (step->a != sum && step->b != sum)) return none;
+        if (step->code != HDI_STEP_ADD || step->type != p->type || (step->a != sum && step->b != sum)) return none;
         if (other == 0 || other > p->source_count || !take(p, &p->sources[other - 1], &all)) return none;
     }
     return all;
@@ -39,7 +40,7 @@ static void bind_row(hdi_launch *launch, const hdi_tensor *row) {
     hdi_use *use = &launch->uses[launch->kernel.binding_count];
     whole.first = 0;
     hdi_launch_bind(launch, &whole, HDI_READ);
-    use->offset += row->first * sizeof(float);
+    use->offset += hd_dtype_bytes(row->dtype, row->first);
 }
 
 hd_status hdi_product_launch_library(const product *p, const char *because, uint32_t option, hdi_lowering *lowering,
@@ -76,7 +77,7 @@ hd_status hdi_product_launch_library(const product *p, const char *because, uint
     launch->flops = 2 * p->batch * p->m * p->n * p->k;
     launch->bytes = hdi_product_side_bytes(p, &p->a, p->m) + hdi_product_side_bytes(p, &p->b, p->n) +
                     hd_tensor_bytes(out.dtype, out.shape) * (added.matrix ? 2 : 1) +
-                    (added.row ? p->n * sizeof(float) : 0);
+                    (added.row ? hd_dtype_bytes(p->type, p->n) : 0);
     launch->because = because;
     launch->option = option;
     return chained ? hdi_product_launch_chain(p, 1, &out, lowering, error) : HD_OK;

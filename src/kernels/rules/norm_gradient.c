@@ -37,7 +37,8 @@ hd_status hdi_lower_norm_gradient(const hdi_request *request, hdi_lowering *lowe
     hdi_rows_launch launch = { .module = HDI_MODULE_NORM_GRADIENT,
                                .inputs = { x, &operands[1], &operands[2], &operands[3] }, .input_count = 4,
                                .out = &request->out,
-                               .spec = { kind_of(request), HDI_TYPE_F32, has }, .spec_count = 3,
+                               .spec = { kind_of(request), HDI_TYPE_F32, has, (uint32_t)operands[1].dtype },
+                               .spec_count = 4,
                                .push = { (uint32_t)(elements / n), (uint32_t)n,
                                          hdi_rows_float_bits(request->attrs->floats[0]),
                                          hdi_rows_float_bits((float)(1.0 / (double)n)) },
@@ -84,7 +85,8 @@ hd_status hdi_lower_norm_sums(const hdi_request *request, hdi_lowering *lowering
         status = hdi_rows_temporary(lowering, HD_F32, HD_SHAPE((int64_t)parts, 2, (int64_t)n), &partial, error);
     if (status) return status;
     hdi_rows_launch launch = { .module = HDI_MODULE_NORM_SUMS, .inputs = { x, x, x }, .input_count = 3, .out = &facts,
-                               .spec = { kind_of(request), HDI_TYPE_F32, 0 }, .spec_count = 3,
+                               .spec = { kind_of(request), HDI_TYPE_F32, 0, (uint32_t)operands[1].dtype },
+                               .spec_count = 4,
                                .push = { (uint32_t)rows, (uint32_t)n, hdi_rows_float_bits(request->attrs->floats[0]),
                                          (uint32_t)part, (uint32_t)parts },
                                .push_count = 5, .groups = rows, .flops = 3 * elements,
