@@ -236,10 +236,20 @@ static const char *ended_by(hd_stop stop) {
     return "a failure";
 }
 
-/* Why layers are not on the device. */
+/* Why layers or their experts are not on the device. */
 static const char *why_not_there(const hd_session_desc *desc) {
     if (desc->device_layers) return "as --gpu-layers asks";
+    if (desc->cpu_experts > 0) return "as --cpu-experts asks";
     return desc->memory_bytes ? "the device's share, --memory, is full" : "the device's memory is full";
+}
+
+/* "5 of 8 layers and experts of 3", either of them, for what is not 0. */
+static const char *left_to_cpu(const cli_llm *llm, const hd_fit *fit, cli_cell out) {
+    const unsigned all = llm->info.layers, whole = fit->cpu_layers, experts = fit->cpu_experts;
+    if (!experts) snprintf(out, sizeof(cli_cell), "%u of %u layers", whole, all);
+    else if (!whole) snprintf(out, sizeof(cli_cell), "experts of %u of %u layers", experts, all);
+    else snprintf(out, sizeof(cli_cell), "%u of %u layers and experts of %u", whole, all, experts);
+    return out;
 }
 
 void cli_answer_report(const cli_llm *llm, const cli_answer *a) {
@@ -268,8 +278,7 @@ void cli_answer_report(const cli_llm *llm, const cli_answer *a) {
         cli_note("heddle: stream  %u of %u layers travel to the device for every token: %s\n",
                 (unsigned)fit.streamed_layers, (unsigned)llm->info.layers,
                 why_not_there(&llm->desc));
-    if (fit.cpu_layers)
-        cli_note("heddle: CPU     %u of %u layers, %s: %s\n", (unsigned)fit.cpu_layers,
-                (unsigned)llm->info.layers, cli_bytes(fit.cpu_bytes, bytes),
-                why_not_there(&llm->desc));
+    if (fit.cpu_layers || fit.cpu_experts)
+        cli_note("heddle: CPU     %s, %s: %s\n", left_to_cpu(llm, &fit, layers), cli_bytes(fit.cpu_bytes, bytes),
+                 why_not_there(&llm->desc));
 }

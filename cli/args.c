@@ -247,5 +247,5 @@ void cli_help(const cli_command *command) {
     print_option(&help_option, width);
     if (command->notes) cli_print("\n");
     if (command->notes) cli_print_lines(command->notes);
-    cli_print("\nexample:\n%s", command->example);
+    cli_print("example:\n%s", command->example);
 }

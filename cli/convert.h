@@ -97,6 +97,7 @@ typedef struct cli_converted {
     /* Of numbers in 8 bits: the factors of their blocks, [rows / block, columns / block], or each expert's */
     const hd_safetensor *factors, **each_factors;
     uint64_t       block_rows, block_columns;
+    bool           e5m2;        /* these have 5 bits of exponent, not 4 */
     hd_dtype       from, to;
     uint32_t       axes;        /* beside that of the experts: 1 or 2 */
     uint64_t       experts;     /* 0: no axis of them */
@@ -120,7 +121,10 @@ struct cli_conversion {
     json_t            *tokenizer, *tokenizer_config; /* the last one may be NULL */
     const cli_family  *family;
     uint32_t           layers, heads, kv_heads, head_size, turning, hidden, vocabulary, context, experts;
-    uint32_t           block_rows, block_columns; /* of numbers in 8 bits; 0: the folder has no such */
+    /* Of matrices of numbers in 8 bits: their type, what their factors' names have behind theirs, and for how many rows
+     * and columns a factor is. NULL: the folder has no such. */
+    const char        *eights, *factors;
+    uint32_t           block_rows, block_columns;
     bool               tied, rounds; /* rounds: to ternary weights, as a model of bitnet does when it computes */
     hd_safetensors    *shards[CLI_CONVERT_SHARDS];
     size_t             shard_count;

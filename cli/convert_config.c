@@ -80,7 +80,9 @@ static int check_wanted(cli_conversion *c) {
     json_object_foreach(all, key, wanted) {
         const json_t *value = json_object_get(c->config.root, key);
         bool same = json_is_array(wanted) ? json_array_size(wanted) == 0 : is_same(value, wanted);
-        if (strcmp(key, "quantization_config") == 0) same = same || cli_convert_is(value, "quant_method", "fp8");
+        if (strcmp(key, "quantization_config") == 0)
+            same = same || cli_convert_is(value, "quant_method", "fp8") ||
+                   cli_convert_is(value, "quant_method", "compressed-tensors");
         for (size_t i = 0; i < json_array_size(wanted); i++) same = same || is_same(value, json_array_get(wanted, i));
         if (code || same) continue;
         code = cli_config_bad(&c->config, key, strcmp(key, "quantization_config") == 0
@@ -92,26 +94,64 @@ static int check_wanted(cli_conversion *c) {
     return code;
 }
 
-/* Numbers in 8 bits, and how large the blocks are that have a factor. */
-static int read_eights(cli_conversion *c, const json_t *config) {
-    const json_t *size = json_object_get(config, "weight_block_size"), *form = json_object_get(config, "fmt");
+enum { WHOLE_AXIS = 1 << 20 }; /* a block that no matrix is longer than */
+
+/* How large the blocks are that have a factor: two numbers. */
+static bool read_blocks(cli_conversion *c, const json_t *size) {
     const json_int_t rows = json_integer_value(json_array_get(size, 0)),
                      columns = json_integer_value(json_array_get(size, 1));
-    if (!is_null(form) && !cli_convert_is(config, "fmt", "e4m3"))
-        return cli_config_bad(&c->config, "quantization_config", "has another fmt than e4m3");
-    if (json_array_size(size) != 2 || rows < 1 || rows > 1 << 20 || columns < 1 || columns > 1 << 20)
-        return cli_config_bad(&c->config, "quantization_config", "has no weight_block_size of two numbers");
     c->block_rows = (uint32_t)rows;
     c->block_columns = (uint32_t)columns;
+    return json_array_size(size) == 2 && rows > 0 && rows <= WHOLE_AXIS && columns > 0 && columns <= WHOLE_AXIS;
+}
+
+/* Numbers in 8 bits as transformers writes them: with a factor for each block. */
+static int read_eights(cli_conversion *c, const json_t *config) {
+    const bool e5m2 = cli_convert_is(config, "fmt", "e5m2");
+    if (!e5m2 && !is_null(json_object_get(config, "fmt")) && !cli_convert_is(config, "fmt", "e4m3"))
+        return cli_config_bad(&c->config, "quantization_config", "has another fmt than e4m3 and e5m2");
+    if (!read_blocks(c, json_object_get(config, "weight_block_size")))
+        return cli_config_bad(&c->config, "quantization_config", "has no weight_block_size of two numbers");
+    c->eights = e5m2 ? "F8_E5M2" : "F8_E4M3";
+    c->factors = "_scale_inv";
     return CLI_OK;
 }
 
-/* Of quantised weights fp8 in blocks is taken, and MXFP4 and bitnet's by families that are trained with them. */
+/* What a group of layers of compressed-tensors has: with a factor for each row, for all, or for each block. */
+static bool read_group(cli_conversion *c, const json_t *weights) {
+    const bool of_rows = cli_convert_is(weights, "strategy", "channel"),
+               of_all = cli_convert_is(weights, "strategy", "tensor"),
+               of_blocks = cli_convert_is(weights, "strategy", "block");
+    if (!cli_convert_is(weights, "type", "float") || json_integer_value(json_object_get(weights, "num_bits")) != 8)
+        return false;
+    c->block_rows = of_rows ? 1 : WHOLE_AXIS;
+    c->block_columns = WHOLE_AXIS;
+    return of_rows || of_all || (of_blocks && read_blocks(c, json_object_get(weights, "block_structure")));
+}
+
+/* Numbers in 8 bits as compressed-tensors writes them. Its groups have to agree. */
+static int read_compressed(cli_conversion *c, const json_t *config) {
+    json_t *groups = json_object_get(config, "config_groups"), *group;
+    const char *name;
+    bool good = json_object_size(groups) > 0;
+    json_object_foreach(groups, name, group) {
+        const uint32_t rows = c->block_rows, columns = c->block_columns;
+        good = good && read_group(c, json_object_get(group, "weights")) &&
+               (!rows || (rows == c->block_rows && columns == c->block_columns));
+    }
+    c->eights = "F8_E4M3";
+    c->factors = "_scale";
+    return good ? CLI_OK : cli_config_bad(&c->config, "quantization_config",
+                                          "is not of floats in 8 bits with a factor for each channel, tensor or block");
+}
+
+/* Of quantised weights those in 8 bits are taken, and MXFP4 and bitnet's by families that are trained with them. */
 static int check_quantised(cli_conversion *c) {
     const bool ternary = c->family->traits & CLI_BITNET;
     const json_t *config = json_object_get(c->config.root, "quantization_config");
     if (is_null(config) || (!ternary && cli_convert_is(config, "quant_method", "mxfp4"))) return CLI_OK;
     if (!ternary && cli_convert_is(config, "quant_method", "fp8")) return read_eights(c, config);
+    if (!ternary && cli_convert_is(config, "quant_method", "compressed-tensors")) return read_compressed(c, config);
     const bool online = cli_convert_is(config, "quantization_mode", "online");
     if (ternary && cli_convert_is(config, "quant_method", "bitnet")) {
         if (!cli_convert_is(config, "linear_class", "autobitlinear") ||

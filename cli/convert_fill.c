@@ -44,8 +44,11 @@ static bool fill_floats(const cli_converted *t, uint64_t from, uint64_t bytes, u
     return true;
 }
 
-/* The number of 8 bits: a sign, 4 bits of exponent, 3 of fraction, no infinity; NaN is none. */
-static bool read_eight(uint8_t bits, float *out) {
+/* The number of 8 bits: with 5 of exponent it is the upper half of an f16; else a sign, 4 bits of exponent, 3 of
+ * fraction, no infinity. False: NaN. */
+static bool read_eight(const cli_converted *t, uint8_t bits, float *out) {
+    const uint16_t half = (uint16_t)(bits << 8);
+    if (t->e5m2) return !hd_dequantize(HD_F16, &half, 1, out) && isfinite(*out);
     const int exponent = bits >> 3 & 15, fraction = bits & 7;
     const float size = exponent ? ldexpf((float)(8 + fraction), exponent - 10) : ldexpf((float)fraction, -9);
     *out = bits & 0x80 ? -size : size;
@@ -62,7 +65,7 @@ static bool fill_eights(const cli_converted *t, uint64_t from, uint64_t bytes, u
         const hd_safetensor *factors = t->each ? t->each_factors[expert] : t->factors;
         const uint64_t block = old_row / t->block_rows * across + column / t->block_columns;
         float value, factor;
-        if (!read_eight(matrix_of(t, expert)[old], &value) ||
+        if (!read_eight(t, matrix_of(t, expert)[old], &value) ||
             hd_dequantize(factors->dtype, (const uint8_t *)factors->data + block * hd_dtype_bytes(factors->dtype, 1), 1,
                           &factor) || !isfinite(value *= factor) || hd_quantize(t->to, &value, 1, to))
             return false;

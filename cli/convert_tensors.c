@@ -24,9 +24,6 @@ static const cli_part outside[] = {
     { "embeddings.LayerNorm", "token_embd_norm", 0 }, { "emb_ln", "token_embd_norm", 0 },
 };
 
-/* What is behind the name of a matrix in the name of its factors. */
-#define FACTORS "_scale_inv"
-
 /* One tensor of a shard on its way. */
 typedef struct source {
     const hd_safetensor *tensor;
@@ -41,6 +38,10 @@ static int bad(const cli_conversion *c, const source *s, const char *what) {
 }
 
 static bool begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
+static bool ends(const char *text, const char *with) {
+    const size_t length = strlen(text), end = strlen(with);
+    return length > end && strcmp(text + length - end, with) == 0;
+}
 
 /* The tensor whose name ends in `end` where this one's has its last `less` letters; NULL: there is none. */
 static const hd_safetensor *beside(const cli_conversion *c, const source *s, size_t less, const char *end) {
@@ -51,17 +52,16 @@ static const hd_safetensor *beside(const cli_conversion *c, const source *s, siz
     return found;
 }
 
-/* Whether its numbers have 8 bits, and its blocks of them a factor each. */
+/* Whether its numbers have 8 bits, and a factor for so many. */
 static bool is_eights(const cli_conversion *c, const hd_safetensor *tensor) {
-    return c->block_rows && strcmp(tensor->type, "F8_E4M3") == 0;
+    return c->eights && strcmp(tensor->type, c->eights) == 0;
 }
 
 /* Whether the tensor belongs to none of what a GGUF file of the family holds. */
 static bool is_left_out(const cli_conversion *c, const source *s) {
-    const size_t length = strlen(s->name), end = strlen(FACTORS);
-    const bool factors = length > end && strcmp(s->name + length - end, FACTORS) == 0;
-    const hd_safetensor *of = factors ? beside(c, s, end, "") : NULL;
+    const hd_safetensor *of = c->eights && ends(s->name, c->factors) ? beside(c, s, strlen(c->factors), "") : NULL;
     if (of && is_eights(c, of)) return true; /* it is read with its matrix */
+    if (c->eights && ends(s->name, ".input_scale")) return true; /* for those who round what comes in, too */
     for (size_t i = 0; i < CLI_COUNT(c->family->left_out) && c->family->left_out[i]; i++)
         if (begins(s->name, c->family->left_out[i])) return true;
     return strstr(s->name, "rotary_emb.inv_freq"); /* follows from the configuration */
@@ -127,13 +127,18 @@ static bool is_float(hd_dtype type) { return type == HD_F32 || type == HD_F16 ||
 
 /* A matrix of numbers in 8 bits becomes bf16, as transformers makes it; its factors lie beside it. */
 static int find_factors(const cli_conversion *c, const source *s, cli_converted *t) {
-    const hd_safetensor *factors = beside(c, s, 0, FACTORS);
-    if (!factors) return bad(c, s, "has no weight_scale_inv beside it");
-    if (t->axes != 2 || t->experts || t->transposed || !is_float(factors->dtype) || factors->shape.rank != 2 ||
-        (uint64_t)factors->shape.dims[0] != (t->old_rows + c->block_rows - 1) / c->block_rows ||
-        (uint64_t)factors->shape.dims[1] != (t->columns + c->block_columns - 1) / c->block_columns)
-        return bad(c, s, "is no matrix in 8 bits with a factor for each block of quantization_config");
+    const hd_safetensor *factors = beside(c, s, 0, c->factors);
+    if (!factors)
+        return cli_fail(c->command, "tensor %.80s has no weight%s beside it", s->tensor->name, c->factors);
+    const uint64_t down = (t->old_rows + c->block_rows - 1) / c->block_rows,
+                   across = (t->columns + c->block_columns - 1) / c->block_columns;
+    const hd_shape *has = &factors->shape;
+    const bool each = has->rank == 2 && (uint64_t)has->dims[0] == down && (uint64_t)has->dims[1] == across,
+               one = down * across == 1 && (has->rank == 0 || (has->rank == 1 && has->dims[0] == 1));
+    if (t->axes != 2 || t->experts || t->transposed || !is_float(factors->dtype) || (!each && !one))
+        return bad(c, s, "is no matrix in 8 bits with the factors that quantization_config tells of");
     t->from = HD_U8;
+    t->e5m2 = strcmp(c->eights, "F8_E5M2") == 0;
     t->to = t->to == HD_F32 ? HD_F32 : HD_BF16;
     t->factors = factors;
     t->block_rows = c->block_rows;

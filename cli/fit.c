@@ -46,9 +46,11 @@ static int report(const cli_args *args, cli_llm *llm) {
                   cli_bytes(shared, bytes));
     if (fit.streamed_layers)
         cli_print("%-8s %6u  travel to the device for every token\n", "streamed", (unsigned)fit.streamed_layers);
-    if (fit.cpu_layers)
+    if (fit.cpu_bytes)
         print_row("CPU", fit.cpu_layers, fit.cpu_weight_bytes, fit.cpu_cache_bytes, fit.cpu_scratch_bytes,
                   fit.cpu_bytes);
+    if (fit.cpu_experts)
+        cli_print("%-8s %6u  of the device's have their experts on the CPU\n", "", (unsigned)fit.cpu_experts);
     const hd_device_info *device = hd_device_get_info(llm->desc.device);
     if (fit.fits && fit.device_bytes == 0 && device->kind != HD_DEVICE_CPU)
         cli_print("fits: everything is on the CPU, and nothing on %s\n", device->name);

@@ -59,8 +59,13 @@ static bool get_cache_type(const cli_args *args, hd_dtype *out_type) {
     return !name || *out_type != HD_DTYPE_NONE;
 }
 
+/* A number of layers as a session's wish has it: -1 for 0, and no more than the model has. */
+static int layers_of(const cli_llm *llm, uint64_t wished) {
+    return wished == 0 ? -1 : wished > llm->info.layers ? (int)llm->info.layers : (int)wished;
+}
+
 int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
-    uint64_t context, layers, memory;
+    uint64_t context, layers, experts, memory;
     hd_math math;
     hd_dtype cache_type;
     const char *draft = cli_get(args, "--draft");
@@ -68,6 +73,7 @@ int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
         return cli_usage(args->command, "--draft is lookup, not \"%s\"", draft);
     if (!cli_get_number(args, "--context", 1, 1u << 24, 0, &context) ||
         !cli_get_number(args, "--gpu-layers", 0, 1024, UINT32_MAX, &layers) ||
+        !cli_get_number(args, "--cpu-experts", 0, 1024, UINT32_MAX, &experts) ||
         !cli_get_bytes(args, "--memory", &memory) || !cli_get_math(args, &math) || !get_cache_type(args, &cache_type))
         return CLI_USAGE;
     int code = cli_session_device(&llm->cli, cli_get(args, "--device"));
@@ -81,8 +87,8 @@ int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
                                    .memory_bytes = memory, .stream = cli_get(args, "--stream") != NULL,
                                    .draft = draft ? HD_DRAFT_LOOKUP : HD_DRAFT_NONE, .cache_type = cache_type,
                                    .progress_user = llm };
-    if (layers != UINT32_MAX)
-        llm->desc.device_layers = layers == 0 ? -1 : layers > llm->info.layers ? (int)llm->info.layers : (int)layers;
+    if (layers != UINT32_MAX) llm->desc.device_layers = layers_of(llm, layers);
+    if (experts != UINT32_MAX) llm->desc.cpu_experts = layers_of(llm, experts);
     llm->desc.progress = draw_progress;
     return CLI_OK;
 }
@@ -165,7 +171,7 @@ json_t *cli_llm_fit_json(const hd_fit *fit, bool *ok) {
     json_t *root = json_object();
     const struct { const char *name; uint64_t value; } rows[] = {
         { "device_layers", fit->device_layers }, { "cpu_layers", fit->cpu_layers },
-        { "streamed_layers", fit->streamed_layers },
+        { "streamed_layers", fit->streamed_layers }, { "cpu_experts", fit->cpu_experts },
         { "device_weight_bytes", fit->device_weight_bytes }, { "device_cache_bytes", fit->device_cache_bytes },
         { "device_scratch_bytes", fit->device_scratch_bytes }, { "device_bytes", fit->device_bytes },
         { "device_half_bytes", fit->device_half_bytes }, { "device_shared_bytes", fit->device_shared_bytes },

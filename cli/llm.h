@@ -33,6 +33,7 @@ typedef struct cli_llm {
     { "--cache-type", "TYPE", "of keys and values kept: f32, f16, q8_0 or q4_0; default: f16" }, \
     CLI_OPTION_DEVICE, \
     { "--gpu-layers", "N", "put the last N layers on the device, the others on the CPU; default: as many as fit" }, \
+    { "--cpu-experts", "N", "leave experts of the first N layers to the CPU; default: as few as let the rest fit" }, \
     { "--memory", "BYTES", "most memory to take on the device, such as 6G" }, \
     { "--stream", NULL, "the other layers travel to the device for every token, in place of the CPU" }, \
     CLI_OPTION_MATH

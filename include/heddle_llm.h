@@ -280,10 +280,13 @@ typedef struct hd_session_desc {
                                     0: as many as they could, sequences * context. More is not taken */
     uint32_t       chunk;        /* most prompt tokens in one submission; 0: 512 */
     hd_math        math;         /* HD_MATH_EXACT: the same tokens on every device */
-    uint64_t       memory_bytes; /* most memory to take on the device; 0: what it has. Layers that do not fit are left to the CPU */
+    uint64_t       memory_bytes; /* most memory to take on the device; 0: what it has. What does not fit is left to the CPU */
     int            device_layers;/* n > 0: the last n layers on the device, the others on the CPU; -1: none; 0: as many as fit */
     int            stream;       /* 1: layers that do not fit, or all but the last device_layers, travel to the device one by one, the next
                                     one while this one computes, in place of being left to the CPU */
+    int            cpu_experts;  /* of a mixture: n > 0: experts of the first n layers lie and compute on the CPU, attention and cache of
+                                    these layers on the device; -1: of none; 0: where device_layers is 0 and nothing travels, of as few
+                                    as let the rest fit, before whole layers are left to the CPU */
     hd_progress_fn progress;     /* NULL: nobody is told */
     void          *progress_user;
     hd_draft       draft;        /* guesses for hd_generate; their plans' memory is a part of hd_fit */
@@ -295,6 +298,7 @@ typedef struct hd_session_desc {
 /** The memory of a session, in bytes, known before anything is loaded. */
 typedef struct hd_fit {
     uint32_t device_layers, cpu_layers, streamed_layers;
+    uint32_t cpu_experts; /* so many of the device_layers have their experts on the CPU */
     uint64_t device_weight_bytes, device_cache_bytes, device_scratch_bytes, device_bytes; /* the last is the sum */
     uint64_t device_half_bytes; /* of the weights' bytes: copies in f16 of quantised weights, by which prompts are read faster. They are
                                    made where all of it takes no more than half of the memory, and given up where it is not there */

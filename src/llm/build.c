@@ -77,8 +77,7 @@ hd_status hd_weights_load(hd_model *model, hd_device *device, hd_weights **out_w
     if (!weights) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a list of weights");
     weights->model = hdl_model_hold(model);
     weights->store = (hdl_store){ .model = model, .device = device, .pages = &weights->none,
-                                  .alone = true,
-                                  .part = { 0, model->figures.layers, true, true, true } };
+                                  .alone = true, .part = hdl_part_on_device(model, (hdl_split){ 0 }) };
     status = hdl_store_load(&weights->store, &loading);
     if (!status) status = hd_handle_new(model->context, kind, weights, &weights->handle);
     if (status) hd_weights_destroy(weights);

@@ -66,8 +66,9 @@ hd_status hd_embedder_create(hd_model *model, const hd_embedder_desc *desc, hd_e
     hdl_loading loading = { 0 };
     e->model = hdl_model_hold(model);
     status = take_wishes(e, desc ? desc : &defaults);
+    const hdl_layers all = { 0, model->figures.layers };
     e->store = (hdl_store){ .model = model, .device = e->device, .pages = &e->none,
-                            .part = { 0, model->figures.layers, .embeds = true, .vectors = true } };
+                            .part = { all, all, .embeds = true, .vectors = true } };
     if (!status) status = hdl_twins_find(model, e->device);
     if (!status) status = hdl_store_load(&e->store, &loading);
     if (!status) status = hd_handle_new(model->context, kind, e, &e->handle);

@@ -18,7 +18,7 @@ static void give_logits(hdl_graph *g, hd_value x) {
     hd_output(p, "scores", hd_take_along(p, logits, candidates));
 }
 
-/* Adds where the values of a layer are. */
+/* Adds where values of a layer are. */
 static void route_layer(hdl_placed *placed, const char *what, hd_value first, hd_value last) {
     const size_t used = strlen(placed->route);
     snprintf(placed->route + used, placed->route_bytes - used, "%s%sv%lu-v%lu=1", used ? "," : "", what,
@@ -39,6 +39,8 @@ static void build(const hd_model *model, hdl_split split, hdl_size size, hdl_pla
         x = hdl_layer(&g, x);
         if (g.layer < split.streamed_layers) route_layer(placed, "input:", before + 1, x);
         if (g.layer + 1 == split.cpu_layers) route_layer(placed, "", 1, x);
+        if (g.layer >= split.cpu_layers && g.layer < split.cpu_layers + split.cpu_experts)
+            route_layer(placed, "", g.first_expert, g.last_expert);
     }
     give_logits(&g, x);
 }
@@ -46,7 +48,7 @@ static void build(const hd_model *model, hdl_split split, hdl_size size, hdl_pla
 hd_status hdl_graph_build(const hd_model *model, hdl_split split, hdl_size size, hdl_placed *out) {
     enum { ITEM = 48 }; /* "input:v4294967295-v4294967295=1," */
     *out = (hdl_placed){ .program = hd_program_create(model->context),
-                         .route_bytes = ITEM * ((size_t)split.streamed_layers + 1) };
+                         .route_bytes = ITEM * ((size_t)split.streamed_layers + split.cpu_experts + 1) };
     out->route = hdl_alloc(&model->allocator, out->route_bytes);
     hd_status status = HD_OK;
     if (!out->program || !out->route)

@@ -6,24 +6,30 @@
 #include "llm/pages.h"
 
 /* Where layers are that are not on the device: the first ones run on the CPU, with the embedding, or their weights lie
- * in the host's memory and travel to the device in every run. One of the two is 0. */
+ * in the host's memory and travel to the device in every run. One of the two is 0. Of the next ones only the experts
+ * are on the CPU; where layers are streamed there are none such. */
 typedef struct hdl_split {
-    uint32_t cpu_layers, streamed_layers;
+    uint32_t cpu_layers, streamed_layers, cpu_experts;
 } hdl_split;
 
 /* Weights of a model. */
+typedef struct hdl_layers { uint32_t first, count; } hdl_layers;
 typedef struct hdl_part {
-    uint32_t first_layer, layer_count;
-    bool     embeds, heads;     /* those of the embedding, and those of the logits */
-    bool     vectors;           /* of these the last norm */
+    hdl_layers layers;          /* those whose weights it has, but for their experts, */
+    hdl_layers experts;         /* and those whose experts it has */
+    bool       embeds, heads;   /* those of the embedding, and those of the logits */
+    bool       vectors;         /* of these the last norm */
 } hdl_part;
 /* Weights that lie on the device, and those that lie on the CPU. */
 static inline hdl_part hdl_part_on_device(const hd_model *model, hdl_split split) {
-    const uint32_t elsewhere = split.cpu_layers + split.streamed_layers;
-    return (hdl_part){ elsewhere, model->figures.layers - elsewhere, split.cpu_layers == 0, true, true };
+    const uint32_t layers = model->figures.layers, elsewhere = split.cpu_layers + split.streamed_layers,
+                   apart = elsewhere + split.cpu_experts;
+    return (hdl_part){ { elsewhere, layers - elsewhere }, { apart, layers - apart }, split.cpu_layers == 0, true,
+                       true };
 }
 static inline hdl_part hdl_part_on_cpu(hdl_split split) {
-    return (hdl_part){ 0, split.cpu_layers + split.streamed_layers, split.cpu_layers > 0, false, false };
+    const uint32_t here = split.cpu_layers + split.streamed_layers;
+    return (hdl_part){ { 0, here }, { 0, here + split.cpu_experts }, split.cpu_layers > 0, false, false };
 }
 
 /* How many tokens a program is for.

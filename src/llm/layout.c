@@ -75,6 +75,7 @@ static hd_status plan_bytes(const where *w, hdl_size size, uint64_t inout_bytes[
     for (uint32_t at = 0; at <= wish.beside_count && !status; at++) {
         const bool embeds = at == (w->split.cpu_layers ? CPU : DEVICE);
         inout_bytes[at] += memory[at].scratch_bytes + memory[at].constant_bytes + memory[at].output_bytes;
+        if (at == CPU && !w->split.cpu_layers) continue; /* experts read none of these inputs */
         inout_bytes[at] += hdl_aligned(rows * sizeof(int32_t)) * (embeds ? 2 : 1); /* positions, tokens */
         inout_bytes[at] += hdl_aligned(size.sequences * sizeof(int32_t)); /* past */
         inout_bytes[at] += hdl_aligned(size.results * sizeof(int32_t)); /* last */
@@ -124,7 +125,7 @@ static uint64_t table_bytes(const hdl_layout *layout) {
     return hdl_table_bytes(hdl_layout_step_rows(layout), layout->rows / HDL_PAGE_TOKENS);
 }
 
-/* What the device takes, and the CPU where layers run there. */
+/* What the device takes, and the CPU where layers or experts run there. */
 static hd_status need_of(const where *w, need out[BOTH]) {
     const hdl_split split = w->split;
     const uint32_t layers = w->model->figures.layers, pages = w->layout->pages;
@@ -137,10 +138,10 @@ static hd_status need_of(const where *w, need out[BOTH]) {
                    slots = hdl_slot_bytes(w->model, split.streamed_layers);
     out[DEVICE] = (need){ here + halves + slots, hdl_cache_bytes(w->model, type, layers - split.cpu_layers, pages),
                           scratch[DEVICE] + table_bytes(w->layout) };
-    if (split.cpu_layers)
+    if (split.cpu_layers || split.cpu_experts)
         out[CPU] = (need){ hdl_part_weight_bytes(w->model, hdl_part_on_cpu(split), true),
                            hdl_cache_bytes(w->model, type, split.cpu_layers, pages),
-                           scratch[CPU] + table_bytes(w->layout) };
+                           scratch[CPU] + (split.cpu_layers ? table_bytes(w->layout) : 0) };
     return status;
 }
 
@@ -159,7 +160,7 @@ static void tell_cpu(hd_fit *fit, need n) {
 /* Everything on the device, which has so much memory, but for what the split says. */
 static hd_status place(const hd_model *model, hdl_layout *layout, hd_device *cpu, hdl_split split, uint64_t has) {
     const uint32_t layers = model->figures.layers;
-    const bool on_cpu = is_cpu(layout->device), beside = split.cpu_layers || split.streamed_layers;
+    const bool on_cpu = is_cpu(layout->device), beside = split.cpu_layers || split.streamed_layers || split.cpu_experts;
     hd_fit *fit = &layout->fit;
     need n[BOTH] = { 0 };
     layout->cpu = beside ? cpu : NULL;
@@ -168,6 +169,7 @@ static hd_status place(const hd_model *model, hdl_layout *layout, hd_device *cpu
     fit->device_layers = on_cpu ? 0 : layers - split.cpu_layers - split.streamed_layers;
     fit->cpu_layers = on_cpu ? layers : split.cpu_layers;
     fit->streamed_layers = split.streamed_layers;
+    fit->cpu_experts = split.cpu_experts;
     if (!on_cpu) tell_device(fit, n[DEVICE]);
     fit->device_half_bytes = layout->half_rows ? hdl_part_half_bytes(model, hdl_part_on_device(model, split)) : 0;
     tell_cpu(fit, n[on_cpu ? DEVICE : CPU]);
@@ -182,24 +184,40 @@ static hd_status move_to_cpu(const hd_model *model, hdl_layout *layout, hd_devic
     return place(model, layout, NULL, (hdl_split){ 0 }, hd_device_get_info(cpu)->memory_bytes);
 }
 
-/* All but the last `count` layers are on the CPU, or travel. */
-static hd_status keep(const hd_model *model, hdl_layout *layout, hd_device *cpu, bool stream, uint32_t count) {
-    const uint32_t others = model->figures.layers - count;
-    const hdl_split split = { .cpu_layers = stream ? 0 : others, .streamed_layers = stream ? others : 0 };
-    return place(model, layout, cpu, split, layout->fit.device_memory_bytes);
+/* Do experts leave the device by themselves before whole layers do? */
+static bool experts_go_first(const hd_model *model, const hd_session_desc *desc) {
+    return model->figures.experts && !desc->stream && !desc->device_layers && !desc->cpu_experts;
 }
 
-/* As many of the last layers as are wished for are on the device: below 0 none, and 0: as many as fit. The more there
- * are the more it takes, so halving finds how many. */
-static hd_status divide(const hd_model *model, hdl_layout *layout, hd_device *cpu, bool stream, int wished) {
-    uint32_t count = wished > 0 ? (uint32_t)wished : 0;
-    for (uint32_t above = wished ? 0 : model->figures.layers; above > count + 1;) {
-        const uint32_t middle = count + (above - count) / 2;
-        const hd_status status = keep(model, layout, cpu, stream, middle);
-        if (status) return status;
-        *(layout->fit.fits ? &count : &above) = middle;
+/* Where all is once so many steps away from the device were made. Layers leave it from the first on, and so do experts,
+ * which a run needs least of: a step takes one of them. */
+static hdl_split split_after(const hd_model *model, const hd_session_desc *desc, uint32_t steps) {
+    const uint32_t layers = model->figures.layers;
+    uint32_t gone = steps, experts = desc->cpu_experts > 0 ? (uint32_t)desc->cpu_experts : 0;
+    if (desc->stream) return (hdl_split){ .streamed_layers = gone };
+    if (experts_go_first(model, desc)) {
+        gone = steps > layers ? steps - layers : 0;
+        experts = steps > layers ? layers : steps;
     }
-    return count || stream ? keep(model, layout, cpu, stream, count) : move_to_cpu(model, layout, cpu);
+    return (hdl_split){ .cpu_layers = gone, .cpu_experts = experts > gone ? experts - gone : 0 };
+}
+
+/* As few steps as the rest needs to fit, or as many as are wished for. The more there are the less it takes, so halving
+ * finds how many. */
+static hd_status divide(const hd_model *model, hdl_layout *layout, hd_device *cpu, const hd_session_desc *desc) {
+    const uint32_t layers = model->figures.layers, all = experts_go_first(model, desc) ? 2 * layers : layers;
+    const uint32_t wished = desc->device_layers > 0 ? (uint32_t)desc->device_layers : 0;
+    const uint64_t has = layout->fit.device_memory_bytes;
+    uint32_t steps = all - wished;
+    for (uint32_t least = desc->device_layers ? steps : 0; least < steps;) {
+        const uint32_t middle = least + (steps - least) / 2;
+        const hd_status status = place(model, layout, cpu, split_after(model, desc, middle), has);
+        if (status) return status;
+        if (layout->fit.fits) steps = middle;
+        else least = middle + 1;
+    }
+    return steps < all || desc->stream ? place(model, layout, cpu, split_after(model, desc, steps), has)
+                                       : move_to_cpu(model, layout, cpu);
 }
 
 /* With copies of weights in f16, where runs of many rows would read them and all takes no more than half of the
@@ -236,8 +254,25 @@ static hd_status check_cache_type(const hd_model *model, hd_dtype type) {
                           model->figures.head_size, hd_dtype_name(type));
 }
 
+static hd_status check_places(const hd_model *model, const hd_session_desc *desc) {
+    const int layers = (int)model->figures.layers;
+    if (desc->device_layers < -1 || desc->device_layers > layers)
+        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT,
+                              "device_layers is -1, 0, or a number of layers that the model has");
+    if (desc->cpu_experts < -1 || desc->cpu_experts > layers)
+        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT,
+                              "cpu_experts is -1, 0, or a number of layers that the model has");
+    if (desc->cpu_experts > 0 && !model->figures.experts)
+        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT,
+                              "the model has no experts that could be left to the CPU; do not ask for that");
+    if (desc->cpu_experts > 0 && desc->stream)
+        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT,
+                              "layers that travel take their experts along; ask for one of the two");
+    return HD_OK;
+}
+
 static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_device *device, hdl_layout *out) {
-    const uint32_t made_for = model->figures.context, layers = model->figures.layers;
+    const uint32_t made_for = model->figures.context;
     *out = (hdl_layout){ .context = desc->context ? desc->context : made_for < DEFAULT_CONTEXT ? made_for
                          : DEFAULT_CONTEXT, .sequences = desc->sequences ? desc->sequences : 1, .chunk = DEFAULT_CHUNK,
                          .math = desc->math, .draft = desc->draft,
@@ -251,9 +286,6 @@ static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a session's draft is none that there is");
     if (desc->chunk > 1u << 16)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a chunk has at most 65536 tokens");
-    if (desc->device_layers < -1 || desc->device_layers > (int)layers)
-        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT,
-                              "device_layers is -1, 0, or a number of layers that the model has");
     const uint32_t most = (out->context + HDL_PAGE_TOKENS - 1) / HDL_PAGE_TOKENS; /* pages of a sequence */
     const uint64_t wished = desc->cache_tokens / HDL_PAGE_TOKENS + (desc->cache_tokens % HDL_PAGE_TOKENS != 0);
     out->rows = most * HDL_PAGE_TOKENS;
@@ -262,7 +294,8 @@ static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_
         out->chunk /= 2;
     const uint64_t has = hd_device_get_info(device)->memory_bytes;
     out->fit.device_memory_bytes = desc->memory_bytes && desc->memory_bytes < has ? desc->memory_bytes : has;
-    return check_cache_type(model, out->cache_type);
+    const hd_status status = check_places(model, desc);
+    return status ? status : check_cache_type(model, out->cache_type);
 }
 
 hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd_device *device, hd_device *cpu,
@@ -273,10 +306,10 @@ hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd
     const uint64_t has = out->fit.device_memory_bytes;
     out->device = device;
     if (is_cpu(device)) return place(model, out, NULL, (hdl_split){ 0 }, has);
-    if (wished == 0 || wished == (int)model->figures.layers) {
+    if (desc->cpu_experts <= 0 && (wished == 0 || wished == (int)model->figures.layers)) {
         status = place_halves(model, out);
         if (!status && !out->half_rows) status = place(model, out, NULL, (hdl_split){ 0 }, has);
         if (status || out->fit.fits || wished) return status;
     }
-    return cpu ? divide(model, out, cpu, desc->stream, wished) : HD_STATUS_NO_DEVICE;
+    return cpu ? divide(model, out, cpu, desc) : HD_STATUS_NO_DEVICE;
 }

@@ -92,7 +92,7 @@ hd_status hd_model_shared_bytes(hd_model *model, hd_model *other, uint64_t *out_
     if (hdl_need_whole(model) || hdl_need_whole(other)) return HD_STATUS_UNSUPPORTED;
     const hd_allocator *allocator = &model->allocator;
     const uint64_t counts[2] = { model->weight_count, other->weight_count };
-    const hdl_part whole = { 0, model->figures.layers, true, true, true };
+    const hdl_part whole = hdl_part_on_device(model, (hdl_split){ 0 });
     hd_error error = { 0 };
     seen *mine = hdl_alloc(allocator, counts[0] * sizeof *mine);
     seen *others = hdl_alloc(allocator, counts[1] * sizeof *others);

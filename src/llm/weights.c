@@ -188,7 +188,8 @@ bool hdl_part_needs(const hd_model *model, hdl_part part, uint32_t index) {
     const hdl_weight *w = &model->weights[index];
     if (!w->present) return false;
     const uint32_t layer = index / model->layer_weights;
-    if (w->row->where == HDL_LAYER) return layer >= part.first_layer && layer < part.first_layer + part.layer_count;
+    const hdl_layers of = w->row->each ? part.experts : part.layers;
+    if (w->row->where == HDL_LAYER) return layer >= of.first && layer < of.first + of.count;
     if (w->row->where == HDL_HEAD) return part.heads || (part.vectors && strncmp(w->row->name, "output_norm", 11) == 0);
     if (part.embeds) return true;
     const bool tied = !hdl_weight_of(model, 0, "output.weight")->present;

@@ -124,6 +124,14 @@ if has_vulkan; then
         cmp -s out exact || fail "exact texts differ where layers travel and $there stay"
     done
     expect 0 - '^heddle: CPU     8 of 8 layers' $generate -n 2 --device vulkan --gpu-layers 0
+    mixture="$heddle generate $sources/tests/llm/models/mixtral_f32.gguf -p ab -n 12 --math exact --ignore-end"
+    expect 0 - - $mixture --device cpu
+    cp out exact
+    expect 0 - '^heddle: CPU     experts of 1 of 2 layers, .*: as --cpu-experts asks$' $mixture --device vulkan --cpu-experts 1
+    cmp -s out exact || fail "exact texts differ where experts are apart"
+    expect 0 - '^heddle: CPU     1 of 2 layers and experts of 1, ' $mixture --device vulkan --cpu-experts 99 --gpu-layers 1
+    expect 0 '"cpu_experts": 2,' - $mixture --device vulkan --cpu-experts 2 --json
+    matches out '"cpu_layers": 0,' "experts apart"
 fi
 
 # Wrong files and options.

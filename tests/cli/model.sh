@@ -52,6 +52,11 @@ if has_vulkan; then
     expect 0 '^device +3 ' - "$heddle" fit --device vulkan --gpu-layers 3
     matches out '^CPU +5 ' "fit with layers on both"
     expect 0 '^fits: everything is on the CPU, and nothing on ' - "$heddle" fit --device vulkan --gpu-layers 0
+    mixture=$sources/tests/llm/models/mixtral_f32.gguf
+    expect 0 '^device +2 ' - "$heddle" fit "$mixture" --device vulkan --cpu-experts 1
+    matches out '^CPU +0 ' "fit with experts apart"
+    matches out '^ +1  of the device.s have their experts on the CPU$' "fit with experts apart"
+    expect 1 - 'the model has no experts that could be left to the CPU' "$heddle" fit --device vulkan --cpu-experts 1
 fi
 
 expect 0 '^ +pp16 +[0-9.]+ +[0-9.]+ +[0-9.]+$' 'selected=cpu' "$heddle" bench llm -p 16 -n 4 -r 2

@@ -306,7 +306,30 @@ static void families_answer_as_transformers(void **state) {
     }
     hd_device_close(device);
     json_decref(all);
-    assert_true(count >= 34);
+    assert_true(count >= 37);
+}
+
+/* Every number of 8 bits, times a factor that loses nothing, is what torch makes of it; what is none is refused. */
+static void eights_are_torchs(void **state) {
+    (void)state;
+    json_t *all = load("eights.json");
+    const float two = 2;
+    const hd_safetensor factor = { .dtype = HD_F32, .data = &two };
+    for (int e5m2 = 0; e5m2 < 2; e5m2++) {
+        const json_t *numbers = json_object_get(all, e5m2 ? "e5m2" : "e4m3");
+        assert_int_equal(json_array_size(numbers), 256);
+        for (size_t i = 0; i < 256; i++) {
+            const uint8_t bits = (uint8_t)i;
+            const json_t *wanted = json_array_get(numbers, i);
+            cli_converted t = { .data = &bits, .factors = &factor, .block_rows = 1, .block_columns = 1, .e5m2 = e5m2, .from = HD_U8, .to = HD_F32,
+                                .axes = 2, .rows = 1, .columns = 1, .old_rows = 1, .step = 1 };
+            float got = 0;
+            assert_int_equal(cli_convert_fill(&t, 0, sizeof got, &got), !json_is_null(wanted));
+            const float value = 2 * (float)json_number_value(wanted);
+            if (!json_is_null(wanted) && (got != value || (signbit(got) != 0) != (i >= 128))) fail_msg("%zu becomes %g, not %g", i, (double)got, (double)value);
+        }
+    }
+    json_decref(all);
 }
 
 /* ---- what config.json says and is not computed ---- */
@@ -323,6 +346,15 @@ static void other_words_are_refused(void **state) {
         { "qwen3moe_eights", "qwen2", "[8,12]", "[8,0]" },
         { "qwen3moe_eights", "qwen2", "[8,12]", "[8,8]" },
         { "qwen3moe_eights", "qwen2", "\"fp8\"", "\"gptq\"" },
+        { "qwen2_eights", "qwen2", "\"e5m2\"", "\"e4m3\"" },
+        { "qwen2_eights", "qwen2", "\"e5m2\"", "\"e8m0\"" },
+        { "qwen3_eights", "qwen2", "\"channel\"", "\"tensor\"" },
+        { "qwen3_eights", "qwen2", "\"channel\"", "\"group\"" },
+        { "qwen3_eights", "qwen2", "\"channel\"", "\"block\",\"block_structure\":[8,8]" },
+        { "qwen3_eights", "qwen2", "\"float\"", "\"int\"" },
+        { "qwen3_eights", "qwen2", "\"num_bits\":8", "\"num_bits\":4" },
+        { "qwen3_eights", "qwen2", "\"group_0\":", "\"group_1\":{\"weights\":{\"num_bits\":8,\"type\":\"float\",\"strategy\":\"tensor\"}},\"group_0\":" },
+        { "mistral_eights", "mistral", "\"tensor\"", "\"channel\"" },
         { "nomic_bert", "wordpiece", "\"causal\":false", "\"causal\":true" },
         { "nomic_bert", "wordpiece", "swiglu", "gelu" },
     };
@@ -439,7 +471,8 @@ static void damaged_folders_do_no_harm(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(equals_llama_cpp), cmocka_unit_test(families_answer_as_transformers), cmocka_unit_test(other_words_are_refused),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(equals_llama_cpp), cmocka_unit_test(families_answer_as_transformers), cmocka_unit_test(eights_are_torchs),
+                                        cmocka_unit_test(other_words_are_refused),
                                         cmocka_unit_test(damaged_folders_do_no_harm) };
     return cmocka_run_group_tests_name("convert", tests, set_up, tear_down);
 }

@@ -308,6 +308,65 @@ static void move_layers(hd_device *device) {
     }
 }
 
+/* Experts of none, some and all layers on the CPU, and where they and whole layers go by themselves. */
+static void move_experts(hd_device *device) {
+    static const char *const files[] = { "mixtral_f32", "qwen2moe_f32", "qwen3moe_f32", "olmoe_f32", "granitemoe_f32", "gpt_oss_mxfp4",
+                                         "mixtral_wide_q4_0" };
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+        model_reference r;
+        hd_model *model;
+        hd_fit fit, whole, apart = { 0 };
+        hd_session_desc tight = { .device = device };
+        assert_int_equal(model_reference_read(files[f], &r), 0);
+        CHECK(hd_model_open(context, r.path, NULL, &model));
+        float *wanted = malloc(2 * r.vocabulary * sizeof *wanted), *got = wanted + r.vocabulary;
+        placed(model, &(hd_session_desc){ .device = device }, &r, r.vocabulary, wanted, &whole);
+        assert_true(whole.fits && whole.cpu_layers == 0 && whole.cpu_experts == 0 && whole.cpu_bytes == 0);
+        const int layers = (int)whole.device_layers;
+        for (int experts = 1; experts <= layers; experts++) {
+            placed(model, &(hd_session_desc){ .device = device, .cpu_experts = experts }, &r, r.vocabulary, got, &apart);
+            assert_true(apart.fits && apart.device_layers == whole.device_layers && apart.cpu_layers == 0);
+            assert_int_equal(apart.cpu_experts, experts);
+            assert_int_equal(apart.cpu_cache_bytes, 0);
+            assert_int_equal(apart.device_cache_bytes, whole.device_cache_bytes);
+            assert_int_equal(apart.cpu_weight_bytes + apart.device_weight_bytes, whole.device_weight_bytes);
+            assert_true(apart.cpu_weight_bytes > 0);
+            assert_memory_equal(got, wanted, r.vocabulary * sizeof *got);
+        }
+        /* Whole layers of which the first is on the CPU anyway. */
+        placed(model, &(hd_session_desc){ .device = device, .cpu_experts = layers, .device_layers = 1 }, &r, r.vocabulary, got, &fit);
+        assert_true(fit.device_layers == 1 && fit.cpu_experts == 1 && fit.cpu_layers == whole.device_layers - 1);
+        assert_memory_equal(got, wanted, r.vocabulary * sizeof *got);
+        tight.memory_bytes = apart.device_bytes; /* just room for all but the experts: they go and the layers stay */
+        placed(model, &tight, &r, r.vocabulary, got, &fit);
+        assert_true(fit.fits && fit.cpu_experts > 0 && fit.cpu_layers == 0 && fit.device_bytes <= tight.memory_bytes);
+        assert_memory_equal(got, wanted, r.vocabulary * sizeof *got);
+        tight.cpu_experts = -1; /* experts stay with their layers */
+        placed(model, &tight, &r, r.vocabulary, got, &fit);
+        assert_true(fit.fits && fit.cpu_experts == 0 && fit.cpu_layers > 0);
+        assert_memory_equal(got, wanted, r.vocabulary * sizeof *got);
+        tight = (hd_session_desc){ .device = device, .memory_bytes = 1 }; /* no layer has room: the CPU takes all */
+        placed(model, &tight, &r, r.vocabulary, got, &fit);
+        assert_true(fit.fits && fit.cpu_layers == whole.device_layers && fit.device_layers == 0 && fit.cpu_experts == 0);
+        hd_session *none;
+        const hd_session_desc both = { .device = device, .stream = 1, .cpu_experts = 1 };
+        assert_int_equal(hd_session_create(model, &both, &none), HD_STATUS_INVALID_ARGUMENT);
+        assert_non_null(strstr(hd_context_error(context), "take their experts along"));
+        tight = (hd_session_desc){ .device = device, .stream = 1, .device_layers = -1 }; /* those that travel take experts along */
+        placed(model, &tight, &r, r.vocabulary, got, &fit);
+        assert_true(fit.streamed_layers > 0 && fit.cpu_experts == 0 && fit.cpu_layers == 0);
+        assert_memory_equal(got, wanted, r.vocabulary * sizeof *got);
+        hd_model_close(model);
+        free(wanted);
+        free(r.bytes);
+    }
+}
+
+static void experts_apart_change_no_bit(void **state) {
+    (void)state;
+    on_whole_places(move_experts, false);
+}
+
 static void places_change_no_bit(void **state) {
     (void)state;
     on_whole_places(move_layers, false);
@@ -355,8 +414,13 @@ static void misuse_is_told(void **state) {
     assert_int_equal(hd_model_open(context, "/nowhere/model.gguf", NULL, &model), HD_STATUS_IO);
     (void)hd_context_error(context);
     CHECK(hd_model_open(context, r.path, NULL, &model));
-    assert_int_equal(hd_session_create(model, &(hd_session_desc){ .device_layers = 77 }, &session), HD_STATUS_INVALID_ARGUMENT);
-    (void)hd_context_error(context);
+    static const hd_session_desc impossible[] = { { .device_layers = 77 }, { .device_layers = -2 }, { .cpu_experts = 77 },
+                                                  { .cpu_experts = -2 }, { .cpu_experts = 1 } };
+    for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++) {
+        assert_int_equal(hd_session_create(model, &impossible[i], &session), HD_STATUS_INVALID_ARGUMENT);
+        const char *wanted = impossible[i].device_layers ? "device_layers is" : impossible[i].cpu_experts == 1 ? "no experts" : "cpu_experts is";
+        assert_non_null(strstr(hd_context_error(context), wanted));
+    }
     hd_device *device = device_of("cpu");
     CHECK(hd_session_create(model, &(hd_session_desc){ .device = device, .context = 10 }, &session));
     assert_int_equal(hd_session_best(session, 0, &token), HD_STATUS_WRONG_STATE);
@@ -395,6 +459,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(words_do_not_become_control_tokens),
         cmocka_unit_test(sequences_do_not_touch_each_other),
         cmocka_unit_test(places_change_no_bit),
+        cmocka_unit_test(experts_apart_change_no_bit),
         cmocka_unit_test(streamed_layers_change_no_bit),
         cmocka_unit_test(misuse_is_told),
     };

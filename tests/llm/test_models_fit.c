@@ -1,6 +1,6 @@
 /* test_models_fit.c: what hd_model_fit tells before anything is loaded is what a session takes, within 5 %: on the CPU the
- * process' resident memory, on a GPU the bytes that the device counts. The model is made for the test, of q8_0 weights that
- * are all alike; its answer means nothing. */
+ * process' resident memory, on a GPU the bytes that the device counts. The models are made for the test, of q8_0 weights that
+ * are all alike, but for the experts of one of them; their answers mean nothing. */
 #define _POSIX_C_SOURCE 200809L
 #include "fixture.h"
 #include <setjmp.h>
@@ -10,9 +10,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+enum { EXPERTS = 8, CHOSEN = 2, EXPERT_FORWARD = 128 };
 enum { LAYERS = 12, HIDDEN = 1024, HEADS = 16, KV_HEADS = 8, HEAD = 64, FORWARD = 3072, VOCABULARY = 16000, CONTEXT = 1024, PROMPT = 682 };
 
-static char path[] = "/tmp/heddle-fit-XXXXXX";
+static char dense[] = "/tmp/heddle-fit-XXXXXX", mixture[] = "/tmp/heddle-fit-XXXXXX";
 
 /* ---- the model ---- */
 
@@ -20,7 +21,22 @@ static void put(hdl_gguf_writer *w, const char *name, uint32_t type, int64_t row
     hdl_gguf_put_tensor(w, hdl_text(name), type, rows ? HD_SHAPE(rows, columns) : HD_SHAPE(columns), data);
 }
 
-static void put_layer(hdl_gguf_writer *w, unsigned layer, const void *blocks, const float *ones) {
+/* Experts of each layer and kind are others: they begin elsewhere in the blocks. */
+static void put_experts(hdl_gguf_writer *w, unsigned layer, const uint8_t *blocks, const float *router) {
+    static const char *const stems[] = { "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps" };
+    char name[64];
+    snprintf(name, sizeof name, "blk.%u.ffn_gate_inp.weight", layer);
+    hdl_gguf_put_tensor(w, hdl_text(name), HDL_GGUF_TYPE_F32, HD_SHAPE(EXPERTS, HIDDEN), router);
+    for (unsigned i = 0; i < 3; i++) {
+        const bool down = i == 2;
+        snprintf(name, sizeof name, "blk.%u.%s.weight", layer, stems[i]);
+        hdl_gguf_put_tensor(w, hdl_text(name), HDL_GGUF_TYPE_Q8_0,
+                            HD_SHAPE(EXPERTS, down ? HIDDEN : EXPERT_FORWARD, down ? EXPERT_FORWARD : HIDDEN),
+                            blocks + (uint64_t)(3 * layer + i) * 34);
+    }
+}
+
+static void put_layer(hdl_gguf_writer *w, unsigned layer, uint32_t experts, const void *blocks, const float *ones) {
     static const struct { const char *name; int64_t rows, columns;
     } weights[] = {
         { "attn_q", HEADS * HEAD, HIDDEN },
@@ -35,20 +51,22 @@ static void put_layer(hdl_gguf_writer *w, unsigned layer, const void *blocks, co
     };
     for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
         char name[64];
+        if (experts && strstr(weights[i].name, "ffn_") && weights[i].rows) continue;
         snprintf(name, sizeof name, "blk.%u.%s.weight", layer, weights[i].name);
         put(w, name, weights[i].rows ? HDL_GGUF_TYPE_Q8_0 : HDL_GGUF_TYPE_F32, weights[i].rows, weights[i].columns,
             weights[i].rows ? blocks : (const void *)ones);
     }
 }
 
-static int make_model(void **state) {
-    (void)state;
+/* `experts`: of a layer; 0: it has one feed-forward. */
+static int make_model(char *path, uint32_t experts) {
     const uint64_t bytes = (uint64_t)VOCABULARY * HIDDEN / 32 * 34;
     uint8_t *blocks = malloc(bytes);
-    float ones[HIDDEN];
+    float ones[HIDDEN], router[EXPERTS * HIDDEN];
     if (!blocks) return -1;
     for (uint64_t i = 0; i < bytes; i++) blocks[i] = i % 34 == 0 ? 0 : i % 34 == 1 ? 0x10 : (uint8_t)(i * 37 % 251); /* a scale of 2^-11 */
     for (int i = 0; i < HIDDEN; i++) ones[i] = 1;
+    for (int i = 0; i < EXPERTS * HIDDEN; i++) router[i] = (float)(i * 37 % 251 - 125) / 2048;
     hdl_gguf_writer *w = hdl_gguf_writer_create(NULL, 0);
     hdl_gguf_put_text(w, "general.architecture", hdl_text("llama"));
     hdl_gguf_put_u32(w, "llama.block_count", LAYERS);
@@ -58,9 +76,17 @@ static int make_model(void **state) {
     hdl_gguf_put_u32(w, "llama.attention.head_count_kv", KV_HEADS);
     hdl_gguf_put_u32(w, "llama.attention.key_length", HEAD);
     hdl_gguf_put_u32(w, "llama.attention.value_length", HEAD);
+    if (experts) {
+        hdl_gguf_put_u32(w, "llama.expert_count", experts);
+        hdl_gguf_put_u32(w, "llama.expert_used_count", CHOSEN);
+        hdl_gguf_put_u32(w, "llama.expert_feed_forward_length", EXPERT_FORWARD);
+    }
     hdl_gguf_put_f32(w, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
     put(w, "token_embd.weight", HDL_GGUF_TYPE_Q8_0, VOCABULARY, HIDDEN, blocks);
-    for (unsigned layer = 0; layer < LAYERS; layer++) put_layer(w, layer, blocks, ones);
+    for (unsigned layer = 0; layer < LAYERS; layer++) {
+        put_layer(w, layer, experts, blocks, ones);
+        if (experts) put_experts(w, layer, blocks, router);
+    }
     put(w, "output_norm.weight", HDL_GGUF_TYPE_F32, 0, HIDDEN, ones);
     const int file = mkstemp(path);
     if (file >= 0) close(file);
@@ -70,9 +96,13 @@ static int make_model(void **state) {
     free(blocks);
     return status;
 }
-static int remove_model(void **state) {
+static int make_models(void **state) {
     (void)state;
-    return unlink(path);
+    return make_model(dense, 0) || make_model(mixture, EXPERTS);
+}
+static int remove_models(void **state) {
+    (void)state;
+    return unlink(dense) | unlink(mixture);
 }
 
 /* ---- measuring ---- */
@@ -120,7 +150,7 @@ static void judge(const char *where, uint64_t told, uint64_t taken) {
     if (ratio > 1.05 || ratio < 0.95) fail_msg("%s: told %llu, taken %llu", where, (unsigned long long)told, (unsigned long long)taken);
 }
 
-static void taken_on(const char *backend, const char *where, uint32_t prompt, const hd_session_desc *wishes) {
+static void taken_on(const char *backend, const char *where, const char *path, uint32_t prompt, const hd_session_desc *wishes) {
     hd_context *context;
     hd_device *device;
     hd_model *model, *small;
@@ -140,6 +170,7 @@ static void taken_on(const char *backend, const char *where, uint32_t prompt, co
     CHECK(hd_model_open(context, path, NULL, &model));
     CHECK(hd_device_get_stats(device, &stats));
     CHECK(hd_model_fit(model, &desc, &told));
+    if (desc.memory_bytes) assert_true(told.device_layers < LAYERS); /* too little for all */
     const uint64_t before = status_kb("VmRSS:"), held = stats.device_bytes;
     const bool measured = forget_peak();
     use(context, model, &desc, prompt, &used);
@@ -164,13 +195,17 @@ static void told_and_taken(void **state) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip(); /* a sanitizer's own memory would be measured */
 #endif
-    taken_on("cpu", "cpu", PROMPT, &(hd_session_desc){ .context = CONTEXT });
-    taken_on("vulkan", "vulkan", 8, &(hd_session_desc){ .context = CONTEXT, .chunk = 8 });
-    taken_on("vulkan", "vulkan, beside the cpu", 8, &(hd_session_desc){ .context = CONTEXT, .chunk = 8, .memory_bytes = 120 << 20 });
-    taken_on("vulkan", "vulkan, streamed", 8, &(hd_session_desc){ .context = CONTEXT, .chunk = 8, .stream = 1, .memory_bytes = 120 << 20 });
+    taken_on("cpu", "cpu", dense, PROMPT, &(hd_session_desc){ .context = CONTEXT });
+    taken_on("vulkan", "vulkan", dense, 8, &(hd_session_desc){ .context = CONTEXT, .chunk = 8 });
+    taken_on("vulkan", "vulkan, beside the cpu", dense, 8, &(hd_session_desc){ .context = CONTEXT, .chunk = 8, .memory_bytes = 40 << 20 });
+    taken_on("vulkan", "vulkan, streamed", mixture, 8, &(hd_session_desc){ .context = CONTEXT, .chunk = 8, .stream = 1, .memory_bytes = 70 << 20 });
+    taken_on("vulkan", "vulkan, some experts apart", mixture, 8, &(hd_session_desc){ .context = CONTEXT, .chunk = 8, .cpu_experts = 5 });
+    taken_on("vulkan", "vulkan, all experts apart", mixture, 8, &(hd_session_desc){ .context = CONTEXT, .chunk = 8, .cpu_experts = LAYERS });
+    taken_on("vulkan", "vulkan, layers and experts apart", mixture, 8,
+             &(hd_session_desc){ .context = CONTEXT, .chunk = 8, .memory_bytes = 40 << 20 });
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(told_and_taken) };
-    return cmocka_run_group_tests(tests, make_model, remove_model);
+    return cmocka_run_group_tests(tests, make_models, remove_models);
 }

@@ -166,14 +166,15 @@ typedef struct hdl_graph {
     const hd_model *model;
     hd_program     *program;
     hdl_size        size;
-    uint32_t        layer;      /* the one that is built */
+    uint32_t        layer;      /* the one that is built, */
+    hd_value        first_expert, last_expert; /* and the values that its experts compute */
     hd_value        positions, past, pages, embedding; /* the last: the table of tokens. No pages: there is no cache */
     size_t          ports;      /* that the program had before */
     const hd_model_graph_desc *desc; /* of a graph that a caller asked for, else NULL */
 } hdl_graph;
 
 hd_value hdl_embed(hdl_graph *g, hd_value tokens);         /* i32 [rows] to f32 [rows,H] */
-hd_value hdl_layer(const hdl_graph *g, hd_value x);        /* layer g->layer: [rows,H] to the same */
+hd_value hdl_layer(hdl_graph *g, hd_value x);              /* layer g->layer: [rows,H] to the same */
 hd_value hdl_hidden(const hdl_graph *g, hd_value x);       /* behind the last norm: [n,H] to the same */
 hd_value hdl_logits(const hdl_graph *g, hd_value x);       /* [n,H] to [n,V] */
 /* Attention of an encoder whose windows are centred (centred.c), where a text is longer than one reaches: q, k and v

@@ -244,17 +244,18 @@ static hd_value shared(const hdl_graph *g, hd_value x) {
 }
 
 /* The chosen experts' answers by their shares: [rows,H]. */
-static hd_value mixture(const hdl_graph *g, hd_value x) {
+static hd_value mixture(hdl_graph *g, hd_value x) {
     const hdl_figures *f = &g->model->figures;
     const int64_t rows = (int64_t)g->size.sequences * g->size.tokens;
     hd_program *p = g->program;
     const hd_value scores = linear(g, x, "ffn_gate_inp"), chosen = hd_top_k(p, scores, f->experts_used);
     const hd_value shares = g->model->arch->whole_shares ? hd_softmax(p, hd_take_along(p, scores, chosen), -1)
                                                          : hd_take_along(p, hd_softmax(p, scores, -1), chosen);
+    g->first_expert = shares + 1;
     const hd_value gate = chosen_linear(g, x, "ffn_gate_exps", chosen), up = chosen_linear(g, x, "ffn_up_exps", chosen);
     hd_value y = chosen_linear(g, gate_of(g, gate, up), "ffn_down_exps", chosen);
     y = hd_dot(p, y, hd_reshape(p, shares, HD_SHAPE(rows, f->experts_used, 1)), 1);
-    y = hd_reshape(p, y, HD_SHAPE(rows, f->hidden));
+    g->last_expert = y = hd_reshape(p, y, HD_SHAPE(rows, f->hidden));
     return has(g, "ffn_down_shexp.weight") ? hd_add(p, y, shared(g, x)) : y;
 }
 
@@ -265,12 +266,12 @@ static hd_value added(const hdl_graph *g, hd_value x, hd_value block) {
     return hd_add(g->program, x, scaled(g, block, g->model->figures.residual_scale));
 }
 
-static hd_value feed_forward(const hdl_graph *g, hd_value x) {
+static hd_value feed_forward(hdl_graph *g, hd_value x) {
     if (g->model->figures.experts) return mixture(g, x);
     return linear(g, normed(g, gated(g, x), "ffn_sub_norm"), "ffn_down");
 }
 
-hd_value hdl_layer(const hdl_graph *g, hd_value x) {
+hd_value hdl_layer(hdl_graph *g, hd_value x) {
     const bool parallel = g->model->figures.parallel, between = g->model->figures.norm_between;
     /* falcon.c: of attention alone */
     const hd_value first = normed(g, x, "attn_norm"), own = normed(g, x, "attn_norm_2");
