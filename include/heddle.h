@@ -881,7 +881,8 @@ typedef struct hd_image_desc {
 typedef struct hd_kernel_desc {
     const void *spirv;       /* the module's bytes; or */
     size_t      spirv_bytes;
-    const char *path;        /* a file to read it from */
+    const char *path;        /* a file to read it from, of GLSL if it ends in .comp or .glsl; or */
+    const char *glsl;        /* GLSL's text. It is compiled by glslc, which is looked for when it is asked for */
     const char *entry;       /* NULL: "main" or the only one */
     const uint32_t *spec_ids, *spec_values; /* specialisation constants: narrow ones take the low bits, those of 64 carry the
                                                sign on; doubles are not set */
@@ -913,8 +914,9 @@ typedef struct hd_kernel_info {
 
 /** Reads and checks a kernel; bindings, push constants and workgroup size come from the module. Images, of one level and one
  *  sample, are buffers of texels, and samplers arithmetic on them, the same bits on every device; a read outside of an image gives
- *  zeros, and a write there does nothing. @param out_kernel yours; hd_kernel_destroy. Statuses: NULL_POINTER, IO, MODULE,
- *  KERNEL_NOT_FOUND, LIMIT. */
+ *  zeros, and a write there does nothing. GLSL that glslc refuses is MODULE, with its first error and the line. @param out_kernel
+ *  yours; hd_kernel_destroy. Statuses: NULL_POINTER, IO, MODULE, KERNEL_NOT_FOUND, LIMIT, RUNTIME_NOT_FOUND (no glslc), TIMEOUT (it
+ *  takes longer than a minute). */
 HD_API hd_status hd_kernel_create(hd_context *context, const hd_kernel_desc *desc, hd_kernel **out_kernel);
 /** Ends the kernel; programs and plans that use it keep what they need. NULL is fine. */
 HD_API void hd_kernel_destroy(hd_kernel *kernel);
