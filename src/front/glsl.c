@@ -11,8 +11,8 @@ bool hdi_glsl_is(const hd_kernel_desc *desc) {
     return (!desc->spirv && desc->glsl) || (dot && (strcmp(dot, ".comp") == 0 || strcmp(dot, ".glsl") == 0));
 }
 
-/* The first error that glslc tells, "line 7: 'x' : undeclared identifier". It writes "<stdin>:7: error: ...", or, where it
- * is of no line, "glslc: error: ...". */
+/* The first error that glslc tells, "line 7: 'x' : undeclared identifier". It writes "<stdin>:7: error: ...", or, where
+ * it is of no line, "glslc: error: ...". */
 static void read_error(FILE *said, const char *name, char out[WORDS]) {
     char line[WORDS];
     out[0] = 0;
