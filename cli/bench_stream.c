@@ -7,12 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 2048, MOST_DEPTH = 8, WAYS = 5, COLUMNS = 6 };
+enum { WIDTH = 2048, MOST_DEPTH = 8, MOST_WAYS = 1 + 2 * MOST_DEPTH, COLUMNS = 6, SWEEP_COLUMNS = 5 };
 #define DEFAULT_BYTES (UINT64_C(32) << 20)
 
-typedef enum way { PLAN, HOST_ONE, HOST_MANY, PINNED_ONE, PINNED_MANY } way;
-static bool is_pinned(way w) { return w >= PINNED_ONE; }
-static bool is_deep(way w) { return w == HOST_MANY || w == PINNED_MANY; }
+/* By the plan's own calls, or through a stream of a depth, from ordinary memory or from what the device sees too. */
+typedef enum way_memory { PLAN, HOST, PINNED } way_memory;
+typedef struct way {
+    way_memory memory;
+    uint32_t   depth;
+} way;
 
 /* One device. */
 typedef struct place {
@@ -25,7 +28,7 @@ typedef struct place {
 typedef struct passage {
     place     *place;
     hd_stream *stream;           /* NULL: hd_plan_write, hd_plan_run and hd_plan_read */
-    way        way;
+    bool       is_pinned;
     uint32_t   depth, batches;
     uint64_t   bytes;
     float     *in[MOST_DEPTH], *out[MOST_DEPTH]; /* what the host sees of the sets */
@@ -36,6 +39,9 @@ typedef struct passage {
 typedef struct bench {
     const char   *op, *trace_path;
     uint64_t      bytes, depth, batches;
+    bool          sweeps;
+    way           ways[MOST_WAYS]; /* the plan's; then of each memory depth 1 and the last, or all up to it */
+    size_t        way_count, depths; /* depths of a memory */
     float        *in[MOST_DEPTH], *out[MOST_DEPTH]; /* ordinary memory */
     place         places[MEASURE_MOST_DEVICES];
     passage      *passages; /* by device and way */
@@ -47,7 +53,7 @@ typedef struct bench {
 /* ---- batches ---- */
 
 static hd_status submit(passage *p, uint32_t set) {
-    const bool pinned = is_pinned(p->way);
+    const bool pinned = p->is_pinned;
     const hd_stream_input in = { .name = "x", .data = pinned ? NULL : p->in[set],
                                  .buffer = pinned ? p->place->in[set] : NULL, .bytes = p->bytes };
     const hd_stream_output out = { .name = "y", .data = pinned ? NULL : p->out[set],
@@ -156,18 +162,18 @@ static hd_status make_place(const measure *m, const bench *b, place *p) {
 }
 
 static hd_status make_passage(const bench *b, place *at, way w, passage *p) {
-    *p = (passage){ .place = at, .way = w, .depth = is_deep(w) ? (uint32_t)b->depth : 1,
-                    .batches = (uint32_t)b->batches,
+    *p = (passage){ .place = at, .is_pinned = w.memory == PINNED, .depth = w.depth, .batches = (uint32_t)b->batches,
                     .bytes = b->bytes };
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < p->depth && !status; i++) {
         void *in = b->in[i], *out = b->out[i];
-        if (is_pinned(w)) status = hd_buffer_map(at->in[i], &in);
-        if (is_pinned(w) && !status) status = hd_buffer_map(at->out[i], &out);
+        if (p->is_pinned) status = hd_buffer_map(at->in[i], &in);
+        if (p->is_pinned && !status) status = hd_buffer_map(at->out[i], &out);
         p->in[i] = in;
         p->out[i] = out;
     }
-    if (!status && w != PLAN) status = hd_stream_create(at->plan, &(hd_stream_desc){ .depth = p->depth }, &p->stream);
+    if (!status && w.memory != PLAN)
+        status = hd_stream_create(at->plan, &(hd_stream_desc){ .depth = p->depth }, &p->stream);
     return status;
 }
 
@@ -181,7 +187,7 @@ static int make_case(measure *m, bench *b, size_t index, place *at, way w) {
     row.first_ns = (double)(cli_now_ns() - began);
     if (!status) status = check(p);
     snprintf(b->texts[index], sizeof b->texts[index], "bytes=%llu memory=%s depth=%u", (unsigned long long)b->bytes,
-             w == PLAN ? "plan" : is_pinned(w) ? "pinned" : "host", p->depth);
+             w.memory == PLAN ? "plan" : p->is_pinned ? "pinned" : "host", p->depth);
     row.op = b->op;
     row.type = "f32";
     row.size = b->texts[index];
@@ -199,7 +205,7 @@ static int make_case(measure *m, bench *b, size_t index, place *at, way w) {
 
 /* Every way must give the outputs of the first one. */
 static int compare(const measure *m, const bench *b, size_t first) {
-    for (size_t w = 1; w < WAYS && !measure_is_ended(); w++)
+    for (size_t w = 1; w < b->way_count && !measure_is_ended(); w++)
         if (!b->cases[first].failed && !b->cases[first + w].failed &&
             b->passages[first + w].digest != b->passages[first].digest)
             return cli_fail(m->command, "%s: %s: the outputs are not those of runs one after the other",
@@ -211,9 +217,9 @@ static int make_cases(measure *m, bench *b) {
     int code = CLI_OK;
     const double sets = (double)b->depth * (double)b->bytes;
     if (measure_fits(m, "the batches", 2 * sets, 4 * sets)) return CLI_FAILED;
-    b->passages = calloc(m->device_count * WAYS, sizeof *b->passages);
-    b->cases = calloc(m->device_count * WAYS, sizeof *b->cases);
-    b->texts = calloc(m->device_count * WAYS, sizeof *b->texts);
+    b->passages = calloc(m->device_count * b->way_count, sizeof *b->passages);
+    b->cases = calloc(m->device_count * b->way_count, sizeof *b->cases);
+    b->texts = calloc(m->device_count * b->way_count, sizeof *b->texts);
     bool room = b->passages && b->cases && b->texts;
     for (uint32_t i = 0; i < b->depth && room; i++)
         room = (b->in[i] = malloc(b->bytes)) && (b->out[i] = malloc(b->bytes));
@@ -225,22 +231,22 @@ static int make_cases(measure *m, bench *b) {
         p->on = &m->devices[device];
         const bool ended = measure_is_ended(), made = !ended && !make_place(m, b, p);
         if (!made && !ended) code = cli_session_fail(m->session, p->on->info.id);
-        for (size_t w = 0; w < WAYS; w++) {
-            const size_t index = device * WAYS + w;
-            cli_progress("heddle bench stream: preparing %zu of %zu", index + 1, m->device_count * WAYS);
+        for (size_t w = 0; w < b->way_count; w++) {
+            const size_t index = device * b->way_count + w;
+            cli_progress("heddle bench stream: preparing %zu of %zu", index + 1, m->device_count * b->way_count);
             if (!made || measure_is_ended())
                 b->cases[index] = (measure_case){ .row = table_row_empty(), .failed = true };
-            else if (make_case(m, b, index, p, (way)w)) code = CLI_FAILED;
+            else if (make_case(m, b, index, p, b->ways[w])) code = CLI_FAILED;
         }
-        if (compare(m, b, device * WAYS)) code = CLI_FAILED;
+        if (compare(m, b, device * b->way_count)) code = CLI_FAILED;
     }
     return code;
 }
 
 static void free_all(const measure *m, bench *b) {
     trace_free(&b->trace);
-    if (b->cases) measure_cases_free(b->cases, m->device_count * WAYS);
-    for (size_t i = 0; i < m->device_count * WAYS && b->passages; i++) hd_stream_destroy(b->passages[i].stream);
+    if (b->cases) measure_cases_free(b->cases, m->device_count * b->way_count);
+    for (size_t i = 0; i < m->device_count * b->way_count && b->passages; i++) hd_stream_destroy(b->passages[i].stream);
     for (size_t device = 0; device < m->device_count; device++) {
         hd_plan_destroy(b->places[device].plan);
         for (size_t i = 0; i < MOST_DEPTH; i++) {
@@ -273,29 +279,53 @@ static void print_way(const bench *b, size_t one, size_t many, const char *name,
     snprintf(cells[5], CLI_CELL, "%.0f%%", 100 * (second->p90_ns - second->min_ns) / second->median_ns);
 }
 
+/* A row for each depth: the time of a batch, and what it gains over depth 1. */
+static void print_depths(const bench *b, size_t first) {
+    cli_cell cells[1 + MOST_DEPTH][SWEEP_COLUMNS];
+    static const char *const heads[SWEEP_COLUMNS] = { "DEPTH", "HOST", "GAIN", "PINNED", "GAIN" };
+    cli_heads(cells[0], heads, SWEEP_COLUMNS);
+    for (size_t d = 0; d < b->depths; d++) {
+        cli_cell *row = cells[1 + d];
+        snprintf(row[0], CLI_CELL, "%u", b->ways[1 + d].depth);
+        for (size_t memory = 0; memory < 2; memory++) {
+            const measure_case *cases = &b->cases[first + 1 + memory * b->depths];
+            const table_row *one = &cases[0].row, *deep = &cases[d].row;
+            snprintf(row[1 + 2 * memory], CLI_CELL, "-");
+            snprintf(row[2 + 2 * memory], CLI_CELL, "-");
+            if (isnan(one->median_ns) || isnan(deep->median_ns)) continue;
+            cli_time((uint64_t)(deep->median_ns / (double)b->batches), row[1 + 2 * memory]);
+            snprintf(row[2 + 2 * memory], CLI_CELL, "%.2fx", one->median_ns / deep->median_ns);
+        }
+    }
+    cli_table(cells[0], 1 + b->depths, SWEEP_COLUMNS, (1u << SWEEP_COLUMNS) - 1);
+    cli_print("\n");
+}
+
 static void print_device(const measure *m, const bench *b, size_t device) {
     cli_cell cells[4][COLUMNS], bytes;
     static const char *const heads[COLUMNS] = { "MEMORY", "ONE", "OVERLAPPED", "GAIN", "GB/S", "SPREAD" };
-    const size_t first = device * WAYS;
+    const size_t first = device * b->way_count;
     cli_heads(cells[0], heads, COLUMNS);
-    print_way(b, first + PLAN, first + PLAN, "plan", cells[1]);
-    print_way(b, first + HOST_ONE, first + HOST_MANY, "host", cells[2]);
-    print_way(b, first + PINNED_ONE, first + PINNED_MANY, "pinned", cells[3]);
+    print_way(b, first, first, "plan", cells[1]);
+    print_way(b, first + 1, first + b->depths, "host", cells[2]);
+    print_way(b, first + 1 + b->depths, first + 2 * b->depths, "pinned", cells[3]);
     cli_print("%s: %s; a batch of %s, depth %llu, %s\n", measure_device_name(m, &m->devices[device]), b->op,
            cli_bytes(b->bytes, bytes), (unsigned long long)b->depth,
            m->devices[device].info.queues > 1 ? "3 queues" : "1 queue");
     cli_table(cells[0], 4, COLUMNS, (1u << COLUMNS) - 2);
     cli_print("\n");
+    if (b->sweeps) print_depths(b, first);
 }
 
 /* Watched are one sample of depth 1 and one of the other: pinned, as nothing else is in the way. */
 static int watch(measure *m, bench *b) {
     hd_status status = HD_OK;
     for (size_t device = 0; device < m->device_count && !status; device++) {
-        if (b->cases[device * WAYS + PINNED_MANY].failed) continue;
+        const size_t first = device * b->way_count + 1 + b->depths, last = first + b->depths - 1;
+        if (b->cases[last].failed) continue;
         status = trace_watch(&b->trace, m->devices[device].device);
-        if (!status) status = sample(&b->passages[device * WAYS + PINNED_ONE]);
-        if (!status) status = sample(&b->passages[device * WAYS + PINNED_MANY]);
+        if (!status) status = sample(&b->passages[first]);
+        if (!status) status = sample(&b->passages[last]);
     }
     return status ? cli_session_fail(m->session, "trace") : trace_write(&b->trace, m->command, b->trace_path);
 }
@@ -303,13 +333,22 @@ static int watch(measure *m, bench *b) {
 static int measure_all(measure *m, bench *b) {
     const int made = make_cases(m, b);
     if (!b->in[0]) return made;
-    const int measured = measure_run(m, b->cases, m->device_count * WAYS);
+    const int measured = measure_run(m, b->cases, m->device_count * b->way_count);
     int written = CLI_OK;
-    for (size_t i = 0; i < m->device_count * WAYS && !written; i++)
+    for (size_t i = 0; i < m->device_count * b->way_count && !written; i++)
         if (!isnan(b->cases[i].row.median_ns)) written = measure_write(m, &b->cases[i].row);
     for (size_t device = 0; device < m->device_count && !m->json; device++) print_device(m, b, device);
     const int watched = b->trace_path && !measured ? watch(m, b) : CLI_OK;
     return measured ? measured : written ? written : made ? made : watched;
+}
+
+static void list_ways(bench *b) {
+    b->ways[b->way_count++] = (way){ PLAN, 1 };
+    for (int memory = HOST; memory <= PINNED; memory++)
+        for (uint32_t depth = 1; depth <= b->depth; depth++)
+            if (b->sweeps || depth == 1 || depth == b->depth)
+                b->ways[b->way_count++] = (way){ (way_memory)memory, depth };
+    b->depths = (b->way_count - 1) / 2;
 }
 
 static int run(const cli_args *args) {
@@ -327,6 +366,8 @@ static int run(const cli_args *args) {
     for (size_t i = 0; i < CLI_COUNT(ops) && op; i++)
         if (strcmp(op, ops[i]) == 0) b.op = ops[i], op = NULL;
     if (op) return cli_usage(args->command, "--op is copy, vecadd or matmul, not \"%s\"", op);
+    b.sweeps = cli_get(args, "--sweep") != NULL;
+    list_ways(&b);
     int code = measure_begin(args, "stream", &m);
     if (!code) code = measure_open(args, &m);
     if (!code) code = measure_all(&m, &b);
@@ -336,6 +377,7 @@ static int run(const cli_args *args) {
 
 static const cli_option options[] = {
     { "--depth", "N", "batches under way at once, 1 to 8; default: 3" },
+    { "--sweep", NULL, "every depth up to that one, in a table" },
     { "--bytes", "BYTES", "of one batch, each way; default: 32M" },
     { "--batches", "N", "in one sample; default: 16" },
     { "--op", "NAME", "copy, vecadd (a resident row is added) or matmul (by a resident 2048 x 2048); default: copy" },
@@ -345,7 +387,7 @@ static const cli_option options[] = {
 
 const cli_command cli_bench_stream = {
     "bench stream", "measures batches one after the other and overlapped",
-    "bench stream [--depth N] [--bytes BYTES] [--op NAME] [options]", NULL, options, CLI_COUNT(options),
+    "bench stream [--depth N] [--sweep] [--bytes BYTES] [--op NAME] [options]", NULL, options, CLI_COUNT(options),
     "Times are of one batch: its input up, its run, its output down. plan: by hd_plan_write, run and\n"
     "read; host and pinned: by a stream, from ordinary memory and from buffers that the host sees.\n",
     "  heddle bench stream --devices vulkan --trace stream.json\n", run,

@@ -1,6 +1,7 @@
 /* devices.c: `heddle devices`: every back end with the reason why it is or is not there, and every device, best
  * first. */
 #include "cli/cli.h"
+#include "cli/modes.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +136,7 @@ static int print_all_caps(cli_session *session, const inventory *all) {
             line += length + (line[length] == '\n');
         }
         free(text);
+        if (all->devices[i].kind != HD_DEVICE_NULL) modes_print(all->devices[i].id);
     }
     return CLI_OK;
 }
@@ -272,7 +274,7 @@ static int devices(const cli_args *args) {
 }
 
 static const cli_option options[] = {
-    { "-v", NULL, "the facts of each device as well" },
+    { "-v", NULL, "the facts of each device as well, and how it rounds: that is tried out" },
     { "--caps", "ID", "the facts of this device only, as `heddle explain --caps` reads them" },
     { "--probe", NULL, "first measures each route to each GPU by a small piece of work, and keeps the times" },
     CLI_OPTION_JSON,

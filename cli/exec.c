@@ -2,7 +2,6 @@
  * may be an input, an output, or both; the names in the program are their numbers, and of what an output begins with
  * "N.in". */
 #include "cli/exec_check.h"
-#include "cli/exec_glsl.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -239,8 +238,9 @@ static int read_groups(const cli_args *args, launch *l) {
 
 static hd_dtype dtype_of(const npy_array *array) {
     if (array->kind == 'f') return array->item_bytes == 4 ? HD_F32 : array->item_bytes == 2 ? HD_F16 : HD_DTYPE_NONE;
-    if (array->kind == 'i') return array->item_bytes == 4 ? HD_I32 : HD_DTYPE_NONE;
-    return array->item_bytes == 1 ? HD_U8 : HD_DTYPE_NONE;
+    if (array->kind == 'i' && array->item_bytes == 8) return HD_I64;
+    if (array->kind == 'i') return array->item_bytes == 4 ? HD_I32 : array->item_bytes == 1 ? HD_I8 : HD_DTYPE_NONE;
+    return array->item_bytes == 1 ? HD_U8 : array->item_bytes == 4 ? HD_U32 : HD_DTYPE_NONE;
 }
 
 static int load_inputs(launch *l) {
@@ -256,8 +256,8 @@ static int load_inputs(launch *l) {
             return cli_fail(l->command, "binding %u: %s %s", (unsigned)from->number, from->path, why);
         if (dtype_of(&from->array) == HD_DTYPE_NONE)
             return cli_fail(l->command,
-                            "binding %u: %s holds %c%u, and f4, f2, i4 and u1 are taken; convert it, or give its "
-                            "bytes with .view('u1')", (unsigned)from->number, from->path,
+                            "binding %u: %s holds %c%u, and f4, f2, i8, i4, i1, u4 and u1 are taken; convert it, or "
+                            "give its bytes with .view('u1')", (unsigned)from->number, from->path,
                             from->array.kind, (unsigned)from->array.item_bytes);
     }
     return CLI_OK;
@@ -329,14 +329,10 @@ static void fill_ports(launch *l, cli_job *job) {
 }
 
 static int create_kernel(cli_session *session, const char *path, const launch *l, hd_kernel **out_kernel) {
-    hd_kernel_desc desc = { .path = path, .entry = l->entry, .spec_ids = l->spec_ids, .spec_values = l->spec_values,
-                            .spec_count = l->spec_count, .images = l->images, .image_count = l->image_count };
-    void *compiled = NULL;
-    int code = exec_is_glsl(path) ? exec_compile_glsl(l->command, path, &compiled, &desc.spirv_bytes) : CLI_OK;
-    desc.spirv = compiled;
-    if (!code && hd_kernel_create(session->context, &desc, out_kernel)) code = cli_session_fail(session, path);
-    free(compiled);
-    return code;
+    const hd_kernel_desc desc = { .path = path, .entry = l->entry, .spec_ids = l->spec_ids,
+                                  .spec_values = l->spec_values,
+                                  .spec_count = l->spec_count, .images = l->images, .image_count = l->image_count };
+    return hd_kernel_create(session->context, &desc, out_kernel) ? cli_session_fail(session, path) : CLI_OK;
 }
 
 static int run_kernel(cli_session *session, const cli_args *args, launch *l) {

@@ -41,13 +41,17 @@ static file_type file_type_of(hd_dtype dtype) {
     case HD_F32: return (file_type){ 'f', 4 };
     case HD_F16: return (file_type){ 'f', 2 };
     case HD_I32: return (file_type){ 'i', 4 };
+    case HD_I64: return (file_type){ 'i', 8 };
+    case HD_U32: return (file_type){ 'u', 4 };
+    case HD_I8: return (file_type){ 'i', 1 };
     case HD_BF16: return (file_type){ 'u', 2 };
     case HD_U8:
     default: return (file_type){ 'u', 1 };
     }
 }
 
-static bool is_raw(hd_dtype dtype) { return dtype == HD_BF16 || dtype >= HD_Q4_0; }
+static bool is_quantised(hd_dtype dtype) { return hd_dtype_bytes(dtype, 1) == 0; }
+static bool is_raw(hd_dtype dtype) { return dtype == HD_BF16 || is_quantised(dtype); }
 
 static bool same_shape(hd_shape a, hd_shape b) {
     return a.rank == b.rank && memcmp(a.dims, b.dims, a.rank * sizeof a.dims[0]) == 0;
@@ -72,10 +76,10 @@ int cli_job_check(const cli_job *job, const cli_port *port) {
                         port->load_path, (unsigned long long)array->bytes);
     }
     if (!same_type) {
-        const char *mend = is_raw(wanted->dtype) ? "give its raw bytes, .view('u1')"
-                         : wanted->dtype == HD_F32 ? "convert it with .astype('<f4')"
-                         : wanted->dtype == HD_F16 ? "convert it with .astype('<f2')"
-                         : wanted->dtype == HD_I32 ? "convert it with .astype('<i4')" : "convert it with .astype('u1')";
+        char mend[48] = "give its raw bytes, .view('u1')";
+        if (!is_raw(wanted->dtype))
+            snprintf(mend, sizeof mend, "convert it with .astype('%s%c%u')", type.item_bytes > 1 ? "<" : "", type.kind,
+                     (unsigned)type.item_bytes);
         return cli_fail(command, "input \"%s\" is %s, and %s holds %c%u%s; %s", wanted->name, tensor, port->load_path,
                         array->kind, (unsigned)array->item_bytes, lengths, mend);
     }
@@ -107,7 +111,7 @@ static int read_ports(cli_job *job) {
         npy_array *array = &port->array;
         *array = (npy_array){ .kind = type.kind, .item_bytes = type.item_bytes, .shape = port->port.shape };
         array->bytes = hd_tensor_bytes(port->port.dtype, port->port.shape);
-        if (port->port.dtype >= HD_Q4_0) array->shape = HD_SHAPE((int64_t)array->bytes);
+        if (is_quantised(port->port.dtype)) array->shape = HD_SHAPE((int64_t)array->bytes);
         array->data = malloc((size_t)array->bytes);
         if (!array->data)
             return cli_fail(job->session->command, "no memory for output \"%s\" of %llu bytes", port->port.name,

@@ -22,10 +22,14 @@ static double value_at(const cli_port *port, size_t index) {
     uint16_t half;
     uint32_t word;
     int32_t whole;
+    int64_t long_whole;
     float single;
     switch (port->port.dtype) {
     case HD_F32: memcpy(&single, data + index * 4, 4); return (double)single;
     case HD_I32: memcpy(&whole, data + index * 4, 4); return whole;
+    case HD_U32: memcpy(&word, data + index * 4, 4); return word;
+    case HD_I64: memcpy(&long_whole, data + index * 8, 8); return (double)long_whole;
+    case HD_I8: return (int8_t)data[index];
     case HD_F16: memcpy(&half, data + index * 2, 2); return half_to_double(half);
     case HD_BF16:
         memcpy(&half, data + index * 2, 2);

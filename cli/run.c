@@ -131,9 +131,9 @@ static const cli_option options[] = {
 const cli_command cli_run = {
     "run", "runs a program on .npy files, as one submission", "run FILE.hd --in NAME=FILE.npy ... [options]", "FILE.hd",
     options, CLI_COUNT(options),
-    "Types in files: f32 is <f4, f16 is <f2, i32 is <i4, u8 is |u1 or |b1, in the program's shape.\n"
-    "bf16 and the quantised types, which .npy does not have, are their raw bytes: |u1 or <u2 of\n"
-    "the right size, in any shape. Big-endian files are refused, Fortran order is turned.\n"
+    "Types in files: f32 is <f4, f16 is <f2, i64, i32 and i8 are <i8, <i4 and |i1, u32 and u8 are <u4 and |u1 or\n"
+    "|b1, in the program's shape. bf16 and the quantised types, which .npy does not have, are their raw\n"
+    "bytes: |u1 or <u2 of the right size, in any shape. Big-endian files are refused, Fortran order is turned.\n"
     "FILE.hd may be a plan that `heddle explain --save` wrote: it runs on its devices as it was planned.\n",
     "  heddle run ffn.hd --in x=x.npy --in w=w.npy --out y=y.npy --repeat 10\n", run
 };

@@ -1,6 +1,6 @@
 /* system.h: what only the operating system gives the commands: the command line, the terminal, files and folders,
- * libraries, other programs. One implementation for each system: system_posix.c, system_windows.c. Paths and words are
- * UTF-8. What fails sets errno. */
+ * libraries. One implementation for each system: system_posix.c, system_windows.c. Paths and words are UTF-8. What
+ * fails sets errno. */
 #ifndef CLI_SYSTEM_H
 #define CLI_SYSTEM_H
 
@@ -88,9 +88,5 @@ void *system_library(const char *name); /* it stays in the process; NULL: there 
 bool system_find(void *library, const char *name, void *out);
 /* Where the library lies that is in this process and whose name begins so; false: none is. */
 bool system_find_library(const char *begins, char *out, size_t room);
-/* Runs a program that PATH leads to; what it writes to standard output becomes *out, of at most `most` bytes; free()
- * it. `arguments` begin with the program and end with NULL. 0, or the error number of what failed, ENOENT: there is no
- * such program. *out_code: its exit code; -1: it was ended, or wrote more. */
-int system_run(const char *const *arguments, size_t most, char **out, size_t *out_bytes, int *out_code);
 
 #endif

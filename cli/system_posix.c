@@ -8,13 +8,11 @@
 #include <link.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -218,50 +216,4 @@ static int look_at_library(struct dl_phdr_info *info, size_t bytes, void *user) 
 bool system_find_library(const char *begins, char *out, size_t room) {
     library_search search = { begins, out, room };
     return dl_iterate_phdr(look_at_library, &search) == 1;
-}
-
-/* All that comes, up to the end; false: more than that, or no memory. */
-static bool read_all(int from, size_t most, char **out, size_t *out_bytes) {
-    enum { PIECE = 1 << 16 };
-    size_t room = 0;
-    for (;;) {
-        if (room - *out_bytes < PIECE) {
-            char *more = room < most ? realloc(*out, room += 4 * PIECE) : NULL;
-            if (!more) return false;
-            *out = more;
-        }
-        const ssize_t count = read(from, *out + *out_bytes, PIECE);
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) return count == 0;
-        *out_bytes += (size_t)count;
-    }
-}
-
-/* Starts the program with its output in the pipe; an error number. */
-static int start(const char *const *arguments, const int ends[2], pid_t *out_child) {
-    union { const char *const *given; char *const *taken; } words = { arguments }; /* they are only read */
-    posix_spawn_file_actions_t actions;
-    int error = posix_spawn_file_actions_init(&actions);
-    if (error) return error;
-    error = posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    if (!error) error = posix_spawn_file_actions_addclose(&actions, ends[0]);
-    if (!error) error = posix_spawn_file_actions_addclose(&actions, ends[1]);
-    if (!error) error = posix_spawnp(out_child, arguments[0], &actions, NULL, words.taken, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    return error;
-}
-
-int system_run(const char *const *arguments, size_t most, char **out, size_t *out_bytes, int *out_code) {
-    int ends[2], state = 0;
-    pid_t child = 0;
-    *out = NULL;
-    *out_bytes = 0;
-    if (pipe(ends)) return errno;
-    const int error = start(arguments, ends, &child);
-    close(ends[1]);
-    const bool whole = !error && read_all(ends[0], most, out, out_bytes);
-    close(ends[0]);
-    while (!error && waitpid(child, &state, 0) < 0 && errno == EINTR) {}
-    *out_code = whole && WIFEXITED(state) ? WEXITSTATUS(state) : -1;
-    return error;
 }

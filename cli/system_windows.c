@@ -297,7 +297,7 @@ system_folder system_look_at_folder(const char *path) {
     return all;
 }
 
-/* ---- memory, libraries, programs ---- */
+/* ---- memory, libraries ---- */
 
 void *system_aligned(size_t bytes) { return _aligned_malloc(bytes, 64); }
 void system_aligned_free(void *memory) { _aligned_free(memory); }
@@ -327,85 +327,4 @@ bool system_find_library(const char *begins, char *out, size_t room) {
     }
     out[0] = 0;
     return false;
-}
-
-/* Appends a word so that the program reads it as it is: quotes around it, backslashes doubled before a quote. */
-static bool quote(const char *word, char *line, size_t *length) {
-    size_t slashes = 0, at = *length;
-    if (at + 2 * strlen(word) + 4 > MOST_PATH) return false;
-    if (at > 0) line[at++] = ' ';
-    line[at++] = '"';
-    for (; *word; line[at++] = *word++) {
-        slashes = *word == '\\' ? slashes + 1 : *word == '"' ? slashes + 1 : 0;
-        for (; *word == '"' && slashes > 0; slashes--) line[at++] = '\\';
-    }
-    for (; slashes > 0; slashes--) line[at++] = '\\';
-    line[at++] = '"';
-    line[at] = 0;
-    *length = at;
-    return true;
-}
-
-/* All that comes, up to the end; false: more than that, or no memory. */
-static bool read_all(HANDLE from, size_t most, char **out, size_t *out_bytes) {
-    enum { PIECE = 1 << 16 };
-    size_t room = 0;
-    for (;;) {
-        DWORD count = 0;
-        if (room - *out_bytes < PIECE) {
-            char *more = room < most ? realloc(*out, room += 4 * PIECE) : NULL;
-            if (!more) return false;
-            *out = more;
-        }
-        if (!ReadFile(from, *out + *out_bytes, PIECE, &count, NULL)) return GetLastError() == ERROR_BROKEN_PIPE;
-        if (count == 0) return true;
-        *out_bytes += count;
-    }
-}
-
-/* A program of PATH's folders, and not one that lies in the current folder. */
-static bool find_program(const char *name, wchar_t out[MOST_PATH]) {
-    wchar_t wide[MOST_PATH];
-    DWORD length = 0;
-    const DWORD room = GetEnvironmentVariableW(L"PATH", NULL, 0);
-    wchar_t *path = room > 0 && widen(name, wide) ? malloc(room * sizeof *path) : NULL;
-    if (path && GetEnvironmentVariableW(L"PATH", path, room) < room)
-        length = SearchPathW(path, wide, L".exe", MOST_PATH, out, NULL);
-    free(path);
-    return length > 0 && length < MOST_PATH;
-}
-
-/* Starts the program with its output in the pipe; an error number. */
-static int start(const char *const *arguments, HANDLE output, PROCESS_INFORMATION *out_child) {
-    char line[MOST_PATH] = "";
-    wchar_t wide[MOST_PATH], program[MOST_PATH];
-    size_t length = 0;
-    STARTUPINFOW how = { .cb = sizeof how, .dwFlags = STARTF_USESTDHANDLES, .hStdInput = handle_of(SYSTEM_INPUT),
-                         .hStdOutput = output, .hStdError = handle_of(SYSTEM_ERRORS) };
-    if (!find_program(arguments[0], program)) return ENOENT;
-    for (; *arguments; arguments++)
-        if (!quote(*arguments, line, &length)) return E2BIG;
-    if (!widen(line, wide)) return errno;
-    return CreateProcessW(program, wide, NULL, NULL, TRUE, 0, NULL, NULL, &how, out_child) ? 0 : error_number();
-}
-
-int system_run(const char *const *arguments, size_t most, char **out, size_t *out_bytes, int *out_code) {
-    HANDLE from, to;
-    PROCESS_INFORMATION child = { 0 };
-    DWORD code = 1;
-    *out = NULL;
-    *out_bytes = 0;
-    if (!CreatePipe(&from, &to, NULL, 0)) return error_number();
-    SetHandleInformation(to, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
-    const int error = start(arguments, to, &child);
-    CloseHandle(to);
-    const bool whole = !error && read_all(from, most, out, out_bytes);
-    CloseHandle(from);
-    if (error) return error;
-    WaitForSingleObject(child.hProcess, INFINITE);
-    GetExitCodeProcess(child.hProcess, &code);
-    CloseHandle(child.hProcess);
-    CloseHandle(child.hThread);
-    *out_code = whole ? (int)code : -1;
-    return 0;
 }

@@ -10,7 +10,8 @@ enum { ROW = 512, HEADS = 8, HEAD = 64, TABLE_ROWS = 256 };
 
 #define BIT(type) (1u << (type))
 #define FLOATS    (BIT(HD_F32) | BIT(HD_F16) | BIT(HD_BF16))
-#define QUANTISED (BIT(HD_DTYPE_COUNT) - 1u - FLOATS - BIT(HD_I32) - BIT(HD_U8) - BIT(HD_DTYPE_NONE))
+#define QUANTISED (BIT(HD_DTYPE_COUNT) - 1u - FLOATS - BIT(HD_I32) - BIT(HD_U8) - BIT(HD_I8) - BIT(HD_U32) - \
+                   BIT(HD_I64) - BIT(HD_DTYPE_NONE))
 
 static bool is_quantised(hd_dtype type) { return (QUANTISED >> type & 1u) != 0; }
 

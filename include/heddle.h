@@ -195,7 +195,10 @@ typedef struct hd_error {
     X(IQ3_XXS, "iq3_xxs", 256,  98) \
     X(IQ3_S, "iq3_s",  256, 110) \
     X(IQ1_S, "iq1_s",  256,  50) \
-    X(IQ1_M, "iq1_m",  256,  56)
+    X(IQ1_M, "iq1_m",  256,  56) \
+    X(I8,    "i8",      1,   1) \
+    X(U32,   "u32",     1,   4) \
+    X(I64,   "i64",     1,   8)
 
 /** Type of a tensor's elements. The quantised types are weights: operand b of hd_matmul and the table of hd_gather. */
 typedef enum hd_dtype {
@@ -215,7 +218,7 @@ HD_API uint64_t hd_dtype_bytes(hd_dtype dtype, uint64_t elements);
 
 /** Numbers as elements of a float or quantised type, chosen as GGUF's own tools choose them: the same bytes. Those of iq1_s to
  *  iq3_s are hd_quantize_weighted's with weights of sqrt(2 m + x^2), where m is the mean square of a block. @param elements whole
- *  blocks of the type. @param out_data hd_dtype_bytes of them. Statuses: NULL_POINTER, TYPE (i32, u8), SHAPE (not whole blocks).
+ *  blocks of the type. @param out_data hd_dtype_bytes of them. Statuses: NULL_POINTER, TYPE (integers), SHAPE (not whole blocks).
  *  Any thread. */
 HD_API hd_status hd_quantize(hd_dtype dtype, const float *values, uint64_t elements, void *out_data);
 /** hd_quantize where errors do not count alike: elements are chosen so that, block by block, the sum of weights[i] times the square of
@@ -584,9 +587,11 @@ typedef struct hd_buffer_desc {
     uint64_t      bytes; /* at least 1 */
     hd_buffer_use use;
     const char   *label; /* seen in error texts and in the driver's tools; NULL for none */
-    void         *memory; /* your own host memory in place of new memory, without a copy: on the CPU device only. It begins at
-                             a multiple of 8, outlives the buffer and the runs that use it, and is read-only where nothing on
-                             the device writes it: a file's mapping will do. NULL: new memory */
+    void         *memory; /* your own host memory in place of new memory, without a copy: on the CPU, and on other devices that can
+                             read it where it lies (Vulkan with VK_EXT_external_memory_host, OpenCL whose memory is the host's);
+                             elsewhere UNSUPPORTED: write the bytes then. It begins at a multiple of 8, for Vulkan of the device's
+                             binding_align, outlives the buffer and the runs that use it, and is read-only where nothing on the
+                             device writes it: a file's mapping will do. NULL: new memory */
 } hd_buffer_desc;
 
 /** Makes a buffer of zeros (or of what desc->memory holds). Where the device has too little memory its caches are dropped,
@@ -651,27 +656,29 @@ HD_API hd_status hd_value_describe(const hd_program *program, hd_value value, hd
 
 /** Declares an input. Its bytes come from hd_plan_write and stay until they are written again. */
 HD_API hd_value hd_input(hd_program *program, const char *name, hd_dtype dtype, hd_shape shape);
-/** Declares a state: zeros at first, kept from run to run, changed by hd_write_rows and hd_assign. Quantised: q8_0 or q4_0. */
+/** Declares a state: zeros at first, kept from run to run, changed by hd_write_rows and hd_assign. Float, i32, u8, q8_0 or q4_0. */
 HD_API hd_value hd_state(hd_program *program, const char *name, hd_dtype dtype, hd_shape shape);
 /** Names `value` as an output, to be read with hd_plan_read. */
 HD_API void hd_output(hd_program *program, const char *name, hd_value value);
 
 /* Element by element. Operands of two types are refused: cast first. Shapes broadcast as in NumPy: aligned at the last
- * axis, a length of 1 repeats. f16 and bf16 are computed in f32 and rounded to nearest even once per operation. */
+ * axis, a length of 1 repeats. f16 and bf16 are computed in f32 and rounded to nearest even once per operation. Integers wrap.
+ * i8, u32 and i64 are made of u8 and i32 before anything is planned (docs/ops.md): each device has them, to the same bits; what
+ * an operation does not take is cast to i32. */
 HD_API hd_value hd_add(hd_program *p, hd_value a, hd_value b); /**< a + b */
 HD_API hd_value hd_sub(hd_program *p, hd_value a, hd_value b); /**< a - b */
 HD_API hd_value hd_mul(hd_program *p, hd_value a, hd_value b); /**< a * b */
-HD_API hd_value hd_div(hd_program *p, hd_value a, hd_value b); /**< a / b; i32: towards zero, x / 0 = 0 */
+HD_API hd_value hd_div(hd_program *p, hd_value a, hd_value b); /**< a / b; integers: towards zero, x / 0 = 0 */
 HD_API hd_value hd_maximum(hd_program *p, hd_value a, hd_value b); /**< the larger one; NaN wins */
 HD_API hd_value hd_minimum(hd_program *p, hd_value a, hd_value b); /**< the smaller one; NaN wins */
-HD_API hd_value hd_bit_and(hd_program *p, hd_value a, hd_value b); /**< i32 or u8: bits set in both; of 0 and 1: and */
-HD_API hd_value hd_bit_or(hd_program *p, hd_value a, hd_value b);  /**< i32 or u8: bits set in one or both */
-HD_API hd_value hd_bit_xor(hd_program *p, hd_value a, hd_value b); /**< i32 or u8: bits that differ */
-/** i32 or u8: a's bits moved up by b, zeros come in. All of them leave for b below 0 or above 31. An i32 may stand for an
+HD_API hd_value hd_bit_and(hd_program *p, hd_value a, hd_value b); /**< integers: bits set in both; of 0 and 1: and */
+HD_API hd_value hd_bit_or(hd_program *p, hd_value a, hd_value b);  /**< integers: bits set in one or both */
+HD_API hd_value hd_bit_xor(hd_program *p, hd_value a, hd_value b); /**< integers: bits that differ */
+/** i32, u8, i8 or u32: a's bits moved up by b, zeros come in. All of them leave for b below 0 or above 31. An i32 may stand for an
  *  unsigned number here, as for hd_add, hd_sub, hd_mul and hd_equal, which give the same bits for both. */
 HD_API hd_value hd_shift_left(hd_program *p, hd_value a, hd_value b);
 HD_API hd_value hd_shift_right_logical(hd_program *p, hd_value a, hd_value b); /**< likewise moved down */
-/** Likewise moved down, where copies of the sign come in: floor(a / 2^b). b below 0 or above 31 is as 31. */
+/** i32, u8 or i8: likewise moved down, where copies of the sign come in: floor(a / 2^b). b below 0 or above 31 is as 31. */
 HD_API hd_value hd_shift_right_arithmetic(hd_program *p, hd_value a, hd_value b);
 HD_API hd_value hd_less(hd_program *p, hd_value a, hd_value b);  /**< a < b as u8 0 or 1 */
 HD_API hd_value hd_equal(hd_program *p, hd_value a, hd_value b); /**< a == b as u8 0 or 1 */
@@ -698,8 +705,8 @@ HD_API hd_value hd_gelu_tanh(hd_program *p, hd_value x); /**< x/2 * (1 + tanh(sq
 HD_API hd_value hd_erf(hd_program *p, hd_value x);     /**< 2/sqrt(pi) * integral of e^(-t^2), t from 0 to x */
 HD_API hd_value hd_clip(hd_program *p, hd_value x, float low, float high); /**< min(max(x, low), high); NaN stays NaN */
 HD_API hd_value hd_where(hd_program *p, hd_value condition, hd_value a, hd_value b); /**< condition (u8) != 0 ? a : b */
-/** Converts to another type: to f16 and bf16 to nearest even; to i32 and u8 towards zero, held at the type's ends,
- *  NaN to 0; from a quantised type to f32 by GGUF's definition. */
+/** Converts to another type: to f16 and bf16 to nearest even, from u32 and i64 by way of f32; to integers towards zero, held at
+ *  the type's ends, NaN to 0; from a quantised type to f32 by GGUF's definition. */
 HD_API hd_value hd_cast(hd_program *p, hd_value x, hd_dtype dtype);
 HD_API hd_value hd_copy(hd_program *p, hd_value x);    /**< x, in memory of its own */
 
@@ -769,13 +776,13 @@ HD_API hd_value hd_matmul_with(hd_program *p, hd_value a, hd_value b, uint32_t f
  *  0..E-1 gives zeros. Only what is chosen is read, once for all that chose it. Fast mode may round as matmul's; exact mode does not. */
 HD_API hd_value hd_matmul_experts(hd_program *p, hd_value x, hd_value w, hd_value chosen);
 
-/** Rows of a table: [R,n] and i32 [...] give [...,n]. A quantised table gives f32. An index outside of 0..R-1 gives a
+/** Rows of a table: [R,n] and i32, u32 or i64 [...] give [...,n]. A quantised table gives f32. An index outside of 0..R-1 gives a
  *  row of zeros. */
 HD_API hd_value hd_gather(hd_program *p, hd_value table, hd_value indices);
-/** Elements along the last axis by index: x [..., n] and i32 [..., k], all axes before the last equal, give [..., k] with
+/** Elements along the last axis by index: x [..., n] and i32, u32 or i64 [..., k], all axes before the last equal, give [..., k] with
  *  y[..., i] = x[..., indices[..., i]]. x is of any type but a quantised one. An index outside of 0..n-1 gives zero. */
 HD_API hd_value hd_take_along(hd_program *p, hd_value x, hd_value indices);
-/** base with updates[i] added to row indices[i], in the order of i: [R,n], i32 [I], [I,n] give [R,n], of float or i32.
+/** base with updates[i] added to row indices[i], in the order of i: [R,n], i32, u32 or i64 [I], [I,n] give [R,n], of float or i32.
  *  Indices outside are left out. */
 HD_API hd_value hd_scatter_add(hd_program *p, hd_value base, hd_value indices, hd_value updates);
 /** The same with row indices[i] multiplied by updates[i]. */
@@ -877,7 +884,8 @@ typedef struct hd_image_desc {
 typedef struct hd_kernel_desc {
     const void *spirv;       /* the module's bytes; or */
     size_t      spirv_bytes;
-    const char *path;        /* a file to read it from */
+    const char *path;        /* a file to read it from, of GLSL if it ends in .comp or .glsl; or */
+    const char *glsl;        /* GLSL's text. It is compiled by glslc, which is looked for when it is asked for */
     const char *entry;       /* NULL: "main" or the only one */
     const uint32_t *spec_ids, *spec_values; /* specialisation constants: narrow ones take the low bits, those of 64 carry the
                                                sign on; doubles are not set */
@@ -909,8 +917,9 @@ typedef struct hd_kernel_info {
 
 /** Reads and checks a kernel; bindings, push constants and workgroup size come from the module. Images, of one level and one
  *  sample, are buffers of texels, and samplers arithmetic on them, the same bits on every device; a read outside of an image gives
- *  zeros, and a write there does nothing. @param out_kernel yours; hd_kernel_destroy. Statuses: NULL_POINTER, IO, MODULE,
- *  KERNEL_NOT_FOUND, LIMIT. */
+ *  zeros, and a write there does nothing. GLSL that glslc refuses is MODULE, with its first error and the line. @param out_kernel
+ *  yours; hd_kernel_destroy. Statuses: NULL_POINTER, IO, MODULE, KERNEL_NOT_FOUND, LIMIT, RUNTIME_NOT_FOUND (no glslc), TIMEOUT (it
+ *  takes longer than a minute). */
 HD_API hd_status hd_kernel_create(hd_context *context, const hd_kernel_desc *desc, hd_kernel **out_kernel);
 /** Ends the kernel; programs and plans that use it keep what they need. NULL is fine. */
 HD_API void hd_kernel_destroy(hd_kernel *kernel);

@@ -418,7 +418,7 @@ static hd_status visit_answers(const visiting *v, const hdi_caps *caps, hdi_vari
         const answer *from = &answers[i];
         if (!(from->kernels >> variant.module & 1)) continue;
         const hdi_caps facts = steered(caps, variant, from->units);
-        for (uint32_t t = HD_F32; t < HD_DTYPE_COUNT && !status; t++) {
+        for (uint32_t t = HD_F32; t < HD_I8 && !status; t++) {
             const hdi_variant fitting = { variant.module, variant.exact, forms[t] };
             if (!(from->types >> t & 1) || !forms[t]) continue;
             if (!text_of(from, (hd_dtype)t, &text)) status = no_memory(error);

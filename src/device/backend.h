@@ -56,7 +56,7 @@ typedef struct hdi_alloc_desc {
     uint64_t      bytes;
     hd_buffer_use use;
     const char   *label; /* NULL for none */
-    void         *host;  /* the caller's memory to use, on a back end of native kernels; NULL: new memory */
+    void         *host;  /* the caller's memory to use in place, of a back end that borrows; NULL: new memory */
     hd_memory_kind kind; /* what it is told to hold */
 } hdi_alloc_desc;
 
@@ -131,6 +131,9 @@ typedef struct hdi_backend {
     void (*settle)(hdi_backend_device *device);
     /* What was found of a device that is the caller's (hdi_foreign). NULL: the back end joins none. */
     const hdi_found *(*found)(const hdi_backend_device *device);
+    /* Does alloc take the caller's memory in place (desc->host)? UNSUPPORTED where a device, or this memory, does not
+     * allow it. */
+    bool borrows;
 } hdi_backend;
 
 extern const hdi_backend hdi_backend_cpu, hdi_backend_null, hdi_backend_vulkan, hdi_backend_cuda, hdi_backend_hip,

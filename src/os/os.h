@@ -56,6 +56,12 @@ hdi_os_function hdi_os_symbol(const void *library, const char *name);
 /* The folder of the library that a function is from, with a slash at its end. */
 bool hdi_os_library_folder(hdi_os_function function, char *out, size_t room);
 
+/* ---- other programs ---- */
+
+/* Runs a program that PATH leads to. `arguments` begin with its name and end with NULL; the files are its standard
+ * input, output and errors. 0, or an error number: ENOENT, there is no such program; ETIMEDOUT, it was ended. */
+int hdi_os_run(const char *const *arguments, FILE *const streams[3], uint32_t timeout_ms, int *out_code);
+
 /* ---- the machine and this process ---- */
 
 uint64_t hdi_os_memory_bytes(void); /* 0: the system does not tell */

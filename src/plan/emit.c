@@ -1,6 +1,6 @@
 /* emit.c: steps and places become commands: a mark for each step, one barrier between levels. Work whose estimated time
- * is above the slice is cut: a long dispatch inside, along its grid, and a row of short ones between levels, so that no
- * single hand-over to the device takes long enough to wake a watchdog. */
+ * is above the slice is cut: a long dispatch inside, along the axes of its grid, and a row of short ones between
+ * levels, so that no single hand-over to the device takes long enough to wake a watchdog. */
 #include "plan/schedule.h"
 
 /* Cautious rates for devices that do not state theirs. */
@@ -19,34 +19,52 @@ static hdi_range range_of(const hdi_schedule *schedule, const hdi_use *use) {
     return (hdi_range){ storage->slot, storage->offset + offset, use->bytes };
 }
 
-/* The axis of the grid with the most groups. */
-static int longest_axis(const uint32_t groups[3]) {
-    int axis = groups[1] > groups[0];
-    return groups[2] > groups[axis] ? 2 : axis;
+/* Groups of a piece along each axis, so that there are at least as many pieces: the axis with the most groups is cut
+ * first, and the next one where that is not enough. */
+static void cut_grid(const uint32_t groups[3], uint64_t pieces, uint32_t out_piece[3]) {
+    bool done[3] = { false };
+    for (int turn = 0; turn < 3; turn++) {
+        int axis = -1;
+        for (int i = 0; i < 3; i++)
+            if (!done[i] && (axis < 0 || groups[i] > groups[axis])) axis = i;
+        out_piece[axis] = (uint32_t)hdi_divide_up(groups[axis], HDI_MIN(pieces, groups[axis]));
+        pieces = hdi_divide_up(pieces, hdi_divide_up(groups[axis], out_piece[axis]));
+        done[axis] = true;
+    }
+}
+
+/* From one piece to the next, the first axis fastest; false: there is none. */
+static bool next_piece(const uint32_t groups[3], const uint32_t piece[3], uint32_t first[3]) {
+    for (int axis = 0; axis < 3; axis++) {
+        if (groups[axis] - first[axis] > piece[axis]) {
+            first[axis] += piece[axis];
+            return true;
+        }
+        first[axis] = 0;
+    }
+    return false;
 }
 
 static hd_status emit_dispatch(hdi_schedule *schedule, const hdi_schedule_step *step) {
     hdi_binding bindings[HDI_MAX_BINDINGS];
     for (uint32_t u = 0; u < step->use_count; u++)
         bindings[u] = (hdi_binding){ range_of(schedule, &step->uses[u]), step->uses[u].access };
-    uint32_t kernel;
+    uint32_t kernel, piece[3], first[3] = { 0, 0, 0 };
     hd_status status = hdi_cmds_kernel(&schedule->cmds, &step->kernel, &kernel);
     uint64_t pieces = 1 + estimate_us(schedule, step) / schedule->options.slice_us;
     const bool whole = step->kernel.module >= HDI_USER_MODULE; /* it may ask how many groups there are */
     if ((!schedule->caps.dispatch_base && !schedule->caps.native_kernels) || whole) pieces = 1;
-    int axis = longest_axis(step->groups);
-    uint32_t piece_groups = (uint32_t)hdi_divide_up(step->groups[axis], HDI_MIN(pieces, step->groups[axis]));
-    for (uint32_t begin = 0; begin < step->groups[axis] && !status; begin += piece_groups) {
-        uint32_t first[3] = { 0, 0, 0 }, groups[3] = { step->groups[0], step->groups[1], step->groups[2] };
-        first[axis] = begin;
-        groups[axis] = HDI_MIN(piece_groups, step->groups[axis] - begin);
-        if (begin > 0) {
+    cut_grid(step->groups, pieces, piece);
+    for (bool more = true, begins = true; more && !status; begins = false) {
+        uint32_t groups[3];
+        for (int i = 0; i < 3; i++) groups[i] = HDI_MIN(piece[i], step->groups[i] - first[i]);
+        if (!begins) {
             status = hdi_cmds_barrier(&schedule->cmds, true);
             schedule->slices++;
         }
         if (!status)
             status = hdi_cmds_dispatch(&schedule->cmds, kernel, bindings, step->use_count, step->push, first, groups);
-        if (step->groups[axis] - begin <= piece_groups) break; /* before `begin` could wrap */
+        more = next_piece(step->groups, piece, first);
     }
     return status;
 }

@@ -142,15 +142,21 @@ hd_status hdi_schedule_explain(const hd_program *program, const char *caps_text,
                                hdi_text *out, hd_error *error) {
     hdi_caps caps;
     hdi_schedule *schedule = NULL;
+    hd_program *words = NULL;
     const hdi_plan_options options = hdi_plan_options_of(desc ? desc : &(hd_plan_desc){ 0 });
     if (desc && (desc->beside_count || desc->route))
         return hdi_fail(error, HD_STATUS_UNSUPPORTED,
                         "a described device runs a program alone; for a route take hd_plan_explain");
     hd_status status = hdi_caps_parse(caps_text, strlen(caps_text), &caps, error);
-    if (!status) status = hdi_schedule_make(out->allocator, program, &caps, &options, &schedule, error);
+    if (!status) status = hdi_program_in_words(program, &words, error);
+    if (!status)
+        status = hdi_schedule_make(out->allocator, words ? words : program, &caps, &options, &schedule, error);
+    if (!status) {
+        hdi_text_add(out, "program\n");
+        hdi_program_print(words ? words : program, out);
+    }
+    hdi_program_free(words);
     if (status) return status;
-    hdi_text_add(out, "program\n");
-    hdi_program_print(program, out);
     print_all(schedule, out);
     hdi_plan_print_device(&schedule->caps, "described", NULL, out);
     hdi_schedule_free(schedule);

@@ -302,7 +302,7 @@ static bool borrow(hd_plan *plan, const hd_program *program) {
     return plan->device_count == 2;
 }
 
-hd_status hdi_prepare_make(hd_plan *plan, const hd_program *program, hdi_plan **out_made, hd_error *error) {
+static hd_status make_or_borrow(hd_plan *plan, const hd_program *program, hdi_plan **out_made, hd_error *error) {
     hd_error first = { 0 }; /* is told, whatever comes of borrowing */
     const hd_status status = make_once(plan, program, out_made, &first);
     if ((status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_LIMIT) && borrow(plan, program)) {
@@ -313,18 +313,30 @@ hd_status hdi_prepare_make(hd_plan *plan, const hd_program *program, hdi_plan **
     return status;
 }
 
+hd_status hdi_prepare_make(hd_plan *plan, const hd_program *program, hdi_plan **out_made, hd_error *error) {
+    hd_program *words;
+    hd_status status = hdi_program_in_words(program, &words, error);
+    if (!status) status = make_or_borrow(plan, words ? words : program, out_made, error);
+    hdi_program_free(words);
+    return status;
+}
+
 hd_status hdi_prepare_predict(hd_device *device, const hd_program *program, hdi_placement_time *out_time,
                               hd_error *error) {
     hdi_caps caps;
     hdi_figures figures;
+    hd_program *words;
     hdi_store_caps(device->facts, &caps);
     hdi_store_figures(device->facts, &figures);
-    return hdi_timing_alone(program, &caps, &figures, out_time, error);
+    hd_status status = hdi_program_in_words(program, &words, error);
+    if (!status) status = hdi_timing_alone(words ? words : program, &caps, &figures, out_time, error);
+    hdi_program_free(words);
+    return status;
 }
 
 /* ---- saved plans ---- */
 
-hd_status hdi_prepare_load(hd_plan *plan, const hd_program *program, const hdi_saved_plan *saved, hd_error *error) {
+static hd_status load_saved(hd_plan *plan, const hd_program *program, const hdi_saved_plan *saved, hd_error *error) {
     preparation *p = begin(plan, program, error);
     hdi_plan *made = NULL;
     bool wrong = false;
@@ -341,6 +353,14 @@ hd_status hdi_prepare_load(hd_plan *plan, const hd_program *program, const hdi_s
     add_alternative(plan, plan->loaded, 0);
     plan->follow.count = 1;
     return HD_OK;
+}
+
+hd_status hdi_prepare_load(hd_plan *plan, const hd_program *program, const hdi_saved_plan *saved, hd_error *error) {
+    hd_program *words;
+    hd_status status = hdi_program_in_words(program, &words, error);
+    if (!status) status = load_saved(plan, words ? words : program, saved, error);
+    hdi_program_free(words);
+    return status;
 }
 
 hd_status hdi_prepare_again(hd_plan *plan, hd_error *error) {

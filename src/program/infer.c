@@ -8,12 +8,15 @@
 
 #define MAX_TENSOR_BYTES (UINT64_C(1) << 40)
 #define MAX_ROPE_DIMS 65536
+#define SET_TEXT 64
 #define TEXT(shape) hdi_shape_text(shape, (char[HDI_SHAPE_TEXT]){ 0 })
 
 /* Sets of types. NONE: there is no operand, or the rule looks itself. */
 enum {
-    NONE, FLOATS = 1, I32 = 2, U8 = 4, QUANTISED = 8, NUMBERS = FLOATS | I32, WHOLE = I32 | U8, PLAIN = NUMBERS | U8,
-    ANY = PLAIN | QUANTISED
+    NONE, FLOATS = 1, I32 = 2, U8 = 4, I8 = 8, U32 = 16, I64 = 32, QUANTISED = 64, SETS = 128,
+    NUMBERS = FLOATS | I32, PLAIN = NUMBERS | U8, ANY = PLAIN | QUANTISED, /* of which kernels know */
+    SIGNED = I32 | U8 | I8, WHOLE = SIGNED | U32, INTEGERS = WHOLE | I64, INDICES = I32 | U32 | I64,
+    DIVIDED = NUMBERS | I8 | U32, SUMMED = DIVIDED | I64, EVERY = SUMMED | U8, ALL = EVERY | QUANTISED
 };
 
 typedef struct inference {
@@ -37,20 +40,28 @@ static hd_status fail(const inference *in, hd_status status, const char *format,
 static unsigned set_of(hd_dtype dtype) {
     if (hdi_dtype_is_float(dtype)) return FLOATS;
     if (hdi_dtype_is_quantised(dtype)) return QUANTISED;
-    return dtype == HD_I32 ? I32 : dtype == HD_U8 ? U8 : 0;
+    switch (dtype) {
+    case HD_I32: return I32;
+    case HD_U8: return U8;
+    case HD_I8: return I8;
+    case HD_U32: return U32;
+    case HD_I64: return I64;
+    default: return 0;
+    }
 }
 
-static const char *set_text(unsigned set) {
-    switch (set) {
-    case FLOATS: return "f32, f16 or bf16";
-    case I32: return "i32";
-    case U8: return "u8";
-    case WHOLE: return "i32 or u8";
-    case NUMBERS: return "f32, f16, bf16 or i32";
-    case PLAIN: return "f32, f16, bf16, i32 or u8";
-    case FLOATS | QUANTISED: return "f32, f16, bf16 or a quantised type";
-    default: return "a data type";
+/* "f32, f16, bf16 or i32" */
+static const char *set_text(unsigned set, char out[SET_TEXT]) {
+    static const char *const names[] = { "f32, f16, bf16", "i32", "u8", "i8", "u32", "i64", "a quantised type" };
+    size_t at = 0;
+    out[0] = 0;
+    for (unsigned bit = 0; 1u << bit < SETS; bit++) {
+        if (!(set >> bit & 1)) continue;
+        const bool last = set >> bit == 1;
+        at += (size_t)snprintf(out + at, SET_TEXT - at, "%s%s", at == 0 ? "" : last ? " or " : ", ", names[bit]);
     }
+    if (set == FLOATS) snprintf(out, SET_TEXT, "f32, f16 or bf16");
+    return out;
 }
 
 /* ---- what the rules share ---- */
@@ -58,7 +69,8 @@ static const char *set_text(unsigned set) {
 static hd_status takes(const inference *in, uint32_t index, unsigned set) {
     hd_dtype dtype = in->x[index]->dtype;
     if (set_of(dtype) & set) return HD_OK;
-    return fail(in, HD_STATUS_TYPE, "operand %u is %s, it must be %s", index + 1, hd_dtype_name(dtype), set_text(set));
+    return fail(in, HD_STATUS_TYPE, "operand %u is %s, it must be %s", index + 1, hd_dtype_name(dtype),
+                set_text(set, (char[SET_TEXT]){ 0 }));
 }
 
 static hd_status same_type(const inference *in, uint32_t a, uint32_t b) {
@@ -127,6 +139,8 @@ static hd_status list_fits(const inference *in, const char *what) {
 static hd_status given(inference *in) {
     hdi_node *node = in->node;
     if (set_of(node->dtype) == 0) return fail(in, HD_STATUS_TYPE, "%d is no data type", (int)node->dtype);
+    if (node->op == HDI_OP_STATE && !(set_of(node->dtype) & ANY))
+        return fail(in, HD_STATUS_TYPE, "a state cannot be %s; cast to i32, and keep that", hd_dtype_name(node->dtype));
     if (node->op == HDI_OP_INPUT || !hdi_dtype_is_quantised(node->dtype)) return HD_OK;
     if (node->op != HDI_OP_STATE)
         return fail(in, HD_STATUS_TYPE, "a result cannot be %s, only an input can", hd_dtype_name(node->dtype));
@@ -160,7 +174,7 @@ static hd_status clip(inference *in) {
 
 static hd_status where(inference *in) {
     hd_shape shape = in->x[0]->shape;
-    hd_status status = takes(in, 1, PLAIN);
+    hd_status status = takes(in, 1, EVERY);
     if (!status) status = same_type(in, 1, 2);
     if (status) return status;
     if (!broadcast(&shape, in->x[1]->shape) || !broadcast(&shape, in->x[2]->shape))
@@ -420,7 +434,7 @@ static hd_status experts(inference *in) {
 static hd_status gather(inference *in) {
     hd_dtype table = in->x[0]->dtype;
     hd_shape shape = in->x[1]->shape;
-    hd_status status = takes(in, 1, I32);
+    hd_status status = takes(in, 1, INDICES);
     if (!status) status = has_rank(in, 0, 2, 2);
     if (status) return status;
     if (shape.rank == HD_MAX_RANK)
@@ -432,7 +446,7 @@ static hd_status gather(inference *in) {
 
 static hd_status take_along(inference *in) {
     hd_shape shape = in->x[0]->shape;
-    hd_status status = takes(in, 1, I32);
+    hd_status status = takes(in, 1, INDICES);
     if (!status) status = has_rank(in, 0, 1, HD_MAX_RANK);
     if (!status) status = has_rank(in, 1, shape.rank, shape.rank);
     if (status) return status;
@@ -442,7 +456,7 @@ static hd_status take_along(inference *in) {
 }
 
 static hd_status scatter(inference *in) {
-    hd_status status = takes(in, 1, I32);
+    hd_status status = takes(in, 1, INDICES);
     if (!status) status = same_type(in, 0, 2);
     if (!status) status = has_rank(in, 0, 2, 2);
     if (!status) status = has_rank(in, 1, 1, 1);

@@ -235,6 +235,10 @@ typedef struct hdi_watched { int32_t nan, not_finite, first; } hdi_watched;
 void hdi_program_watch(hd_program *program, bool infinities);
 /* By what a run told of each value: NOT_FINITE names the first that holds what no operand of it does. */
 hd_status hdi_watch_tell(const hd_program *program, const hdi_watched *told, bool infinities, hd_error *error);
+/* Integers that no kernel knows, i8, u32 and i64, by those that kernels have (words.c): the same program over u8 and
+ * i32, whose inputs and outputs are the same bytes; an i64's shape [...] is [n,2] then. NULL: there are none. The
+ * kernels of its launches are those of `program`, before which it is ended by hdi_program_free. */
+hd_status hdi_program_in_words(const hd_program *program, hd_program **out_words, hd_error *error);
 /* Equal for equal text forms (hash.c). */
 uint64_t hdi_program_hash(const hd_program *program);
 #endif

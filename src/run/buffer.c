@@ -15,7 +15,7 @@ static hd_status check(const hd_device *device, const hd_buffer_desc *desc, hd_e
     if (!hdi_pad_u64(desc->bytes, 4, &padded) || (limit && padded > limit))
         return hdi_fail(error, HD_STATUS_LIMIT, "a buffer of %llu bytes; %s allocates at most %llu at once",
                         (unsigned long long)desc->bytes, device->found.info.id, (unsigned long long)limit);
-    if (desc->memory && !device->found.caps.native_kernels)
+    if (desc->memory && !device->backend->borrows)
         return hdi_fail(error, HD_STATUS_UNSUPPORTED,
                         "%s cannot use the host's memory in place; write the bytes into a buffer",
                         device->found.info.id);

@@ -71,7 +71,7 @@ hdi_user_kernel *hdi_user_kernel_read(const hd_allocator *allocator, const hd_ke
                               .image_count = desc->images ? desc->image_count : 0 };
     hd_status status = HD_OK;
     if (!desc->spirv && !desc->path)
-        status = hdi_fail(error, HD_STATUS_NULL_POINTER, "a kernel needs SPIR-V bytes or a path");
+        status = hdi_fail(error, HD_STATUS_NULL_POINTER, "a kernel needs SPIR-V bytes, GLSL or a path");
     else if (!desc->spirv) {
         status = hdi_file_read(allocator, desc->path, HDI_SPIRV_MAX_BYTES, &file, error);
         if (!status && file.count == 0) status = hdi_fail(error, HD_STATUS_MODULE, "%s is empty", desc->path);

@@ -4,6 +4,8 @@
 expect 0 '^BACK END +BUILT IN +DEVICES' "" "$heddle" devices
 grep -qE '^ +0 +cpu +[^ ].* CPU +[0-9.]+ [GT]iB' out || fail "the CPU is not the best device beside a software driver"
 expect 0 '^  max_push_bytes +[0-9]+$' "" "$heddle" devices -v
+for mode in exact fast; do matches out "^  f32 in $mode mode +rounds to nearest even, subnormals (kept|taken as 0|made 0|taken as 0 and made 0), -0 kept$" devices; done
+matches out '^  f32 in exact mode +rounds to nearest even, subnormals kept, -0 kept$' devices
 expect 0 '^max_push_bytes [0-9]+$' "" "$heddle" devices --caps cpu
 refuse 1 'no device is called "nosuch"; there are: .*cpu' "$heddle" devices --caps nosuch
 

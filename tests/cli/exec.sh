@@ -40,8 +40,8 @@ glsl="$heddle exec twice.comp --bind 0.3=twos.npy --bind 1.0=four.npy --out 0.3=
 refuse 1 'twice.comp is GLSL, and glslc is not there' env PATH=/nowhere $glsl
 if command -v glslc >/dev/null; then
     expect 0 '^0 +f32\[64\] +6 6 6' - $glsl
-    sed 's/by.y/by.q7/' twice.comp >wrong.comp
-    expect 1 - 'glslc does not compile it' "$heddle" exec wrong.comp --out 0=f32[1] --groups 1 --device cpu
+    sed 's/u.by.y/nowhere/' twice.comp >wrong.comp
+    expect 1 - "wrong.comp: line 5: 'nowhere' : undeclared" "$heddle" exec wrong.comp --out 0=f32[1] --groups 1 --device cpu
 fi
 # An image of bytes, 0, 51 and 255, sampled from the middle of texel 1 of 8 on.
 python "

@@ -119,6 +119,33 @@ assert (np.load("s.npy") == np.load("a.npy")).all() and np.load("s.npy").dtype =
 assert (np.load("h.npy") == a.astype("<f2")).all() and np.load("h.npy").dtype == np.float16
 f = np.repeat(a.sum(1, keepdims=True) * 0.5, 8, 1)
 assert (np.load("f.npy") == f).all() and (np.load("i.npy") == f.astype("<i4")).all() and np.load("i.npy").dtype == np.int32'
+cat >whole.hd <<'END'
+heddle 1
+v1 = input f32[5,3] "table"
+v2 = input i64[4] "at"
+v3 = gather v1 v2
+v4 = input i8[4] "small"
+v5 = cast v4 dtype=i64
+v6 = add v5 v2
+v7 = cast v4 dtype=u32
+v8 = cast v7 dtype=i8
+output v3 "rows"
+output v6 "sum"
+output v7 "held"
+output v8 "again"
+END
+python '
+import numpy as np
+np.save("table.npy", np.arange(15, dtype="<f4").reshape(5, 3)); np.save("at.npy", np.array([4, -1, 2**40, 2], "<i8"))
+np.save("small.npy", np.array([-5, 7, 127, -128], "i1")); np.save("at4.npy", np.array([4, -1, 3, 2], "<i4"))'
+expect 0 '^rows +f32\[4,3\] +12 13 14 0 0 0 0 0' - "$heddle" run whole.hd --in table=table.npy --in at=at.npy --in small=small.npy \
+    --out sum=sum.npy --out held=held.npy --out again=again.npy
+python '
+import numpy as np
+for name, wanted, kind in (("sum", [-1, 6, 2**40 + 127, -126], "<i8"), ("held", [0, 7, 127, 0], "<u4"), ("again", [0, 7, 127, 0], "|i1")):
+    got = np.load(name + ".npy")
+    assert got.tolist() == wanted and got.dtype.str == kind, got'
+refuse 1 "input \"at\" is i64\[4\], and at4.npy holds i4\[4\]; convert it with .astype\('<i8'\)" "$heddle" run whole.hd --in table=table.npy --in at=at4.npy --in small=small.npy
 refuse 1 'input "q" is q4_0\[8,32\], 144 bytes, and q_short.npy holds 72; give its raw bytes' "$heddle" run types.hd --in a=a.npy --in q=q_short.npy
 refuse 1 "input \"q\" is q4_0\[8,32\], and x.npy holds f4\[4,256\]; give its raw bytes" "$heddle" run types.hd --in a=a.npy --in q=x.npy
 

@@ -30,6 +30,13 @@ import csv
 rows = list(csv.DictReader(open('a.csv', newline='')))
 assert [r['size'] for r in rows] == ['bytes=65536 memory=' + s for s in ('plan depth=1', 'host depth=1', 'host depth=3', 'pinned depth=1', 'pinned depth=3')], rows
 for r in rows: assert r['bench'] == 'stream' and r['op'] == 'copy' and r['counted'] == 'transfers' and r['submissions'] == '5' and float(r['bytes']) == 2 * 5 * 65536, r"
+expect 0 '^ +1 .* 1.00x .* 1.00x$' - "$heddle" bench stream --devices cpu --sweep --depth 4 $short --csv s.csv
+matches out '^DEPTH +HOST +GAIN +PINNED +GAIN$' stream
+matches out '^ +4 +[0-9.]+ [mun]?s +[0-9.]+x +[0-9.]+ [mun]?s +[0-9.]+x$' stream
+python "
+import csv
+rows = list(csv.DictReader(open('s.csv', newline='')))
+assert [r['size'].split('=')[-1] for r in rows] == list('112341234'), rows"
 for op in vecadd matmul; do expect 0 "^cpu: $op; a batch" - "$heddle" bench stream --devices cpu --op $op --depth 5 $short; done
 if has_vulkan; then
     expect 0 '^vulkan: vecadd' - "$heddle" bench stream --devices vulkan,cpu --op vecadd --depth 8 $short --trace b.json

@@ -653,6 +653,34 @@ static bool test_many_alloc_free(conform *c) {
     return true;
 }
 
+/* What was freed serves again only for the same use: a host that wants to read gets memory that it sees, whatever of that
+ * size lies there, and the bytes of others are gone. */
+static bool test_use_is_matched(conform *c) {
+    static const hd_buffer_use uses[] = { HD_BUFFER_UPLOAD, HD_BUFFER_READBACK, HD_BUFFER_STORAGE };
+    enum { BYTES = 4096 };
+    bool seen[HDI_COUNT(uses)];
+    for (uint32_t i = 0; i < HDI_COUNT(uses); i++) {
+        hdi_memory *memory = memory_new(c, BYTES, uses[i]);
+        CONFORM_CHECK(c, memory);
+        seen[i] = c->backend->map(c->device, memory) != NULL;
+        c->backend->free(c->device, memory);
+    }
+    for (uint32_t before = 0; before < HDI_COUNT(uses); before++)
+        for (uint32_t now = 0; now < HDI_COUNT(uses); now++) {
+            hdi_memory *memory = memory_new(c, BYTES, uses[before]);
+            uint8_t *bytes = memory ? c->backend->map(c->device, memory) : NULL;
+            if (bytes) memset(bytes, 0x5A, BYTES);
+            c->backend->free(c->device, memory);
+            memory = memory_new(c, BYTES, uses[now]);
+            CONFORM_CHECK(c, memory);
+            bytes = c->backend->map(c->device, memory);
+            CONFORM_CHECK(c, (bytes != NULL) == seen[now]);
+            for (uint32_t i = 0; bytes && i < BYTES; i++) CONFORM_CHECK(c, bytes[i] == 0);
+            c->backend->free(c->device, memory);
+        }
+    return true;
+}
+
 static uint64_t hash_words(uint64_t hash, const uint64_t *words, size_t count) {
     for (size_t i = 0; i < count; i++) hash = (hash ^ words[i]) * UINT64_C(0x9E3779B97F4A7C15) + (hash >> 29);
     return hash;
@@ -903,7 +931,7 @@ static const conform_test conform_tests[] = {
     { "copy_offsets", test_copy_offsets }, { "fill_offsets", test_fill_offsets }, { "dispatch_counts", test_dispatch_counts },
     { "dispatch_first", test_dispatch_first }, { "slot_offsets", test_slot_offsets }, { "barriers", test_barriers }, { "side_by_side", test_side_by_side }, { "cuts", test_cuts },
     { "thousand_in_flight", test_thousand_in_flight }, { "replay", test_replay }, { "replay_changed_slots", test_replay_changed_slots },
-    { "tickets", test_tickets }, { "profile", test_profile }, { "many_alloc_free", test_many_alloc_free },
+    { "tickets", test_tickets }, { "profile", test_profile }, { "many_alloc_free", test_many_alloc_free }, { "use_is_matched", test_use_is_matched },
     { "half_gigabyte", test_half_gigabyte }, { "transfer_and_compute", test_transfer_and_compute }, { "queues", test_queues }, { "free_in_flight", test_free_in_flight },
     { "close_in_flight", test_close_in_flight }, { "kernel_without_form", test_kernel_without_form }, { "too_large", test_too_large },
 };

@@ -160,6 +160,48 @@ static void test_few_pools(void **state) {
     subject.backend->close(subject.device);
 }
 
+/* A million steps by chance: nobody's bytes are another's, and blocks never hold much more than what is live. */
+static void test_million_steps(void **state) {
+    (void)state;
+    enum { LIVE = 16384, STEPS = 1000000, MOST_BYTES = 16384 };
+    static hdi_memory *live[LIVE];
+    static uint64_t sizes[LIVE];
+    static uint32_t tags[LIVE];
+    uint64_t seed = 11, live_bytes = 0, most_live = 0, most_held = 0;
+    open_device();
+    for (uint32_t i = 0; i < STEPS; i++) {
+        const uint32_t at = next_random(&seed) % LIVE;
+        uint32_t head, tail;
+        if (live[at]) {
+            const uint8_t *bytes = subject.backend->map(subject.device, live[at]);
+            memcpy(&head, bytes, 4);
+            memcpy(&tail, bytes + sizes[at] - 4, 4);
+            assert_true(head == tags[at] && tail == tags[at]);
+            subject.backend->free(subject.device, live[at]);
+            live_bytes -= sizes[at];
+            live[at] = NULL;
+            continue;
+        }
+        sizes[at] = 4 * (2 + next_random(&seed) % (MOST_BYTES / 4));
+        tags[at] = i;
+        live[at] = memory_new(&subject, sizes[at], HD_BUFFER_UPLOAD);
+        assert_non_null(live[at]);
+        uint8_t *bytes = subject.backend->map(subject.device, live[at]);
+        memcpy(bytes, &i, 4);
+        memcpy(bytes + sizes[at] - 4, &i, 4);
+        live_bytes += sizes[at];
+        most_live = HDI_MAX(most_live, live_bytes);
+        if (i % 64) continue;
+        uint64_t held = 0;
+        for (const hdvk_block *block = subject.device->blocks; block; block = block->next) held += block->bytes;
+        most_held = HDI_MAX(most_held, held);
+    }
+    for (uint32_t i = 0; i < LIVE; i++) subject.backend->free(subject.device, live[i]);
+    print_message("%d steps: %.1f MB live at most, in blocks of %.1f MB\n", STEPS, (double)most_live * 1e-6, (double)most_held * 1e-6);
+    assert_true((double)most_held <= 1.25 * (double)most_live);
+    subject.backend->close(subject.device);
+}
+
 int main(void) {
     subject.backend = &hdi_backend_vulkan;
     subject.host = (hdi_host){ .allocator = &hdi_default_allocator, .log = &test_log, .validation = true,
@@ -185,6 +227,7 @@ int main(void) {
         cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_damage), cmocka_unit_test(test_cache_unwritable),
         cmocka_unit_test(test_foreign), cmocka_unit_test(test_device_gone), cmocka_unit_test(test_bad_modules),
         cmocka_unit_test(no_messages), cmocka_unit_test(test_replay_time), cmocka_unit_test(test_few_pools), /* not watched */
+        cmocka_unit_test(test_million_steps),
     };
     failures += cmocka_run_group_tests_name("vulkan only", tests, NULL, NULL);
     int count;

@@ -45,7 +45,7 @@ static hd_value clip_whole(hd_program *p, hd_value x) { return hd_clip(p, x, -20
 #define OF_unary(name, takes) { hd_##name, FILL_##takes },
 #define FILL_FLOATS  OPS_MIDDLE
 #define FILL_NUMBERS OPS_WIDE
-#define FILL_PLAIN   OPS_WIDE
+#define FILL_EVERY   OPS_WIDE
 static const unary of_floats[] = {
 #define HDI_OP(code, name, least, most, lack, kind, rows, work, rule, takes, builder, ...) OF_##builder(name, takes)
 #include "program/op_table.inc"
@@ -207,7 +207,7 @@ static void casts(void) {
             }
         ops_end();
     }
-    for (hd_dtype q = HD_Q4_0; q < HD_DTYPE_COUNT; q++) {
+    for (hd_dtype q = HD_Q4_0; hdi_dtype_is_quantised(q); q++) {
         ops_begin(hd_dtype_name(q), 0);
         const int64_t block = hdi_dtype(q).block_elements;
         static const hd_shape blocks[] = { { 1, { 1 } }, { 1, { 3 } }, { 2, { 5, 1 } }, { 2, { 7, 2 } }, { 3, { 2, 3, 1 } }, { 1, { 9 } }, { 2, { 1, 5 } } };

@@ -7,7 +7,7 @@ static const hd_dtype floats[] = { HD_F32, HD_F16, HD_BF16 };
 /* Experts that rows chose: few and many rows, of one expert and of all, numbers of nobody, every type of weights. */
 static void experts(void) {
     static const int64_t counts[] = { 4, 5, 8, 16, 64, 128 }, used[] = { 1, 2, 3, 8 }, rows[] = { 1, 7, 40, 3 };
-    for (hd_dtype q = HD_F32; q < HD_DTYPE_COUNT; q++) {
+    for (hd_dtype q = HD_F32; q < HD_I8; q++) {
         if (q == HD_I32 || q == HD_U8 || (ops_has_book(q) && q != HD_IQ2_S)) continue;
         ops_begin(hd_dtype_name(q), 0);
         for (uint32_t k = 0; k < (q == HD_F32 ? 12 : ops_has_book(q) ? 1 : 4); k++) {
@@ -40,7 +40,7 @@ static void many(void) {
  * and the last one; of many experts most get one row or none; of few, each gets few. So deep that strands have several runs, and with choices that
  * begin inside of a tensor. */
 static void groups(void) {
-    for (hd_dtype q = HD_F32; q < HD_DTYPE_COUNT; q++) {
+    for (hd_dtype q = HD_F32; q < HD_I8; q++) {
         if (q == HD_I32 || q == HD_U8 || (ops_has_book(q) && q % 3 != 0)) continue;
         const int64_t block = hdi_dtype(q).block_elements, deep = block == 1 ? 67 : block == 32 ? 640 : 768;
         ops_begin(hd_dtype_name(q), 0);

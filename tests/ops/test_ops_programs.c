@@ -116,7 +116,7 @@ static void programs(void) {
  * rows with an activation between; also where it may not, because something else reads the norm. */
 static void merged(void) {
     static const int64_t rows[] = { 1, 2, 3, 5, 8, 9 };
-    for (uint32_t t = 0; t < HD_DTYPE_COUNT; t++) {
+    for (uint32_t t = 0; t < HD_I8; t++) {
         const hd_dtype type = (hd_dtype)t;
         if (t == HD_DTYPE_NONE || type == HD_I32 || type == HD_U8 || (ops_has_book(type) && type != HD_IQ2_S)) continue;
         ops_begin(hd_dtype_name(type), OPS_UNFUSED);

@@ -15,7 +15,7 @@ static hd_value product(hd_dtype a_type, hd_dtype b_type, int64_t M, int64_t N, 
  * f16 or bf16 ones: each number of few rows is a kernel of its own, which software devices take long to compile. */
 static void weights(void) {
     static const int64_t rows[] = { 1, 9, 40, 3, 8 }, columns[] = { 1, 3, 17, 64, 67, 130 };
-    for (hd_dtype q = HD_Q4_0; q < HD_DTYPE_COUNT; q++)
+    for (hd_dtype q = HD_Q4_0; hdi_dtype_is_quantised(q); q++)
         for (uint32_t j = 0; j < (ops_has_book(q) ? 1 : 2); j++) {
             const uint32_t t = j == 0 ? 0 : 1 + q % 2;
             const int64_t block = hdi_dtype(q).block_elements;

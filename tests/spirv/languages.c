@@ -132,7 +132,7 @@ void choose_kernels(chosen_kernels *out) {
     out->count = 0;
     if (hd_context_create(&(hd_context_desc){ .cache_dir = "" }, &context)) abort();
     for (size_t i = 0; i < HDI_COUNT(programs); i++) add_program(out, context, programs[i]);
-    for (hd_dtype weight = HD_F32; weight < HD_DTYPE_COUNT; weight++)
+    for (hd_dtype weight = HD_F32; weight < HD_I8; weight++)
         for (int rows = 1; rows <= 200; rows += 199)
             for (size_t i = 0; i < HDI_COUNT(inputs); i++) {
                 if (weight == HD_I32 || weight == HD_U8 || (i > 0 && weight != inputs[i])) continue;

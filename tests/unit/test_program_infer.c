@@ -48,9 +48,9 @@ typedef struct infer_case {
 #define NUMBERS_K(op, k) GOOD(op " f " k, "i32[2,3]"), GOOD(op " h " k, "i32[2,3]"), GOOD(op " b " k, "i32[2,3]"), GOOD(op " i " k, "i32[2,3]"), \
                          BAD(TYPE, op " u " k, "operand 1 is u8, it must be f32, f16, bf16 or i32"), \
                          BAD(TYPE, op " q " k, "operand 1 is q4_0, it must be f32, f16, bf16 or i32")
-#define BITS(op) GOOD(op " i i", "i32[2,3]"), GOOD(op " u u1", "u8[2,3]"), BAD(TYPE, op " f f", "operand 1 is f32, it must be i32 or u8")
-#define PLAIN(op) SAME(op), GOOD(op " i", "i32[2,3]"), GOOD(op " u", "u8[2,3]"), \
-                  BAD(TYPE, op " q", "operand 1 is q4_0, it must be f32, f16, bf16, i32 or u8")
+#define BITS(op, types) GOOD(op " i i", "i32[2,3]"), GOOD(op " u u1", "u8[2,3]"), BAD(TYPE, op " f f", "operand 1 is f32, it must be " types)
+#define EVERY(op) SAME(op), GOOD(op " i", "i32[2,3]"), GOOD(op " u", "u8[2,3]"), \
+                  BAD(TYPE, op " q", "operand 1 is q4_0, it must be f32, f16, bf16, i32, u8, i8, u32 or i64")
 #define PAIRS(op, type) GOOD(op " f f3", type "[2,3]"), GOOD(op " f21 f3", type "[2,3]"), GOOD(op " f0 f", type "[2,3]"), \
                   GOOD(op " f0 f0", type "[]"), GOOD(op " f323 f21", type "[3,2,3]"), \
                   BAD(TYPE, op " f h", "operands 1 and 2 are f32 and f16: cast one of them"), \
@@ -77,9 +77,10 @@ static const infer_case cases[] = {
     PAIRS("add", "f32"), PAIRS("sub", "f32"), PAIRS("mul", "f32"), PAIRS("div", "f32"), PAIRS("less", "u8"),
     PAIRS("equal", "u8"), GOOD("add i i", "i32[2,3]"),
     PAIRS("maximum", "f32"), PAIRS("minimum", "f32"), GOOD("maximum i i", "i32[2,3]"),
-    BITS("bit_and"), BITS("bit_or"), BITS("bit_xor"), BITS("shift_left"), BITS("shift_right_logical"),
-    BITS("shift_right_arithmetic"), BAD(TYPE, "bit_or i u", "operands 1 and 2 are i32 and u8: cast one of them"),
-    BAD(TYPE, "add u u", "operand 1 is u8, it must be f32, f16, bf16 or i32"),
+    BITS("bit_and", "i32, u8, i8, u32 or i64"), BITS("bit_or", "i32, u8, i8, u32 or i64"), BITS("bit_xor", "i32, u8, i8, u32 or i64"),
+    BITS("shift_left", "i32, u8, i8 or u32"), BITS("shift_right_logical", "i32, u8, i8 or u32"), BITS("shift_right_arithmetic", "i32, u8 or i8"),
+    BAD(TYPE, "bit_or i u", "operands 1 and 2 are i32 and u8: cast one of them"),
+    BAD(TYPE, "add u u", "operand 1 is u8, it must be f32, f16, bf16, i32, i8, u32 or i64"),
     BAD(SHAPE, "less u u31", "shapes do not broadcast: [2,3] and [3,1]"), GOOD("less u u", "u8[2,3]"),
     GOOD("equal i i", "u8[2,3]"), FLOATS("scale"), FLOATS("leaky_relu slope=1"), FLOATS("elu alpha=1"),
     NUMBERS("clip low=1 high=1"),
@@ -89,13 +90,13 @@ static const infer_case cases[] = {
     BAD(SHAPE, "where u31 f323 f0", "shapes do not broadcast: [3,1], [3,2,3] and []"),
     BAD(TYPE, "where f f f", "operand 1 is f32, it must be u8"),
     BAD(TYPE, "where u f h", "operands 2 and 3 are f32 and f16: cast one of them"),
-    BAD(TYPE, "where u q q", "operand 2 is q4_0, it must be f32, f16, bf16, i32 or u8"),
+    BAD(TYPE, "where u q q", "operand 2 is q4_0, it must be f32, f16, bf16, i32, u8, i8, u32 or i64"),
     BAD(SHAPE, "where u f f32", "shapes do not broadcast: [2,3], [2,3] and [3,2]"), GOOD("cast u dtype=bf16", "bf16[2,3]"),
     GOOD("cast q dtype=f32", "f32[8,64]"), GOOD("cast f dtype=f32", "f32[2,3]"),
     BAD(TYPE, "cast q dtype=f16", "q4_0 can be cast to f32 only, not to f16"),
     BAD(TYPE, "cast f dtype=q8_0", "a result cannot be q8_0, only an input can"),
     GOOD("permute f223 axes=[2,0,1]", "f32[3,2,2]"), GOOD("permute f0 axes=[]", "f32[]"),
-    BAD(TYPE, "permute q axes=[1,0]", "operand 1 is q4_0, it must be f32, f16, bf16, i32 or u8"),
+    BAD(TYPE, "permute q axes=[1,0]", "operand 1 is q4_0, it must be f32, f16, bf16, i32, u8, i8, u32 or i64"),
     BAD(INVALID_ARGUMENT, "permute f axes=[0]", "1 axes given for [2,3], which has 2 axes"),
     BAD(INVALID_ARGUMENT, "permute f axes=[0,2]", "axis 2 is outside of [2,3]"),
     BAD(INVALID_ARGUMENT, "permute f axes=[-1,0]", "axis -1 is outside of [2,3]"),
@@ -143,7 +144,7 @@ static const infer_case cases[] = {
     BAD(SHAPE, "matmul_experts f f i22", "operand 2 is [2,3], the number of its axes must be 3"), BAD(SHAPE, "matmul_experts f32 f223 i22", "rows [3,2] and the experts they chose, [2,2], do not go together"),
     BAD(SHAPE, "matmul_experts fb f223 i22", "rows [2,3,3] and the experts they chose, [2,2], do not go together"), BAD(SHAPE, "matmul_experts f21 f223 i22", "inner lengths differ: [2,1] and [2,2,3]"),
     GOOD("take_along f i", "f32[2,3]"), GOOD("take_along h i", "f16[2,3]"), GOOD("take_along u i", "u8[2,3]"), GOOD("take_along f5 i4", "f32[4]"),
-    BAD(TYPE, "take_along q i", "operand 1 is q4_0, it must be f32, f16, bf16, i32 or u8"), BAD(TYPE, "take_along f f", "operand 2 is f32, it must be i32"),
+    BAD(TYPE, "take_along q i", "operand 1 is q4_0, it must be f32, f16, bf16, i32, u8, i8, u32 or i64"), BAD(TYPE, "take_along f f", "operand 2 is f32, it must be i32, u32 or i64"),
     BAD(SHAPE, "take_along f i2", "operand 2 is [2], the number of its axes must be 2"), BAD(SHAPE, "take_along f0 i0", "operand 1 is [], it needs at least 1 axes"),
     BAD(SHAPE, "take_along f32 i", "indices is [2,3], it must be [3,3] to go with [3,2]"),
     GOOD("dot f f axis=1", "f32[2,1]"), BAD(TYPE, "dot f h axis=0", "operands 1 and 2 are f32 and f16: cast one of them"),
@@ -173,14 +174,14 @@ static const infer_case cases[] = {
     BAD(TYPE, "matmul f i", "operand 2 is i32, it must be f32, f16, bf16 or a quantised type"),
     BAD(TYPE, "matmul q q", "operand 1 is q4_0, it must be f32, f16 or bf16"), GOOD("gather h i", "f16[2,3,3]"),
     GOOD("gather q i0", "f32[64]"), GOOD("gather u i2", "u8[2,3]"), GOOD("gather i i2", "i32[2,3]"),
-    BAD(TYPE, "gather f f", "operand 2 is f32, it must be i32"),
+    BAD(TYPE, "gather f f", "operand 2 is f32, it must be i32, u32 or i64"),
     BAD(SHAPE, "gather f3 i", "operand 1 is [3], the number of its axes must be 2"),
     BAD(LIMIT, "gather f r6", "indices [1,1,1,1,1,2] leave no axis for the rows: at most 5 axes"),
     GOOD("scatter_add f i2 f", "f32[2,3]"), GOOD("scatter_add i i2 i", "i32[2,3]"), BAD(TYPE, "scatter_add u i2 u", NULL),
     GOOD("scatter_mul i i2 i", "i32[2,3]"), GOOD("scatter_max f i2 f", "f32[2,3]"), GOOD("scatter_min h i2 h", "f16[2,3]"),
     BAD(TYPE, "scatter_mul u i2 u", "operand 1 is u8, it must be f32, f16, bf16 or i32"),
     BAD(SHAPE, "scatter_max f i4 f", "updates is [2,3], it must be [4,3] to go with [2,3]"), BAD(TYPE, "scatter_min f f3 f", NULL),
-    BAD(TYPE, "scatter_add f f3 f", "operand 2 is f32, it must be i32"),
+    BAD(TYPE, "scatter_add f f3 f", "operand 2 is f32, it must be i32, u32 or i64"),
     BAD(TYPE, "scatter_add f i2 h", "operands 1 and 3 are f32 and f16: cast one of them"),
     BAD(SHAPE, "scatter_add f3 i2 f", "operand 1 is [3], the number of its axes must be 2"),
     BAD(SHAPE, "scatter_add f i f", "operand 2 is [2,3], the number of its axes must be 1"),

@@ -707,4 +707,5 @@ const hdi_backend hdi_backend_cpu = {
     .close = device_close, .alloc = device_alloc, .free = device_free, .map = device_map, .kernel_load = kernel_load,
     .kernel_free = kernel_free, .submit = device_submit, .forget = forget, .poll = device_poll, .wait = device_wait,
     .profile = device_profile, .native = native, .trim = trim, .available = available, .settle = wait_idle,
+    .borrows = true,
 };

@@ -105,7 +105,8 @@ struct hdi_memory {
     hdi_used used;
     cl_mem   buffer;
     void    *host;        /* what the host sees; NULL: nothing */
-    bool     shared;      /* `host` is the buffer's own memory */
+    bool     shared;      /* `host` is the buffer's own memory, */
+    bool     borrowed;    /* and the caller's */
     uint64_t bytes;
     uint64_t written_ticket; /* the last submission that writes it on the device; of memory with a copy for the host */
     hdcl_carried carried;

@@ -6,7 +6,8 @@ void hdcl_memory_end(hdi_backend_device *device, hdi_used *used) {
     hdi_memory *memory = HDI_OBJECT(used, hdi_memory, used);
     if (!device->abandoned) {
         if (memory->buffer) device->cl.ReleaseMemObject(memory->buffer);
-        if (memory->shared) device->cl.SVMFree(device->context, memory->host);
+        if (memory->borrowed) memory->host = NULL;
+        else if (memory->shared) device->cl.SVMFree(device->context, memory->host);
         else hdi_free(device->host->allocator, memory->host, (size_t)memory->bytes);
     }
     hdi_free(device->host->allocator, memory, sizeof *memory);
@@ -42,7 +43,16 @@ hd_status hdcl_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
     hdcl_last.function = HDCL_FN_CreateBuffer;
     hdcl_last.result = CL_INVALID_BUFFER_SIZE;
     bool fits = desc->bytes <= device->found.caps.max_allocation_bytes;
-    if (fits && device->facts.shares) {
+    if (desc->host && !device->facts.shares) {
+        hdi_free(device->host->allocator, memory, sizeof *memory);
+        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "opencl", 0,
+                               "%.100s cannot use this memory of the host's in place; write the bytes into a buffer",
+                               device->found.info.id);
+    }
+    if (fits && desc->host) {
+        memory->host = desc->host;
+        memory->shared = memory->borrowed = true;
+    } else if (fits && device->facts.shares) {
         memory->host = new_shared(device, (size_t)memory->bytes);
         fits = memory->shared = memory->host != NULL;
     } else if (fits && desc->use != HD_BUFFER_STORAGE) {
@@ -55,7 +65,7 @@ hd_status hdcl_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
                                    CL_MEM_READ_WRITE | (memory->shared ? CL_MEM_USE_HOST_PTR : 0u),
                                    (size_t)memory->bytes, memory->shared ? memory->host : NULL);
     hd_status status = HD_OK;
-    if (!memory->buffer || !clear(device, memory))
+    if (!memory->buffer || (!desc->host && !clear(device, memory)))
         status = hdcl_fail(device, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);
     return hdi_inflight_take_memory(&device->inflight, status, memory, out_memory);
 }

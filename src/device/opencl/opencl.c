@@ -61,4 +61,5 @@ const hdi_backend hdi_backend_opencl = {
     .kernel_load = hdcl_kernel_load, .kernel_free = hdi_inflight_free_kernel, .submit = hdcl_submit,
     .forget = hdi_recording_forget, .poll = hdcl_poll, .wait = hdcl_wait, .profile = hdcl_profile, .native = native,
     .trim = trim,
+    .borrows = true,
 };

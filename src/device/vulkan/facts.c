@@ -27,6 +27,7 @@ typedef struct properties {
     VkPhysicalDevicePCIBusInfoPropertiesEXT              pci;
     VkPhysicalDeviceShaderSMBuiltinsPropertiesNV         sm;
     VkPhysicalDeviceShaderCorePropertiesAMD              cores;
+    VkPhysicalDeviceExternalMemoryHostPropertiesEXT      host_memory;
 } properties;
 
 /* Appends a struct to a chain. */
@@ -102,6 +103,8 @@ static void link_properties(const hdvk_facts *facts, properties *p) {
         chain(&tail, &p->sm, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV);
     if (HDVK_HAS(facts, CORE_COUNT))
         chain(&tail, &p->cores, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD);
+    if (HDVK_HAS(facts, HOST_MEMORY))
+        chain(&tail, &p->host_memory, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT);
 }
 
 static hd_status read_extensions(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *facts,
@@ -400,6 +403,7 @@ static hd_status read_all(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice ph
     if (foreign && (status = join(vk, foreign, facts, error)) != HD_OK) return status;
     /* NVIDIA's driver keeps them when told to, and flushes them when not, though it offers neither (seen with
      * 580.159). */
+    facts->host_align = HDVK_HAS(facts, HOST_MEMORY) ? p.host_memory.minImportedHostPointerAlignment : 0;
     facts->keeps_subnormals = HDVK_HAS(facts, FLOAT_CONTROLS) &&
                               (p.floats.shaderDenormPreserveFloat32 || facts->properties.vendorID == 0x10DE);
     fill_caps(facts, &p);

@@ -49,7 +49,9 @@ static uint32_t best_type(const hdi_backend_device *device, hd_buffer_use use, b
     return best;
 }
 
-static hd_status create_buffer(hdi_backend_device *device, uint64_t bytes, VkBuffer *out_buffer, hd_error *error) {
+/* `next`: more that the driver is told, or NULL. */
+static hd_status create_buffer(hdi_backend_device *device, uint64_t bytes, const void *next, VkBuffer *out_buffer,
+                               hd_error *error) {
     hdvk_vk *vk = &device->vk;
     uint32_t families[HDI_QUEUE_COUNT], count = 0;
     for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++) {
@@ -59,7 +61,7 @@ static hd_status create_buffer(hdi_backend_device *device, uint64_t bytes, VkBuf
         if (!known) families[count++] = family;
     }
     const VkBufferCreateInfo info = {
-        .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = bytes,
+        .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .pNext = next, .size = bytes,
         .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
         VK_BUFFER_USAGE_TRANSFER_DST_BIT,
         .sharingMode = count > 1 ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE,
@@ -75,7 +77,7 @@ hd_status hdvk_memory_open(hdi_backend_device *device, hd_error *error) {
     VkBuffer buffer;
     VkMemoryRequirements needs;
     device->unified = device->facts.found.caps.unified_memory != 0;
-    hd_status status = create_buffer(device, MEMORY_ALIGN, &buffer, error);
+    hd_status status = create_buffer(device, MEMORY_ALIGN, NULL, &buffer, error);
     if (status != HD_OK) return status;
     /* the types are the same for all buffers of one usage */
     vk->GetBufferMemoryRequirements(vk->device, buffer, &needs);
@@ -141,7 +143,7 @@ static hd_status check_budget(hdi_backend_device *device, uint32_t type, uint64_
 static hd_status fill_block(hdi_backend_device *device, hdvk_block *block, bool map, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     VkMemoryRequirements needs;
-    hd_status status = create_buffer(device, block->bytes, &block->buffer, error);
+    hd_status status = create_buffer(device, block->bytes, NULL, &block->buffer, error);
     if (status == HD_OK) status = check_budget(device, block->type, block->bytes, error);
     if (status != HD_OK) return status;
     vk->GetBufferMemoryRequirements(vk->device, block->buffer, &needs);
@@ -272,6 +274,71 @@ static hd_status place(hdi_backend_device *device, hdi_memory *memory, hd_buffer
     return hdi_fail_native(error, why.status, "vulkan", why.native_code, "%s", why.text);
 }
 
+/* ---- the caller's own memory: it is mapped already, and not cleared ---- */
+
+static hd_status cannot_borrow(hdi_backend_device *device, hd_error *error) {
+    return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0,
+                           "%.100s cannot use this memory of the host's in place; write the bytes into a buffer",
+                           device->facts.found.info.id);
+}
+
+/* A block over whole pages of the host. */
+static hd_status fill_borrowed(hdi_backend_device *device, hdvk_block *block, void *pages, hd_error *error) {
+    const VkExternalMemoryHandleTypeFlagBits host = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+    hdvk_vk *vk = &device->vk;
+    const VkPhysicalDeviceMemoryProperties *memory = &device->facts.memory;
+    const VkExternalMemoryBufferCreateInfo external = { .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
+                                                        .handleTypes = host };
+    VkMemoryHostPointerPropertiesEXT pointer = { .sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT };
+    VkMemoryRequirements needs;
+    if (HDVK_CALL(vk, GetMemoryHostPointerPropertiesEXT, vk->device, host, pages, &pointer))
+        return cannot_borrow(device, error);
+    const hd_status status = create_buffer(device, block->bytes, &external, &block->buffer, error);
+    if (status != HD_OK) return status;
+    vk->GetBufferMemoryRequirements(vk->device, block->buffer, &needs);
+    block->type = HDI_NO_INDEX;
+    for (uint32_t i = memory->memoryTypeCount; i-- > 0;)
+        if ((pointer.memoryTypeBits & needs.memoryTypeBits) >> i & 1u &&
+            (memory->memoryTypes[i].propertyFlags & VISIBLE) == VISIBLE)
+            block->type = i;
+    if (block->type == HDI_NO_INDEX || needs.size > block->bytes) return cannot_borrow(device, error);
+    const VkImportMemoryHostPointerInfoEXT import = { .sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT,
+                                                      .handleType = host, .pHostPointer = pages };
+    const VkMemoryAllocateInfo info = { .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .pNext = &import,
+                                        .allocationSize = block->bytes, .memoryTypeIndex = block->type };
+    if (HDVK_CALL(vk, AllocateMemory, vk->device, &info, NULL, &block->memory)) {
+        block->memory = VK_NULL_HANDLE;
+        return cannot_borrow(device, error); /* pages that it may not write, such as a file's */
+    }
+    if (HDVK_CALL(vk, BindBufferMemory, vk->device, block->buffer, block->memory, 0))
+        return hdvk_fail(vk, error, "binding %llu bytes", (unsigned long long)needs.size);
+    block->mapped = pages;
+    return HD_OK;
+}
+
+/* The pages that the memory lies in are the block, and where it begins in them is its offset. */
+static hd_status borrow(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory *memory, hd_error *error) {
+    const uint64_t page = device->facts.host_align, align = device->facts.found.caps.binding_align;
+    if (page == 0 || !device->vk.GetMemoryHostPointerPropertiesEXT) return cannot_borrow(device, error);
+    const uint64_t within = (uintptr_t)desc->host % page;
+    if (align && within % align != 0) return cannot_borrow(device, error);
+    hdvk_block *block = hdi_alloc(device->host->allocator, sizeof *block);
+    if (!block) return hdvk_no_memory(error);
+    block->dedicated = true;
+    block->bytes = hdi_divide_up(within + desc->bytes, page) * page;
+    block->next = device->blocks;
+    device->blocks = block;
+    const hd_status status = fill_borrowed(device, block, (uint8_t *)desc->host - within, error);
+    if (status != HD_OK) {
+        end_block(device, block);
+        return status;
+    }
+    memory->block = block;
+    memory->offset = within;
+    memory->bytes = desc->bytes;
+    return HD_OK;
+}
+
 static void name_buffer(hdi_backend_device *device, const hdi_memory *memory, const char *label) {
     hdvk_vk *vk = &device->vk;
     if (!label || !memory->block->dedicated || !vk->debug_utils || !vk->SetDebugUtilsObjectNameEXT) return;
@@ -297,15 +364,15 @@ hd_status hdvk_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
     if (!memory) return hdvk_no_memory(error);
     memory->bytes = bytes;
     hdi_list_init(&memory->unzeroed);
-    hd_status status = place(device, memory, desc->use, error);
+    hd_status status = desc->host ? borrow(device, desc, memory, error) : place(device, memory, desc->use, error);
     if (status != HD_OK) {
         hdi_free(allocator, memory, sizeof *memory);
         return status;
     }
     memory->block->live++;
     name_buffer(device, memory, desc->label);
-    if (memory->block->mapped) memset(memory->block->mapped + memory->offset, 0, (size_t)bytes);
-    else hdi_list_add(&device->unzeroed, &memory->unzeroed);
+    if (!memory->block->mapped) hdi_list_add(&device->unzeroed, &memory->unzeroed);
+    else if (!desc->host) memset(memory->block->mapped + memory->offset, 0, (size_t)bytes);
     return hdi_inflight_take_memory(&device->inflight, HD_OK, memory, out_memory);
 }
 

@@ -178,6 +178,7 @@ void hdvk_instance_close(hdvk_vk *vk);
     X(BF16,           "VK_KHR_shader_bfloat16",                 UINT32_MAX,         1) \
     X(FAULT,          "VK_EXT_device_fault",                    UINT32_MAX,         1) \
     X(BUDGET,         "VK_EXT_memory_budget",                   UINT32_MAX,         1) \
+    X(HOST_MEMORY,    "VK_EXT_external_memory_host",            UINT32_MAX,         1) \
     X(PORTABILITY,    "VK_KHR_portability_subset",              UINT32_MAX,         1) \
     X(PCI,            "VK_EXT_pci_bus_info",                    UINT32_MAX,         0) \
     X(SM_COUNT,       "VK_NV_shader_sm_builtins",               UINT32_MAX,         0) \
@@ -221,6 +222,7 @@ typedef struct hdvk_facts {
     uint32_t      has, extension; /* bits of HDVK_HAS_LIST: there at all; there as an extension */
     hdvk_queue_place places[HDI_QUEUE_COUNT]; /* of the queues; where only the first is there it takes all */
     bool          keeps_subnormals; /* kernels may demand that f32 keeps its subnormals */
+    uint64_t      host_align;       /* of the caller's memory that is taken in place; 0: none is */
     bool          exact_halves;     /* f16 to f32 is exact, of subnormals too */
     uint32_t      subgroup_least, subgroup_most;
     hdi_found     found;

@@ -1,0 +1,124 @@
+/* test_watchdog.c: a device whose driver ends what takes longer than 2 s. Its clock goes by facts that are invented: plans for it
+ * are cut so that no single hand-over comes near that, and the same watchdog ends a plan that is not cut. */
+#include "plan/schedule.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { WATCHDOG_US = 2000000, DEFAULT_US = 100000, DISPATCH_US = 5 };
+
+static hdi_caps facts_of(uint64_t gflops, uint64_t gbytes_s) {
+    hdi_caps caps = { 0 };
+    char text[8192];
+    FILE *file = fopen(HEDDLE_TESTS_DIR "/golden/caps/big-gpu.txt", "rb");
+    assert_non_null(file);
+    const size_t bytes = fread(text, 1, sizeof text, file);
+    fclose(file);
+    assert_int_equal(hdi_caps_parse(text, bytes, &caps, NULL), HD_OK);
+    caps.gflops = gflops;
+    caps.gbytes_s = gbytes_s;
+    return caps;
+}
+
+static hdi_schedule *plan_for(const hdi_caps *caps, const char *text, uint32_t slice_us) {
+    hd_error error = { 0 };
+    hdi_schedule *schedule = NULL;
+    hd_program *program = hdi_program_new(&hdi_default_allocator, NULL);
+    const hdi_plan_options options = { .slice_us = slice_us };
+    if (hdi_program_parse(program, text, strlen(text), NULL, NULL, &error) ||
+        hdi_schedule_make(&hdi_default_allocator, program, caps, &options, &schedule, &error))
+        fail_msg("%s", error.text);
+    hdi_program_free(program);
+    return schedule;
+}
+
+/* What a command takes by the device's clock: of a dispatch its groups' share of the step. */
+static double microseconds(const hdi_schedule *s, const hdi_schedule_step *step, const hdi_cmd *cmd) {
+    const double all = (double)step->groups[0] * step->groups[1] * step->groups[2];
+    const uint32_t *groups = cmd->as.dispatch.groups;
+    const double share = cmd->kind == HDI_CMD_DISPATCH ? (double)groups[0] * groups[1] * groups[2] / all : 1;
+    const double flops = (double)step->flops / ((double)s->caps.gflops * 1e3), bytes = (double)step->bytes / ((double)s->caps.gbytes_s * 1e3);
+    return DISPATCH_US + share * (flops > bytes ? flops : bytes);
+}
+
+typedef struct watched { double longest_us, all_us, group_us; uint32_t hand_overs; } watched; /* group_us: of a workgroup, at most */
+
+/* Runs the commands on the clock: a hand-over lasts from one cut to the next. */
+static watched run(const hdi_schedule *s) {
+    watched w = { 0 };
+    double since = 0;
+    uint64_t groups = 0, wanted = 0;
+    const hdi_schedule_step *step = s->steps - 1;
+    for (uint32_t c = 0; c < s->cmds.cmd_count; c++) {
+        const hdi_cmd *cmd = &s->cmds.cmds[c];
+        if (cmd->kind == HDI_CMD_MARK) {
+            step++;
+            if (step->kind == HDI_CMD_DISPATCH) wanted += (uint64_t)step->groups[0] * step->groups[1] * step->groups[2];
+        } else if (cmd->kind == HDI_CMD_BARRIER) {
+            if (!cmd->as.barrier.cut) continue;
+            since = 0;
+            w.hand_overs++;
+        } else {
+            const double us = microseconds(s, step, cmd);
+            since += us;
+            w.all_us += us;
+            if (since > w.longest_us) w.longest_us = since;
+            if (cmd->kind == HDI_CMD_DISPATCH) {
+                const hdi_cmd one = { .kind = HDI_CMD_DISPATCH, .as.dispatch.groups = { 1, 1, 1 } };
+                if (microseconds(s, step, &one) > w.group_us) w.group_us = microseconds(s, step, &one);
+                groups += (uint64_t)cmd->as.dispatch.groups[0] * cmd->as.dispatch.groups[1] * cmd->as.dispatch.groups[2];
+            }
+        }
+    }
+    assert_int_equal(groups, wanted); /* nothing is left out, and nothing done twice */
+    w.hand_overs++;
+    return w;
+}
+
+static const char *const programs[] = {
+    /* one long product */
+    "heddle 1\nv1 = input f32[8192,8192] \"a\"\nv2 = input f32[8192,8192] \"b\"\nv3 = matmul v1 v2\noutput v3 \"y\"\n",
+    /* one long pass over memory */
+    "heddle 1\nv1 = input f32[16384,32768] \"x\"\nv2 = exp v1\noutput v2 \"y\"\n",
+    /* many short steps, each of which waits for the one before, and products between them */
+    "heddle 1\nv1 = input f32[2048,2048] \"x\"\nv2 = softmax v1 axis=1\nv3 = matmul v2 v1\nv4 = softmax v3 axis=1\nv5 = matmul v4 v1\n"
+    "v6 = softmax v5 axis=0\nv7 = matmul v6 v1\nv8 = softmax v7 axis=1\nv9 = matmul v8 v1\nv10 = sum v9 axis=1\noutput v10 \"y\"\n",
+};
+
+static void no_hand_over_wakes_it(void **state) {
+    (void)state;
+    static const uint64_t speeds[][2] = { { 10, 1 }, { 100, 2 }, { 1000, 20 }, { 50000, 4000 } };
+    static const uint32_t slices[] = { 0, 20000, 500000 };
+    for (uint32_t p = 0; p < HDI_COUNT(programs); p++)
+        for (uint32_t v = 0; v < HDI_COUNT(speeds); v++)
+            for (uint32_t k = 0; k < HDI_COUNT(slices); k++) {
+                const hdi_caps caps = facts_of(speeds[v][0], speeds[v][1]);
+                hdi_schedule *s = plan_for(&caps, programs[p], slices[k]);
+                const watched w = run(s);
+                const double most = slices[k] ? slices[k] : DEFAULT_US;
+                print_message("program %u, %llu GFLOP/s: %.3f s in %u hand-overs, the longest %.1f ms\n", p + 1,
+                              (unsigned long long)speeds[v][0], w.all_us * 1e-6, w.hand_overs, w.longest_us * 1e-3);
+                assert_true(w.longest_us < WATCHDOG_US);
+                /* no workgroup is cut, and a piece may have one more than its share */
+                if (w.longest_us > 1.25 * most && w.longest_us > w.group_us) fail_msg("%.0f us of at most %.0f", w.longest_us, most);
+                hdi_schedule_free(s);
+            }
+}
+
+/* What this file watches for is seen where nothing cuts. */
+static void it_ends_what_is_not_cut(void **state) {
+    (void)state;
+    hdi_caps caps = facts_of(10, 1);
+    for (uint32_t p = 0; p < HDI_COUNT(programs); p++) {
+        hdi_schedule *s = plan_for(&caps, programs[p], UINT32_MAX);
+        assert_true(run(s).longest_us > WATCHDOG_US);
+        hdi_schedule_free(s);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(no_hand_over_wakes_it), cmocka_unit_test(it_ends_what_is_not_cut) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
