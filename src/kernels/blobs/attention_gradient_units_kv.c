@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_gradient_units_kv.comp, digest d86ad971cfa41fb6. Do not edit. */
+/* Made by tools/blobs from glsl/attention_gradient_units_kv.comp, digest 1e135a3c6062aaf4. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_gradient_units_kv;
 static const uint32_t words[] = {
@@ -888,4 +888,4 @@ static const uint32_t words[] = {
 0x0003003e,0x00000133,0x0000045a,0x000200f9,0x00000458,0x000200f8,0x0000045d,0x0003003e,
 0x000000d4,0x0000005a,0x000200f9,0x00000138,0x000200f8,0x00000138,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_gradient_units_kv = { words, sizeof words / 4, UINT64_C(0xd86ad971cfa41fb6), NULL };
+const hdi_blob hdi_blob_attention_gradient_units_kv = { words, sizeof words / 4, UINT64_C(0x1e135a3c6062aaf4), NULL };

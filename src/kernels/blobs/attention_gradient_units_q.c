@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_gradient_units_q.comp, digest f081de0cce706e7b. Do not edit. */
+/* Made by tools/blobs from glsl/attention_gradient_units_q.comp, digest baa6803e5b613a78. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_gradient_units_q;
 static const uint32_t words[] = {
@@ -913,4 +913,4 @@ static const uint32_t words[] = {
 0x000004a2,0x00050081,0x00000037,0x000004a3,0x000004a0,0x000004a1,0x000200fe,0x000004a3,
 0x00010038,
 };
-const hdi_blob hdi_blob_attention_gradient_units_q = { words, sizeof words / 4, UINT64_C(0xf081de0cce706e7b), NULL };
+const hdi_blob hdi_blob_attention_gradient_units_q = { words, sizeof words / 4, UINT64_C(0xbaa6803e5b613a78), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tensor.comp, digest ea08681ed9326e43. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tensor.comp, digest 6d79133c4c7208ac. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tensor;
 static const uint32_t words[] = {
@@ -411,4 +411,4 @@ static const uint32_t words[] = {
 0x000001d9,0x000001fa,0x00000000,0x00000000,0x000200f9,0x000001f3,0x000200f8,0x000001f3,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tensor = { words, sizeof words / 4, UINT64_C(0xea08681ed9326e43), NULL };
+const hdi_blob hdi_blob_matmul_tensor = { words, sizeof words / 4, UINT64_C(0x6d79133c4c7208ac), NULL };

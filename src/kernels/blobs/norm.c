@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm.comp, digest 0e89275b6c77f2b4. Do not edit. */
+/* Made by tools/blobs from glsl/norm.comp, digest 79fa81929e5bd1af. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm;
 static const uint32_t words[] = {
@@ -979,4 +979,4 @@ static const uint32_t words[] = {
 0x0000055c,0x000200f9,0x000003bb,0x000200f8,0x000003c0,0x000200f9,0x000000e4,0x000200f8,
 0x000000e4,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0x0e89275b6c77f2b4), NULL };
+const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0x79fa81929e5bd1af), NULL };

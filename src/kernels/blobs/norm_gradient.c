@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm_gradient.comp, digest daafa465fe99a4db. Do not edit. */
+/* Made by tools/blobs from glsl/norm_gradient.comp, digest 5d31e6cd7637cc7c. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm_gradient;
 static const uint32_t words[] = {
@@ -1068,4 +1068,4 @@ static const uint32_t words[] = {
 0x00000496,0x000200f8,0x0000049b,0x000200f9,0x00000137,0x000200f8,0x00000137,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_norm_gradient = { words, sizeof words / 4, UINT64_C(0xdaafa465fe99a4db), NULL };
+const hdi_blob hdi_blob_norm_gradient = { words, sizeof words / 4, UINT64_C(0x5d31e6cd7637cc7c), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm_sums.comp, digest 29a73bf2e3ea7830. Do not edit. */
+/* Made by tools/blobs from glsl/norm_sums.comp, digest 5b50f147d6b9c810. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm_sums;
 static const uint32_t words[] = {
@@ -665,4 +665,4 @@ static const uint32_t words[] = {
 0x0000038d,0x000200f9,0x000002e5,0x000200f8,0x000002e5,0x000200f9,0x000000dd,0x000200f8,
 0x000000dd,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_norm_sums = { words, sizeof words / 4, UINT64_C(0x29a73bf2e3ea7830), NULL };
+const hdi_blob hdi_blob_norm_sums = { words, sizeof words / 4, UINT64_C(0x5b50f147d6b9c810), NULL };

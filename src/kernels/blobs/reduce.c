@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/reduce.comp, digest feb40477d66d8b05. Do not edit. */
+/* Made by tools/blobs from glsl/reduce.comp, digest b33a4113a277a6eb. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_reduce;
 static const uint32_t words[] = {
@@ -2164,4 +2164,4 @@ static const uint32_t words[] = {
 0x0000047f,0x000200f8,0x0000047f,0x000200f9,0x0000047d,0x000200f8,0x0000047d,0x000200f9,
 0x00000105,0x000200f8,0x00000105,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0xfeb40477d66d8b05), NULL };
+const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0xb33a4113a277a6eb), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/softmax.comp, digest 12b67ffe2255c653. Do not edit. */
+/* Made by tools/blobs from glsl/softmax.comp, digest 789a7467c8e904a2. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_softmax;
 static const uint32_t words[] = {
@@ -1208,4 +1208,4 @@ static const uint32_t words[] = {
 0x000000d7,0x00000134,0x0003003e,0x0000069f,0x0000069e,0x000200f9,0x000004eb,0x000200f8,
 0x000004eb,0x000200f9,0x0000012d,0x000200f8,0x0000012d,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0x12b67ffe2255c653), NULL };
+const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0x789a7467c8e904a2), NULL };
