@@ -29,6 +29,7 @@ typedef struct hdt_layout {
     hd_gpt         model;
     const hd_model *base;      /* whose adapters learn; NULL: a model learns whole */
     bool           ternary;    /* the matrices of layers are */
+    bool           narrow;     /* weights are bf16 but for vectors */
     hd_model      *sketch;     /* of a llama or qwen3: whose graph it is; NULL: GPT-2's is in gpt.c */
     uint32_t       head;       /* the parameter that is the head's matrix; 0: the embedding, which is the first */
     float          scale;      /* of adapters */
@@ -40,6 +41,8 @@ typedef struct hdt_layout {
 } hdt_layout;
 hd_status hdt_layout_make(hd_context *context, const hd_trainer_desc *desc, hdt_layout *out_layout);
 void hdt_layout_free(hdt_layout *layout);
+/* What the weights of a group are kept as. */
+hd_dtype hdt_weight_type(const hdt_layout *layout, int group);
 /* Puts another parameter behind those that are there, for which there is room. */
 void hdt_layout_add(hdt_layout *layout, const hdt_parameter *parameter);
 /* The same of adapters (lora.c), and of a llama or qwen3 (decoder.c). Statuses: NAME_NOT_FOUND (a target). */

@@ -167,7 +167,8 @@ static hd_status head(draft *d, hd_value hidden, hd_value targets, hd_value *hea
             hd_scale(p, hd_sum(p, of_rows, HD_ALL_AXES), 1 / (float)((double)desc->batch * desc->length), 0);
         const hd_value so_far[] = { 0, *head_sum };
         hd_value gradients[2];
-        status = hd_gradients(p, share, wanted, 2, &(hd_gradients_desc){ .continued = so_far }, gradients);
+        const hd_gradients_desc going_on = { .wide = desc->narrow != 0, .continued = so_far };
+        status = hd_gradients(p, share, wanted, 2, &going_on, gradients);
         d->gradients[i] = gradients[0];
         *head_sum = gradients[1];
     }
@@ -190,7 +191,8 @@ static hd_status add_up(draft *d, hd_value *out_loss, hd_value out_gradients[HDT
     hd_status status = HD_OK;
     for (uint32_t part = 0; part < parts && !status; part++) {
         hd_gradients_desc going_on = { .chunk_rows = desc->math == HD_MATH_EXACT ? desc->length : 0,
-                                       .continued = part ? d->sums : NULL, .recompute = desc->recompute != 0,
+                                       .continued = part ? d->sums : NULL, .wide = desc->narrow != 0,
+                                       .recompute = desc->recompute != 0,
                                        .kept = d->graph.layers, .kept_count = desc->model.layers + 1 };
         d->graph.first = part * desc->micro_batch;
         const hd_value of_tokens = rows_of(d, tokens, d->graph.first), of_targets = rows_of(d, targets, d->graph.first);
@@ -230,8 +232,18 @@ static hd_value state_of(const draft *d, int kept, int group) {
     return hd_state(d->graph.program, name, HD_F32, HD_SHAPE((int64_t)d->trainer->layout.group_elements[group]));
 }
 
+/* By which weights of 16 bits are rounded; 0: they are f32. Dropout has other streams of the same key. */
+static hd_value words_of(draft *d, int group) {
+    enum { HALF = 1u << 30 };
+    const hdt_layout *layout = &d->trainer->layout;
+    if (hdt_weight_type(layout, group) == HD_F32) return 0;
+    const hd_value key = hdt_graph_input(&d->graph, "rounding", HD_I32, HD_SHAPE(4));
+    return hd_random(d->graph.program, key, (uint32_t)HALF + (uint32_t)group,
+                     HD_SHAPE((int64_t)layout->group_elements[group]));
+}
+
 /* Muon's step: of the layers' matrices. GPT-2's have their inputs first, and those of q, k and v lie side by side. */
-static void turn_hidden(const draft *d, hd_value gradient, const hd_clipping *clip, hd_value rates) {
+static void turn_hidden(draft *d, hd_value gradient, const hd_clipping *clip, hd_value rates) {
     enum { MOST = 8 };
     const hdt_layout *layout = &d->trainer->layout;
     const uint64_t of_layer = layout->group_elements[HDT_HIDDEN] / layout->model.layers;
@@ -246,11 +258,11 @@ static void turn_hidden(const draft *d, hd_value gradient, const hd_clipping *cl
                                                    one->transposed && columns == 3 * rows ? 3 : 1, one->transposed };
     }
     const hd_value states[] = { d->graph.states[HDT_HIDDEN], state_of(d, HDT_FIRST, HDT_HIDDEN) };
-    hd_muon(d->graph.program, states, gradient, clip, rates, &desc);
+    hd_muon(d->graph.program, states, gradient, clip, rates, &desc, words_of(d, HDT_HIDDEN));
 }
 
 /* All gradients' norm, and a step of each group's optimizer. Returns the norm. */
-static hd_value take_step(const draft *d, const hd_value gradients[HDT_GROUPS]) {
+static hd_value take_step(draft *d, const hd_value gradients[HDT_GROUPS]) {
     const hd_trainer_desc *desc = &d->trainer->desc;
     hd_program *p = d->graph.program;
     const uint32_t groups = desc->optimizer == HD_OPTIMIZER_MUON ? HDT_GROUPS : HDT_HIDDEN;
@@ -263,9 +275,13 @@ static hd_value take_step(const draft *d, const hd_value gradients[HDT_GROUPS]) 
             turn_hidden(d, gradients[group], &clip, rates);
             continue;
         }
-        const hd_value states[] = { d->graph.states[group], state_of(d, HDT_FIRST, group),
-                                    state_of(d, HDT_SECOND, group) };
-        hd_adamw(p, states, gradients[group], &clip, rates, &desc->adamw);
+        hd_value states[] = { d->graph.states[group], state_of(d, HDT_FIRST, group), 0 };
+        if (desc->optimizer == HD_OPTIMIZER_SGD) {
+            hd_sgd(p, states, gradients[group], &clip, rates, (float)desc->sgd_momentum, words_of(d, group));
+            continue;
+        }
+        states[2] = state_of(d, HDT_SECOND, group);
+        hd_adamw(p, states, gradients[group], &clip, rates, &desc->adamw, words_of(d, group));
     }
     return clip.norm;
 }
