@@ -246,6 +246,7 @@ typedef struct hd_trainer_desc {
                                   f32 */
     uint32_t      recompute;   /* 1: of a step's forward part only what goes from layer to layer is kept, and a layer is computed again when
                                   its gradients are: much less memory, for about a third more time. In exact mode the bits are the same */
+    uint32_t      packed;      /* 1, with a base: a sequence holds several samples, which do not see each other (hd_trainer_starts) */
     uint64_t      data;        /* tells what it is trained on, such as a hash; only kept in checkpoints. 0: nothing is told */
     const hd_model *tokenizer; /* that gave the tokens; only kept in checkpoints, as tokenizer.gguf; read when one is saved. NULL: none */
 } hd_trainer_desc;
@@ -284,6 +285,10 @@ HD_API uint64_t hd_trainer_parameters(const hd_trainer *trainer);
  *  named), those of hd_stream_submit. */
 HD_API hd_status hd_trainer_step(hd_trainer *trainer, const int32_t *tokens, const int32_t *targets, hd_train_report *out_report,
                                  bool *out_told);
+/** Tells where the samples of packed sequences begin, for the steps and losses that follow; copied. Before that each sequence is one.
+ *  @param starts [batch, length]: for each token the place in its sequence where its sample begins, at most its own. Of hd_trainer_loss
+ *  the first micro_batch rows count. Statuses: NULL_POINTER, WRONG_STATE (hd_trainer_desc.packed is 0), INVALID_ARGUMENT (a place). */
+HD_API hd_status hd_trainer_starts(hd_trainer *trainer, const int32_t *starts);
 /** Waits for the last step and tells of it, where that was not done yet. Statuses: as hd_ticket_wait. */
 HD_API hd_status hd_trainer_finish(hd_trainer *trainer, hd_train_report *out_report, bool *out_told);
 /** The mean loss of the targets of [micro_batch, length] tokens, without training on them; a target of -1 is none. 0 where there is no
@@ -351,8 +356,8 @@ typedef struct hd_samples hd_samples;
 typedef struct hd_samples_desc {
     const char *template_name; /* of a conversation, as hd_model_chat_tokens's; NULL: the model's own */
     uint32_t    length;        /* tokens that a sequence has room for, 0: 512; what a sample has behind them is left out */
-    int         packed;        /* 1: a row holds samples of the file one behind the other, as many as fit whole, and a later one sees
-                                  those before it; 0: each has a row of its own */
+    int         packed;        /* 1: a row holds samples of the file one behind the other, as many as fit whole, and hd_samples_starts
+                                  tells where each begins; 0: each has a row of its own */
 } hd_samples_desc;
 /** What was read. */
 typedef struct hd_samples_info {
@@ -376,6 +381,9 @@ HD_API hd_samples_info hd_samples_get_info(const hd_samples *samples);
  *  is a function of seed and step. @param out_tokens, out_targets [batch, length], as hd_trainer_step takes them. Any thread. */
 HD_API void hd_samples_draw(const hd_samples *samples, uint64_t seed, uint64_t step, uint32_t batch, int32_t *out_tokens,
                             int32_t *out_targets);
+/** Fills in where the samples of the rows of hd_samples_draw begin, as hd_trainer_starts takes it: for each token the place in its row
+ *  where its sample does; behind the samples a token's own. @param out_starts [batch, length]. Any thread. */
+HD_API void hd_samples_starts(const hd_samples *samples, uint64_t seed, uint64_t step, uint32_t batch, int32_t *out_starts);
 
 /** Reads an adapter as Hugging Face's PEFT keeps it: a folder with adapter_config.json and adapter_model.safetensors. @param model that it
  *  is for, whose weights it names as transformers do. @param out_adapter yours; hd_adapter_destroy. Statuses: NULL_POINTER, IO,

@@ -132,6 +132,7 @@ static char *settings_of(const hd_trainer *trainer) {
         good = good && json_object_set_new(root, "precision", json_string("bf16")) == 0;
     if (trainer->desc.narrow) good = good && json_object_set_new(root, "weights", json_string("bf16")) == 0;
     if (trainer->desc.ternary) good = good && json_object_set_new(root, "ternary", json_true()) == 0;
+    if (trainer->desc.packed) good = good && json_object_set_new(root, "packed", json_true()) == 0;
     if (trainer->desc.recompute) good = good && json_object_set_new(root, "recompute", json_true()) == 0;
     if (trainer->layout.sketch)
         good = good && put_fields(decoder, decoder_fields, HDT_COUNT(decoder_fields), &trainer->desc) &&
@@ -244,6 +245,7 @@ static hd_status read_settings(hd_context *context, const char *folder, hd_train
     if (!status) status = take_fields(context, path, root, fields, HDT_COUNT(fields), out_desc);
     if (!status && lora) status = take_fields(context, path, lora, lora_fields, HDT_COUNT(lora_fields), out_desc);
     out_desc->ternary = json_is_true(json_object_get(root, "ternary"));
+    out_desc->packed = json_is_true(json_object_get(root, "packed"));
     out_desc->recompute = json_is_true(json_object_get(root, "recompute"));
     if (!status) status = take_types(context, path, root, out_desc);
     if (!status && decoder)

@@ -211,9 +211,18 @@ hd_value hdt_graph_input(hdt_graph *graph, const char *name, hd_dtype dtype, hd_
     return hd_input(graph->program, name, dtype, shape);
 }
 
+/* The batch's part of what all sequences have. */
+static hd_value places(hdt_graph *graph, const char *name) {
+    const int64_t begin[] = { graph->first, 0 }, end[] = { (int64_t)graph->first + graph->batch, graph->length };
+    const hd_value all = hdt_graph_input(graph, name, HD_I32, HD_SHAPE(graph->sequences, graph->length));
+    return hd_reshape(graph->program, hd_slice(graph->program, all, begin, end, 2),
+                      HD_SHAPE((int64_t)graph->batch * graph->length));
+}
 hd_value hdt_graph_positions(hdt_graph *graph) {
+    if (graph->packed) return places(graph, "positions");
     return hdt_graph_input(graph, "positions", HD_I32, HD_SHAPE((int64_t)graph->batch * graph->length));
 }
+hd_value hdt_graph_starts(hdt_graph *graph) { return graph->packed ? places(graph, "starts") : 0; }
 
 /* Sequences have a key each, so that one loses the same elements in a batch of any size. */
 hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x) {

@@ -58,6 +58,8 @@ typedef struct hdt_graph {
     const hdt_layout *layout;
     hd_program *program;
     uint32_t    batch, length;
+    uint32_t    sequences; /* of all batches of the program */
+    bool        packed;    /* and they hold several samples each */
     float       dropout;  /* 0: none, and there are no keys */
     /* i32 [.., 4]: a key of random numbers for each sequence, the first of which is that of number */
     hd_value    keys;
@@ -89,8 +91,10 @@ hd_value hdt_graph_rounded(hdt_graph *graph, hd_value x);
 hd_value hdt_graph_product(hdt_graph *graph, hd_value x, hd_value weight, uint32_t flags);
 /* What hdt_graph_hidden is of a llama or qwen3 (decoder.c). */
 hd_value hdt_graph_decoder(hdt_graph *graph, hd_value tokens);
-/* An input "positions" i32 [batch * length]: 0, 1, 2, ... of each sequence. */
+/* Inputs "positions" and "starts", as i32 [batch * length]: 0, 1, 2, ... of each sequence, where it is packed of each
+ * sample; and where in its sequence that begins, 0 where it is not packed. */
 hd_value hdt_graph_positions(hdt_graph *graph);
+hd_value hdt_graph_starts(hdt_graph *graph);
 /* The same scores of a base with its adapters (lora.c), and the losses [batch * length] of targets; 0: none. With a
  * `share`, one number, also the gradient of their sum times it by what the last layer gives. */
 hd_value hdt_graph_lora_scores(hdt_graph *graph, hd_value tokens);

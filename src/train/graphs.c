@@ -39,7 +39,8 @@ static hd_status begin(hd_trainer *trainer, uint32_t batch, draft *out) {
     const uint32_t count = trainer->layout.count;
     const bool narrow = trainer->desc.precision == HD_PRECISION_BF16;
     *out = (draft){ .trainer = trainer,
-                    .graph = { .layout = &trainer->layout, .batch = batch, .length = trainer->desc.length } };
+                    .graph = { .layout = &trainer->layout, .batch = batch, .sequences = batch,
+                               .length = trainer->desc.length, .packed = trainer->desc.packed } };
     out->graph.program = hd_program_create(trainer->context);
     out->weights = values(trainer, count);
     out->others = values(trainer, count);
@@ -68,22 +69,25 @@ static void end(draft *d) {
         free_values(d->trainer, of_sequences[i], d->trainer->desc.batch);
 }
 
-/* Gives a plan that a model's own graph is a part of its positions, and a base's its weights. */
+/* Gives a plan that a model's own graph is a part of its positions, as of sequences of one sample, and a base's its
+ * weights. */
 static hd_status bind_model(const draft *d, hd_plan *plan) {
     const hd_trainer *trainer = d->trainer;
-    hd_port port = { 0 };
-    for (size_t i = 0;
-         i < hd_program_port_count(d->graph.program) && (!port.name || strcmp(port.name, "positions") != 0); i++)
-        port = hd_program_port(d->graph.program, i);
-    if (!port.name || strcmp(port.name, "positions") != 0) return HD_OK;
-    const uint64_t count = hd_shape_elements(port.shape);
-    int32_t *positions = hdt_alloc(trainer->context, count, sizeof *positions);
-    if (!positions) return hdt_no_memory(trainer->context);
-    for (uint64_t i = 0; i < count; i++) positions[i] = (int32_t)(i % trainer->desc.length);
-    hd_status status = hd_plan_write(plan, port.name, positions, count * sizeof *positions);
-    if (!status && trainer->base) status = hd_weights_bind(trainer->base, plan);
-    hdt_free(trainer->context, positions, count, sizeof *positions);
-    return status;
+    hd_status status = HD_OK;
+    bool there = false;
+    for (size_t i = 0; i < hd_program_port_count(d->graph.program) && !status; i++) {
+        const hd_port port = hd_program_port(d->graph.program, i);
+        const bool is_start = strcmp(port.name, "starts") == 0;
+        if (!is_start && strcmp(port.name, "positions") != 0) continue;
+        const uint64_t count = hd_shape_elements(port.shape);
+        int32_t *places = hdt_alloc(trainer->context, count, sizeof *places);
+        there = true;
+        if (!places) return hdt_no_memory(trainer->context);
+        for (uint64_t k = 0; k < count && !is_start; k++) places[k] = (int32_t)(k % trainer->desc.length);
+        status = hd_plan_write(plan, port.name, places, count * sizeof *places);
+        hdt_free(trainer->context, places, count, sizeof *places);
+    }
+    return status || !there || !trainer->base ? status : hd_weights_bind(trainer->base, plan);
 }
 
 /* Plans the program, unless something failed before, and ends it. */
@@ -292,6 +296,7 @@ static hd_status build_step(hd_trainer *trainer, draft *d) {
     hd_status status = begin(trainer, desc->micro_batch, d);
     hd_program *p = d->graph.program;
     d->graph.dropout = desc->dropout;
+    d->graph.sequences = desc->batch;
     if (!status && desc->dropout > 0) d->graph.keys = hd_input(p, "keys", HD_I32, HD_SHAPE(desc->batch, 4));
     if (!status) status = add_up(d, &loss, gradients);
     if (!status) {

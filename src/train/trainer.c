@@ -80,6 +80,12 @@ static hd_status check_precision(hd_context *context, const hd_trainer_desc *des
     return HD_OK;
 }
 
+static hd_status check_packed(hd_context *context, const hd_trainer_desc *desc) {
+    if (desc->packed > 1 || (desc->packed && !desc->base && !desc->lora.rank))
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "packed samples are for adapters of a base");
+    return HD_OK;
+}
+
 static hd_status check_optimizer(hd_context *context, hd_trainer_desc *desc) {
     if ((unsigned)desc->optimizer > HD_OPTIMIZER_SGD)
         return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "optimizer %d does not exist", (int)desc->optimizer);
@@ -101,6 +107,7 @@ hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc) {
     if (!status) status = check_family(context, desc);
     if (!status) status = check_ternary(context, desc);
     if (!status) status = check_precision(context, desc);
+    if (!status) status = check_packed(context, desc);
     if (!status) status = check_optimizer(context, desc);
     if (status) return status;
     if (desc->length == 0) desc->length = desc->model.context;
@@ -215,6 +222,16 @@ static hd_status make_states(hd_trainer *trainer) {
     return status;
 }
 
+/* Until something is told each sequence is one sample. */
+static hd_status make_places(hd_trainer *trainer) {
+    const uint64_t length = trainer->desc.length, count = trainer->desc.batch * length;
+    trainer->starts = hdt_alloc(trainer->context, count, sizeof *trainer->starts);
+    trainer->positions = hdt_alloc(trainer->context, count, sizeof *trainer->positions);
+    if (!trainer->starts || !trainer->positions) return hdt_no_memory(trainer->context);
+    for (uint64_t i = 0; i < count; i++) trainer->positions[i] = (int32_t)(i % length);
+    return HD_OK;
+}
+
 hd_status hd_trainer_create(hd_context *context, hd_device *device, const hd_trainer_desc *desc,
                             hd_trainer **out_trainer) {
     if (out_trainer) *out_trainer = NULL;
@@ -233,6 +250,7 @@ hd_status hd_trainer_create(hd_context *context, hd_device *device, const hd_tra
         trainer->keys = hdt_alloc(context, trainer->desc.batch, sizeof *trainer->keys);
         if (!trainer->keys) status = hdt_no_memory(context);
     }
+    if (!status && trainer->desc.packed) status = make_places(trainer);
     if (!status) status = make_states(trainer);
     if (!status) status = hdt_draw_weights(trainer);
     if (!status) status = hdt_plan_step(trainer);
@@ -267,6 +285,9 @@ void hd_trainer_destroy(hd_trainer *trainer) {
     for (int i = 0; i < HDT_GROUPS * HDT_KEPT; i++) hd_buffer_destroy(trainer->states[i / HDT_KEPT][i % HDT_KEPT]);
     hdt_free_groups(trainer, trainer->best);
     hdt_free(trainer->context, trainer->keys, trainer->desc.batch, sizeof *trainer->keys);
+    const uint64_t places = (uint64_t)trainer->desc.batch * trainer->desc.length;
+    hdt_free(trainer->context, trainer->starts, places, sizeof *trainer->starts);
+    hdt_free(trainer->context, trainer->positions, places, sizeof *trainer->positions);
     hdt_free(trainer->context, trainer->room, trainer->desc.length, sizeof *trainer->room);
     hdt_layout_free(&trainer->layout);
     hdt_free(trainer->context, trainer, 1, sizeof *trainer);
@@ -340,6 +361,8 @@ static hd_status submit(hd_trainer *trainer, const int32_t *tokens, const int32_
                                     { .name = "rates.2", .data = rates[2], .bytes = sizeof rates[2] },
                                     { .name = "share", .data = &share, .bytes = sizeof share },
                                     { .name = "rounding", .data = rounding, .bytes = sizeof rounding },
+                                    { .name = "starts", .data = trainer->starts, .bytes = bytes },
+                                    { .name = "positions", .data = trainer->positions, .bytes = bytes },
                                     { .name = "keys", .data = trainer->keys,
                                       .bytes = desc->batch * sizeof *trainer->keys } };
     hd_stream_input inputs[HDT_COUNT(all)];
@@ -370,6 +393,23 @@ hd_status hd_trainer_step(hd_trainer *trainer, const int32_t *tokens, const int3
     return status ? status : land(&trainer->flights[trainer->steps % 2], out_report, out_told);
 }
 
+hd_status hd_trainer_starts(hd_trainer *trainer, const int32_t *starts) {
+    if (!trainer || !starts) return was_null(trainer, "hd_trainer_starts");
+    const uint32_t length = trainer->desc.length;
+    const uint64_t count = (uint64_t)trainer->desc.batch * length;
+    if (!trainer->desc.packed)
+        return hdt_fail(trainer->context, HD_STATUS_WRONG_STATE,
+                        "sequences of this trainer are one sample each: set hd_trainer_desc.packed");
+    for (uint64_t i = 0; i < count; i++)
+        if (starts[i] < 0 || starts[i] > (int32_t)(i % length))
+            return hdt_fail(trainer->context, HD_STATUS_INVALID_ARGUMENT,
+                            "a sample of the token at %llu begins at %d: at its own place at the latest",
+                            (unsigned long long)i, starts[i]);
+    memcpy(trainer->starts, starts, count * sizeof *starts);
+    for (uint64_t i = 0; i < count; i++) trainer->positions[i] = (int32_t)(i % length) - starts[i];
+    return HD_OK;
+}
+
 hd_status hd_trainer_finish(hd_trainer *trainer, hd_train_report *out_report, bool *out_told) {
     if (out_told) *out_told = false;
     if (!trainer) return HD_STATUS_NULL_POINTER;
@@ -390,6 +430,8 @@ hd_status hd_trainer_loss(hd_trainer *trainer, const int32_t *tokens, const int3
     if (!status) status = hd_plan_write(trainer->loss, "tokens", tokens, count * sizeof *tokens);
     if (!status) status = hd_plan_write(trainer->loss, "targets", targets, count * sizeof *targets);
     const float share = share_of(targets, count);
+    if (!status && trainer->starts) status = hd_plan_write(trainer->loss, "starts", trainer->starts, count * 4);
+    if (!status && trainer->starts) status = hd_plan_write(trainer->loss, "positions", trainer->positions, count * 4);
     if (!status) status = hd_plan_write(trainer->loss, "share", &share, sizeof share);
     if (!status) status = hd_plan_run(trainer->loss, NULL);
     return status ? status : hd_plan_read(trainer->loss, "loss", out_loss, sizeof *out_loss);

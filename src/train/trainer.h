@@ -29,6 +29,7 @@ struct hd_trainer {
     float          *best[HDT_GROUPS]; /* NULL: nothing did best yet */
     hd_train_best   of_best;
     uint32_t      (*keys)[4];   /* [batch], with dropout */
+    int32_t        *starts, *positions; /* [batch, length], of packed sequences */
     int32_t        *room;       /* [length] tokens, for hd_trainer_next */
 };
 
