@@ -46,8 +46,12 @@ int cli_config_rope(const cli_config *config, double *out_base, const char **out
                  *scaling = json_object_get(config->root, "rope_scaling");
     if (json_is_object(parameters)) scaling = parameters;
     const json_t *from = json_object_get(scaling, "rope_theta") ? scaling : config->root;
-    const char *type = json_string_value(json_object_get(scaling, "rope_type"));
-    if (!type) type = json_string_value(json_object_get(scaling, "type"));
+    const json_t *newer = json_object_get(scaling, "rope_type"), *older = json_object_get(scaling, "type"),
+                 *said = newer ? newer : older;
+    const char *type = json_string_value(said);
+    if (scaling && !json_is_null(scaling) && !json_is_object(scaling))
+        return cli_config_bad(config, "rope_scaling", "is no object");
+    if (said && !type) return cli_config_bad(config, "rope_scaling", "has a type that is no text");
     *out_type = type && strcmp(type, "default") != 0 ? type : NULL;
     *out_scaling = scaling;
     if (!type && json_is_object(scaling) && scaling != parameters)

@@ -11,6 +11,7 @@ typedef struct job {
     train_run       run;
     hd_model       *model;
     hd_samples     *samples, *held_out;
+    int32_t        *starts;  /* of a batch of packed samples */
     const char     *out;     /* where the adapter goes */
 } job;
 
@@ -46,6 +47,7 @@ static bool read_recipe(void *user) {
         return false;
     lora->alpha = (float)alpha;
     j->run.desc.recompute = cli_get(j->args, "--recompute") != NULL;
+    j->run.desc.packed = cli_get(j->args, "--pack") != NULL;
     if (targets && strlen(targets) >= sizeof lora->targets)
         return cli_usage(j->args->command, "--targets is too long"), false;
     if (targets) strcpy(lora->targets, targets);
@@ -53,9 +55,17 @@ static bool read_recipe(void *user) {
     return train_run_recipe(&j->run, &usual) && train_run_precision(&j->run, false);
 }
 
+/* Tells the trainer where packed samples begin; what is wrong with them is told by the step that follows. */
+static void tell_starts(const job *j, const hd_samples *samples, uint64_t step, uint32_t count) {
+    if (!j->starts) return;
+    hd_samples_starts(samples, j->run.desc.seed, step, count, j->starts);
+    hd_trainer_starts(j->run.trainer, j->starts);
+}
+
 static void batch(void *user, uint64_t step, int32_t *tokens, int32_t *targets) {
     const job *j = user;
     hd_samples_draw(j->samples, j->run.desc.seed, step, j->run.desc.batch, tokens, targets);
+    tell_starts(j, j->samples, step, j->run.desc.batch);
 }
 
 /* All rows come once before one comes again: those of the last batch that do have no targets. */
@@ -65,6 +75,7 @@ static bool held_out(void *user, uint64_t number) {
     const uint64_t first = number * run->desc.micro_batch, count = hd_samples_get_info(j->held_out).rows;
     if (first >= count) return false;
     hd_samples_draw(j->held_out, run->desc.seed, number, run->desc.micro_batch, run->tokens, run->targets);
+    tell_starts(j, j->held_out, number, run->desc.micro_batch);
     for (uint64_t i = (count - first) * run->desc.length; i < (uint64_t)run->desc.micro_batch * run->desc.length; i++)
         run->targets[i] = -1;
     return true;
@@ -105,6 +116,10 @@ static int finetune(job *j) {
     if (code) return code;
     run->desc.base = j->model;
     code = train_run_make(run, hd_samples_get_info(j->samples).tokens * sizeof(int32_t));
+    if (!code && run->desc.packed) {
+        j->starts = calloc((size_t)run->desc.batch * run->desc.length, sizeof *j->starts);
+        if (!j->starts) return cli_fail(j->args->command, "no memory is left");
+    }
     if (!code) code = train_run_go(run);
     if (!code) code = train_run_report(run);
     if (!code) code = train_run_use_best(run);
@@ -128,6 +143,7 @@ static int run(const cli_args *args) {
     j.run.trainer = NULL; /* before its model */
     hd_model_close(j.model);
     train_run_end(&j.run);
+    free(j.starts);
     return code;
 }
 

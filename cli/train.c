@@ -89,19 +89,52 @@ static int read_model(job *j) {
     return good ? CLI_OK : CLI_USAGE;
 }
 
-/* "adamw", "muon" or "muon=RATE". */
-static bool read_optimizer(job *j) {
-    const char *how = cli_get(j->args, "--optimizer"), *rate = how ? strchr(how, '=') : NULL;
-    hd_trainer_desc *desc = &j->run.desc;
+/* The number behind "NAME=", or `usual` behind "NAME" alone, at least `least` and below `below`; false: it is no such
+ * text. */
+static bool number_of(const char *how, const char *name, double least, double below, double *inout_usual) {
+    const size_t length = strlen(name);
     char *end = NULL;
+    if (strncmp(how, name, length) != 0) return false;
+    if (how[length] == 0) return true;
+    *inout_usual = strtod(how + length + 1, &end);
+    return how[length] == '=' && end != how + length + 1 && *end == 0 && *inout_usual >= least && *inout_usual < below;
+}
+
+/* "adamw", "muon", "muon=RATE", "sgd" or "sgd=MOMENTUM". */
+static bool read_optimizer(job *j) {
+    const double least_rate = 1e-30;
+    const char *how = cli_get(j->args, "--optimizer");
+    double rate = 0, momentum = 0.9;
+    hd_trainer_desc *desc = &j->run.desc;
     if (!how || strcmp(how, "adamw") == 0) return true;
-    desc->optimizer = HD_OPTIMIZER_MUON;
-    if (strcmp(how, "muon") == 0) return true;
-    if (rate) desc->muon_rate = strtod(rate + 1, &end);
-    if (strncmp(how, "muon=", 5) == 0 && end != rate + 1 && *end == 0 && desc->muon_rate > 0 && desc->muon_rate < 1000)
+    if (number_of(how, "muon", least_rate, 1000, &rate)) {
+        desc->optimizer = HD_OPTIMIZER_MUON;
+        desc->muon_rate = rate;
         return true;
-    cli_usage(j->args->command, "--optimizer is adamw, muon or muon=RATE with a rate above 0, not \"%s\"", how);
+    }
+    if (number_of(how, "sgd", 0, 1, &momentum)) {
+        desc->optimizer = HD_OPTIMIZER_SGD;
+        desc->sgd_momentum = momentum;
+        return true;
+    }
+    cli_usage(j->args->command,
+              "--optimizer is adamw, muon, muon=RATE with a rate above 0, sgd, or sgd=MOMENTUM from 0 to below 1, not "
+              "\"%s\"", how);
     return false;
+}
+
+/* Weights of bf16 go with products of bf16, which they bring along. */
+static bool read_types(job *j) {
+    const char *weights = cli_get(j->args, "--weights"), *products = cli_get(j->args, "--precision");
+    if (!train_run_precision(&j->run, true)) return false;
+    if (!weights || strcmp(weights, "f32") == 0) return true;
+    if (strcmp(weights, "bf16") != 0)
+        return cli_usage(j->args->command, "--weights is f32 or bf16, not \"%s\"", weights), false;
+    if (products && strcmp(products, "bf16") != 0)
+        return cli_usage(j->args->command, "--weights bf16 goes with --precision bf16, not %s", products), false;
+    j->run.desc.precision = HD_PRECISION_BF16;
+    j->run.desc.narrow = 1;
+    return true;
 }
 
 static bool read_recipe(void *user) {
@@ -109,7 +142,7 @@ static bool read_recipe(void *user) {
         .steps = 1000, .batch = 16, .rate = 1e-3, .beta2 = 0.99, .weight_decay = 0.1
     };
     job *j = user;
-    return train_run_recipe(&j->run, &usual) && read_optimizer(j) && train_run_precision(&j->run, true);
+    return train_run_recipe(&j->run, &usual) && read_optimizer(j) && read_types(j);
 }
 
 static int make_trainer(job *j) {
@@ -251,9 +284,11 @@ static const cli_option options[] = {
     { "--context", "N", "most tokens of a sequence; default: 128" },
     { "--vocabulary", "N",
       "above 256 a tokenizer is learned; default: 256 bytes, or the tokenizer's; --tokens: 65536" },
-    { "--optimizer", "HOW", "adamw, or muon[=RATE] for layers' matrices, muon being muon=0.02; default: adamw" },
+    { "--optimizer", "HOW",
+      "adamw, muon[=RATE] for layers' matrices, or sgd[=MOMENTUM]; default: adamw, and 0.02 and 0.9" },
     { "--precision", "TYPE",
       "what products read: f32, bf16, or ternary weights as BitNet's, exported as tq2_0; default: f32" },
+    { "--weights", "TYPE", "what matrices are kept in: f32, or bf16 rounded at random, half as large; default: f32" },
     { "--sample-every", "N", "steps between texts that the model writes; 0: none; default: 0" },
     { "-n", "N", "tokens of such a text; default: 200" },
     TRAIN_RUN_OPTIONS("heddle-train", "16", "the context", "1000", "0.001", "0.1"),

@@ -5,6 +5,33 @@
 
 enum { MOST = INT32_MAX };
 
+/* What one value of alone is computed, and no other. */
+typedef struct rule {
+    const char *key;
+    enum { FALSE, TRUE, NUMBER, TEXT } is; /* a missing key is as it should be, and so is null */
+    double      number;
+    const char *texts[2];
+} rule;
+
+static bool holds(const rule *r, const json_t *value) {
+    const char *text = json_string_value(value);
+    switch (r->is) {
+    case FALSE: return json_is_false(value);
+    case TRUE: return json_is_true(value);
+    case NUMBER: return json_is_number(value) && json_number_value(value) == r->number;
+    default: return text && (strcmp(text, r->texts[0]) == 0 || strcmp(text, r->texts[1]) == 0);
+    }
+}
+
+static int check(const cli_config *config, const rule *rules, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const json_t *value = json_object_get(config->root, rules[i].key);
+        if (value && !json_is_null(value) && !holds(&rules[i], value))
+            return cli_config_bad(config, rules[i].key, "has a value that is not trained");
+    }
+    return CLI_OK;
+}
+
 /* Fields of GPT-2, each of which may be left out. */
 static int read_gpt2(const cli_config *config, hd_gpt *model) {
     const struct { const char *name; uint32_t *to; } fields[] = {
@@ -13,43 +40,45 @@ static int read_gpt2(const cli_config *config, hd_gpt *model) {
     int code = CLI_OK;
     for (size_t i = 0; i < CLI_COUNT(fields) && !code; i++)
         code = cli_config_whole(config, fields[i].name, MOST, *fields[i].to, fields[i].to);
-    return code;
+    const rule rules[] = {
+        { "activation_function", TEXT, 0, { "gelu_new", "gelu_pytorch_tanh" } },
+        { "layer_norm_epsilon", NUMBER, 1e-5, { NULL } }, { "n_inner", NUMBER, 4.0 * model->width, { NULL } },
+        { "tie_word_embeddings", TRUE, 0, { NULL } }, { "scale_attn_weights", TRUE, 0, { NULL } },
+        { "scale_attn_by_inverse_layer_idx", FALSE, 0, { NULL } }, { "add_cross_attention", FALSE, 0, { NULL } },
+    };
+    return code ? code : check(config, rules, CLI_COUNT(rules));
 }
 
-/* Parts of a decoder that are not trained: one value of these can be, which stands for none of it. */
+/* Parts of a decoder that are not trained. */
 static int refuse(const cli_config *config) {
-    static const char *const numbers[] = { "num_experts", "num_local_experts", "attn_logit_softcapping",
-                                           "final_logit_softcapping" };
-    static const char *const switches[] = { "use_sliding_window" };
-    const json_t *partial = json_object_get(config->root, "partial_rotary_factor"),
-                 *act = json_object_get(config->root, "hidden_act");
-    for (size_t i = 0; i < CLI_COUNT(numbers); i++) {
-        const json_t *value = json_object_get(config->root, numbers[i]);
-        if (value && !json_is_null(value) && json_number_value(value) != 0)
-            return cli_config_bad(config, numbers[i], "is not computed");
-    }
-    for (size_t i = 0; i < CLI_COUNT(switches); i++)
-        if (json_is_true(json_object_get(config->root, switches[i])))
-            return cli_config_bad(config, switches[i], "is not computed");
-    if (json_is_number(partial) && json_number_value(partial) != 1)
-        return cli_config_bad(config, "partial_rotary_factor", "is not computed");
+    static const rule rules[] = {
+        { "num_experts", NUMBER, 0, { NULL } }, { "num_local_experts", NUMBER, 0, { NULL } },
+        { "attn_logit_softcapping", NUMBER, 0, { NULL } }, { "final_logit_softcapping", NUMBER, 0, { NULL } },
+        { "use_sliding_window", FALSE, 0, { NULL } }, { "partial_rotary_factor", NUMBER, 1, { NULL } },
+        { "attention_bias", FALSE, 0, { NULL } }, { "mlp_bias", FALSE, 0, { NULL } },
+        { "hidden_act", TEXT, 0, { "silu", "swish" } },
+    };
+    const json_t *layers = json_object_get(config->root, "layer_types");
+    const char *type;
+    size_t i;
+    json_t *each;
     if (json_object_get(config->root, "quantization_config"))
         return cli_config_bad(config, "quantization_config", "is not known here: take the folder of the plain weights");
-    if (act && (!json_is_string(act) ||
-                (strcmp(json_string_value(act), "silu") != 0 && strcmp(json_string_value(act), "swish") != 0)))
-        return cli_config_bad(config, "hidden_act", "is not silu");
-    return CLI_OK;
+    if (layers && !json_is_null(layers) && !json_is_array(layers))
+        return cli_config_bad(config, "layer_types", "is no list");
+    json_array_foreach(layers, i, each) {
+        type = json_string_value(each);
+        if (!type || strcmp(type, "full_attention") != 0)
+            return cli_config_bad(config, "layer_types", "has a kind that is not trained: full_attention alone is");
+    }
+    return check(config, rules, CLI_COUNT(rules));
 }
 
 static int read_decoder(const cli_config *config, hd_gpt *model) {
-    static const char *const biases[] = { "attention_bias", "mlp_bias" };
     const uint64_t needed = UINT64_MAX >> 1;
     const char *type;
     const json_t *scaling;
     int code = refuse(config);
-    for (size_t i = 0; i < CLI_COUNT(biases) && !code; i++)
-        if (json_is_true(json_object_get(config->root, biases[i])))
-            code = cli_config_bad(config, biases[i], "is not trained");
     if (!code) code = cli_config_whole(config, "num_hidden_layers", MOST, needed, &model->layers);
     if (!code) code = cli_config_whole(config, "hidden_size", MOST, needed, &model->width);
     if (!code) code = cli_config_whole(config, "num_attention_heads", MOST, needed, &model->heads);
@@ -61,8 +90,17 @@ static int read_decoder(const cli_config *config, hd_gpt *model) {
     if (!code) code = cli_config_real(config, config->root, "rms_norm_eps", 1e-6, &model->epsilon);
     if (!code) code = cli_config_rope(config, &model->rope_theta, &type, &scaling);
     if (!code && type) code = cli_config_bad(config, "rope_scaling", "is not trained: angles are plain");
-    model->tied = json_is_true(json_object_get(config->root, "tie_word_embeddings"));
+    const json_t *tied = json_object_get(config->root, "tie_word_embeddings");
+    if (!code && tied && !json_is_boolean(tied))
+        code = cli_config_bad(config, "tie_word_embeddings", "is not true or false");
+    model->tied = json_is_true(tied);
     return code;
+}
+
+/* A decoder without its type is no GPT-2. */
+static bool has_decoder_fields(const cli_config *config) {
+    return json_object_get(config->root, "hidden_size") || json_object_get(config->root, "num_hidden_layers") ||
+           json_object_get(config->root, "num_attention_heads");
 }
 
 int train_config_read(const cli_command *command, const char *path, hd_gpt *model) {
@@ -74,6 +112,7 @@ int train_config_read(const cli_command *command, const char *path, hd_gpt *mode
     else if (!code && name && strcmp(name, "qwen3") == 0) model->family = HD_FAMILY_QWEN3;
     else if (!code && (!name || strcmp(name, "gpt2") != 0))
         code = cli_config_bad(&config, "model_type", "is none of gpt2, llama and qwen3");
+    if (!code && !type && has_decoder_fields(&config)) code = cli_config_bad(&config, "model_type", "is missing");
     if (!code) code = model->family == HD_FAMILY_GPT2 ? read_gpt2(&config, model) : read_decoder(&config, model);
     json_decref(config.root);
     return code;

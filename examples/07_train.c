@@ -28,7 +28,7 @@ int main(void) {
     hd_value gradient;
     hd_status s = hd_gradients(p, loss, &states[0], 1, NULL, &gradient);
     const hd_clipping clip = hd_clip_norm(p, &gradient, 1, 1);
-    hd_adamw(p, states, gradient, &clip, rates, NULL);
+    hd_adamw(p, states, gradient, &clip, rates, NULL, 0);
     hd_output(p, "loss", loss);
 
     hd_plan *plan = NULL;

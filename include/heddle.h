@@ -705,6 +705,11 @@ HD_API hd_value hd_gelu_tanh(hd_program *p, hd_value x); /**< x/2 * (1 + tanh(sq
 HD_API hd_value hd_erf(hd_program *p, hd_value x);     /**< 2/sqrt(pi) * integral of e^(-t^2), t from 0 to x */
 HD_API hd_value hd_clip(hd_program *p, hd_value x, float low, float high); /**< min(max(x, low), high); NaN stays NaN */
 HD_API hd_value hd_where(hd_program *p, hd_value condition, hd_value a, hd_value b); /**< condition (u8) != 0 ? a : b */
+/** x (f32) as bf16, rounded at random (stochastically): of the two numbers of bf16 around x to the one away from 0 where x's lower 16
+ *  bits and the word's upper 16 come to 2^16 or more. So the mean over random words is x, and what is less than half a unit is not
+ *  lost. The same bits on every device, in either mode. A number between the largest bf16 and 2^128 may become infinite.
+ *  @param words i32, from hd_random; a word for each element makes the rounding a function of seed, step and element. */
+HD_API hd_value hd_round_random(hd_program *p, hd_value x, hd_value words);
 /** Converts to another type: to f16 and bf16 to nearest even, from u32 and i64 by way of f32; to integers towards zero, held at
  *  the type's ends, NaN to 0; from a quantised type to f32 by GGUF's definition. */
 HD_API hd_value hd_cast(hd_program *p, hd_value x, hd_dtype dtype);
@@ -836,14 +841,20 @@ typedef struct hd_attention_desc {
     uint32_t window;  /* query t sees no key before past + t + 1 - window: the last `window` ones; 0: all before it */
     hd_value sinks;   /* f32 [Hq]: a score for each head that takes part in the softmax, and has no value; 0: none */
     int bf16;         /* 1: what is multiplied, weights and gradients among it, may be rounded to bf16 or f16 in fast mode */
+    hd_value mask;    /* f32 that broadcasts to [B,Hq,T,S], such as [T,S] for all heads, [Hq,T,S], [B,1,1,S]: added to the scores (behind
+                         scale and cap); -infinity hides a key, so not_causal with a mask is as PyTorch's attn_mask, of more keys than
+                         queries with a past of S - T; 0: none */
+    hd_value starts;  /* i32 [T], or [B,T]: the first key that each query sees, read at run time: samples that lie one behind the other
+                         in a sequence do not see each other where queries name the beginning of theirs; not with pages; 0: none */
 } hd_attention_desc;
 /** softmax(scale * Q K^T) V with grouped heads: q [T,Hq,D], k and v [S,Hkv,D] (Hq a multiple of Hkv), also q8_0 or q4_0. Result as q.
  *  past i32 [1], read at run time: query t stands at position past + t and sees keys 0..past+t. No value for past: no cache, and
  *  past is 0. A leading batch axis on q, k and v (and past [B]) is allowed. With desc->pages k and v are pools [N,R,Hkv,D]
  *  (hd_write_pages): key s lies in page pages[s / R], row s % R, and S is P * R. Several sequences have pages [B,P] and share
  *  the pools, which have no batch axis. A page number outside of 0..N-1 reads the nearest page. A past above S counts as S; one
- *  of -n hides the last n keys, such as padding. A query that sees no key gives NaN, with sinks 0. In fast mode a NaN or infinity in
- *  k or v may reach other queries that see fewer keys; with f16 keys, q and the weights may be rounded to f16. */
+ *  of -n hides the last n keys, such as padding. A query that sees no key gives NaN, with sinks 0; so does one whose keys all have
+ *  -infinity in the mask. In fast mode a NaN or infinity in k or v may reach other queries that see fewer keys; with f16 keys, q and the
+ *  weights may be rounded to f16. */
 HD_API hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, hd_value past, const hd_attention_desc *desc);
 /** Per row: log(sum e^logits) - logits[target]: [...,V] and i32 [...] give f32 [...]. A row with a negative target is ignored: 0.
  *  A target of V or more gives NaN. */
@@ -978,8 +989,9 @@ typedef struct hd_gradients_desc {
     uint32_t chunk_rows;       /* what is summed over rows (for a matrix of weights, a bias, a norm's weight, a table) is summed in
                                   chunks of as many, each from zero, and these are added in order. 0: in one. With `continued`
                                   and batches of whole chunks many small batches give the bits of one large one */
-    const hd_value *continued; /* wanted_count gradients that the wanted ones go on from, or 0, each of its wanted value's type and
-                                  shape, which is made of no other wanted one; NULL: from zero. Borrowed for the call */
+    int      wide;             /* 1: gradients of wanted values of 16 bits are f32, as they are summed; 0: of the values' types */
+    const hd_value *continued; /* wanted_count gradients that the wanted ones go on from, or 0, each of its wanted value's type (with `wide`
+                                  f32) and shape, which is made of no other wanted one; NULL: from zero. Borrowed for the call */
     const hd_kernel_gradient *kernels; /* of your own, that gradients go through; borrowed for the call */
     size_t   kernel_count;
 } hd_gradients_desc;
@@ -995,8 +1007,9 @@ typedef struct hd_gradients_desc {
  *  - Where there is no derivative: hd_relu has 0 at 0, hd_abs too, hd_clip 0 at its ends, hd_maximum half at equal operands,
  *    hd_max all at the first largest. Rows of hd_cross_entropy with a negative target have none.
  *  @param loss one f32 element, or a tensor with its loss_gradient. @param wanted values of any kind: inputs, states, or what lies between.
- *  @param desc NULL for none. @param out_gradients wanted_count values, each of its wanted value's type and shape, which may be the
- *  same for two; 0 where the loss does not depend on it through floats: what is compared, rounded, an index or quantised has none.
+ *  @param desc NULL for none. @param out_gradients wanted_count values, each of its wanted value's type (or f32: `wide`) and shape, which
+ *  may be the same for two; 0 where the loss does not depend on it through floats: what is compared, rounded, an index or quantised has
+ *  none.
  *  Statuses: NULL_POINTER, UNKNOWN_VALUE, SHAPE (of the loss), UNSUPPORTED (a kernel or an operation without a gradient, by
  *  name), WRONG_STATE (of a state's content that was overwritten), LIMIT, OUT_OF_HOST_MEMORY; they stick to the program. */
 HD_API hd_status hd_gradients(hd_program *p, hd_value loss, const hd_value *wanted, size_t wanted_count, const hd_gradients_desc *desc,

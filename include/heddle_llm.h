@@ -601,6 +601,8 @@ HD_API bool hd_model_get_weight(const hd_model *model, size_t index, hd_model_we
 typedef struct hd_model_graph_desc {
     uint32_t sequences, length; /* tokens of each sequence, which sees its own earlier ones; there is no cache */
     hd_value tokens, positions; /* i32 [sequences * length]; positions 0, 1, 2, ... in each sequence */
+    hd_value starts;            /* i32 [sequences * length]: the place in its sequence where what a token belongs to begins: it sees none
+                                   before; positions are then counted from there. Not of encoders. 0: each sees the whole sequence */
     /** Called for each product of a layer, y f32 [rows,out] of x [rows,in] and the weight; returns what goes on in place of y. NULL: y. */
     hd_value (*adapt)(void *user, hd_program *p, const char *weight, hd_value x, hd_value y);
     /** Gives the value of a weight, of its type and shape, in place of an input, each time that it is used. NULL: all are inputs. */
@@ -627,7 +629,7 @@ typedef struct hd_model_graph_desc {
  *  @param out_layers NULL, or room for 1 + the number of layers: what goes into the first one, then what each gives, [rows,hidden].
  *  @param out_scores f32 [sequences * length, vocabulary]; with score_rows room for as many values as there are such pieces,
  *  [score_rows,vocabulary] each. Statuses: NULL_POINTER, INVALID_ARGUMENT (score_rows that do not divide the rows among them), LIMIT
- *  (longer than the model's context), the program's own. */
+ *  (longer than the model's context), UNSUPPORTED (starts in an encoder), the program's own. */
 HD_API hd_status hd_model_build(const hd_model *model, hd_program *p, const hd_model_graph_desc *desc, hd_value *out_layers,
                                 hd_value *out_scores);
 

@@ -48,7 +48,10 @@ HD_API double hd_schedule_rate(const hd_schedule *schedule, uint64_t step);
 
 /* -------------------------------------------------------------------------------------------------- 3. optimizers */
 
-/* WHY FLAT STATES. Weights, moments and gradients that are treated alike lie in one flat f32 tensor each, and the program reads a
+/* WEIGHTS OF 16 BITS. Where the state of the weights is bf16, all is computed in f32 and the new weights are rounded: by `words`, i32 [n]
+ * of hd_random, at random (hd_round_random), so that steps of less than half a unit are not lost; or, where words is 0, to the nearest.
+ *
+ * WHY FLAT STATES. Weights, moments and gradients that are treated alike lie in one flat f32 tensor each, and the program reads a
  * weight as a slice of it (a view: nothing is copied). A step is then a few dispatches for all of them, whatever their number,
  * and what the optimizer keeps is written, read and saved as one piece. */
 
@@ -78,14 +81,15 @@ HD_API void hd_adamw_rates(const hd_adamw_desc *desc, double rate, double decay,
  *    m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2,  w = w (1 - rate decay) - rate (m / c1) / (sqrt(v / c2) + eps)
  *  with g the gradient times clip->factor and c = 1 - beta^t. m and v are held to multiples of 2^-100: moments of weights that
  *  rest fade to a few hundred of these at most, and never become subnormal, on any device. Where clip->fine is 0 nothing changes.
- *  @param states weights, m, v. @param rates f32 [HD_RATES], from hd_adamw_rates. @return the weights' new value. */
+ *  @param states weights, m, v. @param rates f32 [HD_RATES], from hd_adamw_rates. @param words as below. @return the weights' new value. */
 HD_API hd_value hd_adamw(hd_program *p, const hd_value states[3], hd_value gradient, const hd_clipping *clip, hd_value rates,
-                         const hd_adamw_desc *desc);
+                         const hd_adamw_desc *desc, hd_value words);
 /** The same of hd_sgd: 1 - rate * decay, rate, 0. */
 HD_API void hd_sgd_rates(double rate, double decay, float out_rates[HD_RATES]);
 /** A step of gradient descent with momentum over flat f32 states [n]: m = momentum m + g, w = w (1 - rate decay) - rate m.
- *  @param states weights, m. @param rates f32 [HD_RATES], from hd_sgd_rates. @return the weights' new value. */
-HD_API hd_value hd_sgd(hd_program *p, const hd_value states[2], hd_value gradient, const hd_clipping *clip, hd_value rates, float momentum);
+ *  @param states weights, m. @param rates f32 [HD_RATES], from hd_sgd_rates. @param words as below. @return the weights' new value. */
+HD_API hd_value hd_sgd(hd_program *p, const hd_value states[2], hd_value gradient, const hd_clipping *clip, hd_value rates, float momentum,
+                       hd_value words);
 
 /** A matrix in flat states, or several side by side. */
 typedef struct hd_muon_matrix {
@@ -106,10 +110,10 @@ typedef struct hd_muon_desc {
  *  Schulz, x = 3.4445 x + (-4.7750 s + 2.0315 s s) x with s = x x^T (of a tall matrix x^T x, from the right), which bring its singular
  *  values near 1; w = w (1 - rate decay) - rate sqrt(max(1, outputs / inputs)) x. All of it in f32; g, clip and what m is held to are
  *  as in hd_adamw. For hidden layers: embeddings, heads, biases and norms are AdamW's.
- *  @param states weights, m. @param rates f32 [HD_RATES], from hd_sgd_rates. @return the weights' new value; 0 where matrices overlap or
- *  lie outside, and the failure sticks to the program. */
+ *  @param states weights, m. @param rates f32 [HD_RATES], from hd_sgd_rates. @param words as above. @return the weights' new value; 0 where
+ *  matrices overlap or lie outside, and the failure sticks to the program. */
 HD_API hd_value hd_muon(hd_program *p, const hd_value states[2], hd_value gradient, const hd_clipping *clip, hd_value rates,
-                        const hd_muon_desc *desc);
+                        const hd_muon_desc *desc, hd_value words);
 
 /* -------------------------------------------------------------------------------------------------- 4. safetensors */
 
@@ -197,11 +201,12 @@ typedef struct hd_lora_desc {
 /** Which optimizer takes a step. */
 typedef enum hd_optimizer {
     HD_OPTIMIZER_ADAMW = 0,
-    HD_OPTIMIZER_MUON       /* of the matrices of a GPT's layers, and AdamW of all else */
+    HD_OPTIMIZER_MUON,      /* of the matrices of a GPT's layers, and AdamW of all else */
+    HD_OPTIMIZER_SGD        /* gradient descent with momentum, of everything */
 } hd_optimizer;
 
-/** What matrix products read. Their sums are f32, and so is all else: weights, gradients of these, what the optimizer keeps, residual sums,
- *  norms, softmax and losses. */
+/** What matrix products read. Their sums are f32, and so is all else: weights (but see hd_trainer_desc.narrow), gradients of these, what
+ *  the optimizer keeps, residual sums, norms, softmax and losses. */
 typedef enum hd_precision {
     HD_PRECISION_F32 = 0,
     HD_PRECISION_BF16       /* mixed precision: activations, weights and gradients that meet in a product are rounded to bf16 first, a
@@ -225,6 +230,7 @@ typedef struct hd_trainer_desc {
     hd_optimizer  optimizer;
     double        muon_rate;   /* with Muon: its highest rate, 0: 0.02; it rises and goes down as the schedule's, which is AdamW's */
     double        muon_momentum; /* 0: 0.95 */
+    double        sgd_momentum; /* of HD_OPTIMIZER_SGD, from 0 to below 1; 0: none */
     double        weight_decay; /* of matrices and embeddings, not of biases and norms */
     float         clip;        /* the most that the gradients' norm may be; 0: any */
     float         dropout;     /* of what the embedding gives, of what attention and the feed-forward layer add, of the latter's inner
@@ -235,8 +241,13 @@ typedef struct hd_trainer_desc {
                                   blocks of HD_TQ2_0, as which they are exported */
     hd_math       math;
     hd_precision  precision;   /* with a base its quantised weights stay as they are, and products round them */
+    uint32_t      narrow;      /* 1: matrices and embeddings of a model that learns whole lie in bf16, and each step rounds them at random
+                                  (hd_round_random), by seed, step and element: 2 bytes a weight where f32 has 4, and copies in bf16
+                                  for products are not needed. Goes with HD_PRECISION_BF16; vectors and what the optimizer keeps stay
+                                  f32 */
     uint32_t      recompute;   /* 1: of a step's forward part only what goes from layer to layer is kept, and a layer is computed again when
                                   its gradients are: much less memory, for about a third more time. In exact mode the bits are the same */
+    uint32_t      packed;      /* 1, with a base: a sequence holds several samples, which do not see each other (hd_trainer_starts) */
     uint64_t      data;        /* tells what it is trained on, such as a hash; only kept in checkpoints. 0: nothing is told */
     const hd_model *tokenizer; /* that gave the tokens; only kept in checkpoints, as tokenizer.gguf; read when one is saved. NULL: none */
 } hd_trainer_desc;
@@ -275,6 +286,10 @@ HD_API uint64_t hd_trainer_parameters(const hd_trainer *trainer);
  *  named), those of hd_stream_submit. */
 HD_API hd_status hd_trainer_step(hd_trainer *trainer, const int32_t *tokens, const int32_t *targets, hd_train_report *out_report,
                                  bool *out_told);
+/** Tells where the samples of packed sequences begin, for the steps and losses that follow; copied. Before that each sequence is one.
+ *  @param starts [batch, length]: for each token the place in its sequence where its sample begins, at most its own. Of hd_trainer_loss
+ *  the first micro_batch rows count. Statuses: NULL_POINTER, WRONG_STATE (hd_trainer_desc.packed is 0), INVALID_ARGUMENT (a place). */
+HD_API hd_status hd_trainer_starts(hd_trainer *trainer, const int32_t *starts);
 /** Waits for the last step and tells of it, where that was not done yet. Statuses: as hd_ticket_wait. */
 HD_API hd_status hd_trainer_finish(hd_trainer *trainer, hd_train_report *out_report, bool *out_told);
 /** The mean loss of the targets of [micro_batch, length] tokens, without training on them; a target of -1 is none. 0 where there is no
@@ -304,10 +319,10 @@ HD_API hd_status hd_trainer_hash(hd_trainer *trainer, uint64_t *out_hash);
 
 /* CHECKPOINTS are folders: weights.safetensors under the names of Hugging Face's GPT2LMHeadModel, LlamaForCausalLM or Qwen3ForCausalLM,
  * config.json for it (of adapters under the names that they have in GGUF files, and none), optimizer.safetensors (NAME.exp_avg and
- * NAME.exp_avg_sq, of Muon NAME.momentum_buffer), best.safetensors where weights are kept (hd_trainer_keep), trainer.json, which is
- * the desc and the step, and tokenizer.gguf where there is one, for hd_model_desc.tokenizer_only. A folder is written under another name,
- * down to the disk, and then renamed: it is there whole or not at all. A run that goes on from one gives the bits of a run that never
- * stopped, on another device too. */
+ * NAME.exp_avg_sq, of Muon and gradient descent NAME.momentum_buffer), best.safetensors where weights are kept (hd_trainer_keep),
+ * trainer.json, which is the desc and the step, and tokenizer.gguf where there is one, for hd_model_desc.tokenizer_only. A folder is
+ * written under another name, down to the disk, and then renamed: it is there whole or not at all. A run that goes on from one gives the
+ * bits of a run that never stopped, on another device too. */
 
 /** Writes a checkpoint after the steps that were begun. Statuses: NAME_TAKEN (the folder is there), IO, those of hd_buffer_read. */
 HD_API hd_status hd_trainer_save(hd_trainer *trainer, const char *folder);
@@ -342,8 +357,8 @@ typedef struct hd_samples hd_samples;
 typedef struct hd_samples_desc {
     const char *template_name; /* of a conversation, as hd_model_chat_tokens's; NULL: the model's own */
     uint32_t    length;        /* tokens that a sequence has room for, 0: 512; what a sample has behind them is left out */
-    int         packed;        /* 1: a row holds samples of the file one behind the other, as many as fit whole, and a later one sees
-                                  those before it; 0: each has a row of its own */
+    int         packed;        /* 1: a row holds samples of the file one behind the other, as many as fit whole, and hd_samples_starts
+                                  tells where each begins; 0: each has a row of its own */
 } hd_samples_desc;
 /** What was read. */
 typedef struct hd_samples_info {
@@ -367,6 +382,9 @@ HD_API hd_samples_info hd_samples_get_info(const hd_samples *samples);
  *  is a function of seed and step. @param out_tokens, out_targets [batch, length], as hd_trainer_step takes them. Any thread. */
 HD_API void hd_samples_draw(const hd_samples *samples, uint64_t seed, uint64_t step, uint32_t batch, int32_t *out_tokens,
                             int32_t *out_targets);
+/** Fills in where the samples of the rows of hd_samples_draw begin, as hd_trainer_starts takes it: for each token the place in its row
+ *  where its sample does; behind the samples a token's own. @param out_starts [batch, length]. Any thread. */
+HD_API void hd_samples_starts(const hd_samples *samples, uint64_t seed, uint64_t step, uint32_t batch, int32_t *out_starts);
 
 /** Reads an adapter as Hugging Face's PEFT keeps it: a folder with adapter_config.json and adapter_model.safetensors. @param model that it
  *  is for, whose weights it names as transformers do. @param out_adapter yours; hd_adapter_destroy. Statuses: NULL_POINTER, IO,

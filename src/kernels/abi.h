@@ -167,6 +167,7 @@
 #define HDI_STEP_SHIFT_RIGHT_ARITHMETIC 53
 /* And over floats alone. */
 #define HDI_STEP_GELU_TANH_GRADIENT 54 /* a: x, b: dy */
+#define HDI_STEP_ROUND_RANDOM 56 /* a: f32, b: a random word; of type bf16 */
 
 /* ---- elementwise: out[i] = chain(inputs[i]) over strided inputs; also copy, permute, slice, concat, pad ----
  * Bindings: inputs 0..3 (input 0 again where one is absent), the output. An invocation makes 4 neighbouring elements. */
@@ -454,13 +455,15 @@
  * each a row, [1] E, [2] rows of a group at most, [3] groups, [4] on a processor N. A GPU has a workgroup for each expert and one
  * for nobody, whose number is E. Rows of a group stand in their order. ---- */
 
-/* ---- attention. Bindings: q, k, v, past, pages, sinks (q again where absent), y. Push words: [0] B, [1] T, [2] S, [3] Hq,
+/* ---- attention. Bindings: q, k, v, past, pages or starts, sinks, mask (q again where absent; only attention itself has a mask), y.
+ * Push words: [0] B, [1] T, [2] S, [3] Hq,
  * [4] Hkv, [5] D, [6] scale's bits, [7] pages of the pool; of a page outside of it the nearest one inside is read; [8] window,
- * below S + T, [9] cap's and [10] 1 / cap's bits. A past above S counts as S.
+ * below S + T, [9] cap's and [10] 1 / cap's bits; of attention itself [11] to [14]: from one sequence, query head, query and key to
+ * the next in the mask. A past above S counts as S; a query sees keys from its start on, below 0 from 0 on.
  * Exact order: keys in tiles of HDI_ATTENTION_TILE from key 0; running maximum and sum rescaled once a tile, where the query
- * sees a key of it; scores in matmul's order over D, then times scale, with a cap cap * exact_tanh(score * (1 / cap)); the
- * maximum begins as the head's sink and the sum as 1, without one (or with one of -inf) as -inf and 0; values and weights
- * added key by key within a tile from zero, then the tile's sum to the rescaled running sum: sum + running * exp(old
+ * sees a key of it; scores in matmul's order over D, then times scale, with a cap cap * exact_tanh(score * (1 / cap)), then the
+ * mask's element added; the maximum begins as the head's sink and the sum as 1, without one (or with one of -inf) as -inf and 0;
+ * values and weights added key by key within a tile from zero, then the tile's sum to the rescaled running sum: sum + running * exp(old
  * maximum - new). Weights are exp(score - maximum), with 0 for a maximum of -inf. Result: running values * exact_div(1,
  * running sum). A query that sees no key and no sink gives NaN. ---- */
 #define HDI_ATTENTION_TYPE    16 /* of q and y */
@@ -475,6 +478,8 @@
 #define HDI_ATTENTION_WINDOWED 2u
 #define HDI_ATTENTION_SINKS    4u
 #define HDI_ATTENTION_WIDE_K   8u /* attention: keys are f16, whole vectors of 16 bytes that begin at multiples of that */
+#define HDI_ATTENTION_MASKED   16u
+#define HDI_ATTENTION_STARTS   32u /* in the place of pages */
 #define HDI_ATTENTION_TILE    32u
 #define HDI_ATTENTION_MOST_D  1024u
 /* attention_subgroup, in fast mode: the keys are cut into parts, a workgroup each; those behind the last visible key end

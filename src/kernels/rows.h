@@ -37,7 +37,7 @@ typedef struct hdi_rows_launch {
     const hdi_tensor *out;
     uint32_t          out_access;
     uint32_t          spec[12], spec_count;
-    uint32_t          push[13], push_count;
+    uint32_t          push[15], push_count;
     uint64_t          rows;   /* of all operands but `shared` ones, told to the kernel by push[0]; 0: not for slicing */
     uint32_t          shared; /* a bit for each input that all rows read */
     uint64_t          groups, flops, bytes; /* bytes 0: those of all operands */

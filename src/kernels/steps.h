@@ -32,6 +32,12 @@ EXACT_FN exact_uint step_round_bf16(exact_uint f) {
     return (f & ~EXACT_SIGN) > EXACT_INF ? (f & 0xffff0000u) | 0x00400000u : r;
 }
 
+/* Bits of a bf16, away from 0 with the share of 2^16 that its lower 16 bits are. */
+EXACT_FN exact_uint step_round_random(exact_uint f, exact_uint word) {
+    exact_uint r = (f + (word >> 16)) & 0xffff0000u;
+    return (f & ~EXACT_SIGN) > EXACT_INF ? f : r;
+}
+
 /* Floats as integers of the same order, both zeros as 0: compares that hold where a device takes subnormals for 0. */
 EXACT_FN exact_int step_order(exact_uint a) {
     exact_int magnitude = exact_to_int(a & ~EXACT_SIGN), below = -magnitude;

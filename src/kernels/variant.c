@@ -90,7 +90,8 @@ char *hdi_variant_text(hdi_variant variant, char *out) {
     const hdi_module *module = hdi_module_get(variant.module);
     const uint32_t form = first_form(variant);
     const bool step = variant.module == HDI_MODULE_ELEMENTWISE;
-    const bool whole = form >= HDI_FORM_I32 && form < HDI_STEP_GELU_TANH_GRADIENT;
+    const bool whole = form >= HDI_FORM_I32 && form != HDI_STEP_GELU_TANH_GRADIENT &&
+                       form != HDI_STEP_ROUND_RANDOM;
     const char *name = form_name(variant), *kind = whole ? "integers" : "floats";
     const char *type = step ? kind : hd_dtype_name(hdi_variant_type(variant));
     snprintf(out, HDI_VARIANT_TEXT, "%s %s%s%s, %s", module ? module->name : "?", name, name[0] ? " " : "", type,

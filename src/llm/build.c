@@ -35,6 +35,9 @@ hd_status hd_model_build(const hd_model *model, hd_program *p, const hd_model_gr
         return hdl_model_fail(model, HD_STATUS_LIMIT,
                               "sequences of %u tokens are longer than the model's context of %u", desc->length,
                               model->figures.context);
+    if (desc->starts && !model->figures.causal)
+        return hdl_model_fail(model, HD_STATUS_UNSUPPORTED,
+                              "an encoder's tokens see all of their sequence: starts are a decoder's");
     const int64_t rows = (int64_t)desc->sequences * desc->length, each = desc->score_rows ? desc->score_rows : rows;
     if (rows % each != 0)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "%lld rows are no whole pieces of %lld",

@@ -195,6 +195,7 @@ hd_value hd_rope(hd_program *p, hd_value x, hd_value positions, const hd_rope_de
 hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, hd_value past, const hd_attention_desc *desc) {
     const hd_attention_desc d = desc ? *desc : (hd_attention_desc){ 0 };
     const hdi_attrs attrs = { .ints = { d.not_causal != 0, d.window, d.bf16 != 0 }, .floats = { d.scale, d.cap } };
-    return add(p, HDI_OP_ATTENTION, (hd_value[]){ q, k, v, past, d.pages, d.sinks }, 6, &attrs);
+    return add(p, HDI_OP_ATTENTION, (hd_value[]){ q, k, v, past, d.pages, d.sinks, d.mask, d.starts }, 8,
+               &attrs);
 }
 

@@ -357,11 +357,17 @@ static int by_begin(const void *a, const void *b) {
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
+/* Is the value's gradient to stay f32, as it is summed? */
+static bool is_wide(const hdi_grad_walk *walk, hd_value value) {
+    return walk->desc->wide && origin_of(walk, value)->wanted;
+}
+
 /* Slices of one value that lie side by side along one axis and leave nothing out: their parts joined. 0: they are not
  * so. */
 static hd_value joined(hdi_grad *g, hd_value value) {
     const hdi_grad_walk *walk = g->walk;
     const hd_shape shape = hdi_grad_shape(g, value);
+    const hd_dtype dtype = is_wide(walk, value) ? HD_F32 : hdi_grad_type(g, value);
     cut cuts[HDI_MAX_OPERANDS];
     hd_value values[HDI_MAX_OPERANDS];
     uint32_t count = 0, axis = HD_MAX_RANK;
@@ -375,7 +381,7 @@ static hd_value joined(hdi_grad *g, hd_value value) {
             axis = i;
         }
         if (axis == HD_MAX_RANK) return 0;
-        cuts[count++] = (cut){ slice->attrs.ints[axis], hdi_grad_to(g, one->value, hdi_grad_type(g, value)) };
+        cuts[count++] = (cut){ slice->attrs.ints[axis], hdi_grad_to(g, one->value, dtype) };
     }
     if (count < 2) return 0;
     qsort(cuts, count, sizeof *cuts, by_begin);
@@ -413,7 +419,7 @@ static hd_value add_chunk(hdi_grad *g, hd_value value, const part *one, hd_value
     const int64_t length = hdi_grad_shape(g, one->value).dims[0], step = only ? length : chunk_of(g, length, 1),
                   begin = k * step;
     if (begin >= length) return sum;
-    const hd_dtype dtype = hdi_grad_type(g, sum ? sum : one->value);
+    const hd_dtype dtype = is_wide(g->walk, value) ? HD_F32 : hdi_grad_type(g, sum ? sum : one->value);
     if (!sum) sum = hdi_grad_fill(g, dtype, shape, 0);
     const int64_t end = HDI_MIN(begin + step, length);
     return hd_scatter_add(p, sum, rows_of(g, one->indices, begin, end),
@@ -542,12 +548,17 @@ static void walk_back(hd_program *program, hdi_grad_walk *walk, hd_value *out_gr
         const hd_value v = of->value;
         if (!of->leads || (v != walk->loss && !of->first)) continue;
         hdi_grad g = { .program = program, .walk = walk, .node = program->nodes[v - 1], .value = v };
-        const bool is_cast = g.node.op == HDI_OP_CAST;
+        const bool is_cast = g.node.op == HDI_OP_CAST || g.node.op == HDI_OP_ROUND_RANDOM;
         bool leads_on = false;
         for (uint32_t i = 0; i < g.node.operand_count; i++) leads_on |= hdi_grad_wants(&g, i);
-        g.dy = v == walk->loss ? seed(&g) : total(&g, v, of->wanted ? so_far(walk, v) : 0, is_cast && !of->wanted);
+        const bool wide = is_wide(walk, v);
+        g.dy = v == walk->loss
+                   ? seed(&g)
+                   : total(&g, v, of->wanted ? so_far(walk, v) : 0, of->wanted ? wide : is_cast);
+        if (wide && g.dy) g.dy = hdi_grad_wide(&g, g.dy);
         for (uint32_t i = of->wanted; i; i = walk->next_wish[i - 1]) out_gradients[i - 1] = g.dy;
         if (!leads_on || failed(program)) continue;
+        if (wide && !is_cast) g.dy = hdi_grad_to(&g, g.dy, g.node.dtype);
         if (rules[g.node.op]) rules[g.node.op](&g);
         else hdi_grad_refuse(&g, HD_STATUS_UNSUPPORTED, "this operation has no gradient yet");
     }
@@ -574,7 +585,8 @@ static bool check(hd_program *program, hd_value loss, const hd_value *wanted, si
         const hdi_node *before = hdi_program_node(program, desc->continued[i]),
                        *of = hdi_program_node(program, wanted[i]);
         if (desc->continued[i] != 0 &&
-            (!before || before->dtype != of->dtype || !hdi_shape_equal(before->shape, of->shape)))
+            (!before || before->dtype != (desc->wide ? HD_F32 : of->dtype) ||
+             !hdi_shape_equal(before->shape, of->shape)))
             fail(program, HD_STATUS_SHAPE, "what the gradient of value %u goes on from must have its type and shape",
                  wanted[i]);
     }

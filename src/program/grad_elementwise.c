@@ -152,5 +152,5 @@ void hdi_grad_choice(hdi_grad *g) {
     if (hdi_grad_wants(g, 2)) hdi_grad_give(g, 2, hdi_grad_unless(g, condition, g->dy));
 }
 
-/* copy, and casts between floats. */
+/* copy, and casts between floats; what is rounded at random has the gradient as if it were not. */
 void hdi_grad_same(hdi_grad *g) { hdi_grad_give(g, 0, g->dy); }

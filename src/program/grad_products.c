@@ -1,5 +1,6 @@
 /* grad_products.c: rules of matrix products, rope, attention and the caller's own kernels. */
 #include "program/grad.h"
+#include <math.h>
 
 static hd_shape operand_shape(const hdi_grad *g, uint32_t index) { return hdi_grad_shape(g, g->node.operands[index]); }
 
@@ -177,7 +178,7 @@ static hd_value rows_of(hdi_grad *g, hd_value x, int64_t begin, int64_t end) {
 /* Does each query see a key, where none is in the past? Its own, if it has one; then what it does not see has a share
  * of 0 already. */
 static bool sees_one(hdi_grad *g, const attention *a) {
-    return !hdi_grad_x(g, 3) && (g->node.attrs.ints[1] == 0 || a->T <= a->S);
+    return !hdi_grad_x(g, 3) && !hdi_grad_x(g, 7) && (g->node.attrs.ints[1] == 0 || a->T <= a->S);
 }
 
 /* 1 where a query of begin to end sees a key of the first `keys`: [B,1,1,end - begin,keys]. */
@@ -192,10 +193,28 @@ static hd_value visible(hdi_grad *g, const attention *a, int64_t begin, int64_t 
         own = hd_add(p, own, before);
         last = hd_add(p, last, before);
     }
-    const hd_value seen = hd_less(p, key, hd_add(p, last, hdi_grad_whole(g, 1)));
+    hd_value seen = hd_less(p, key, hd_add(p, last, hdi_grad_whole(g, 1)));
     const int64_t window = g->node.attrs.ints[1];
-    if (window == 0 || window >= a->S + a->T) return seen;
-    return hd_bit_and(p, seen, hd_less(p, hd_sub(p, own, hdi_grad_whole(g, window)), key));
+    if (window > 0 && window < a->S + a->T)
+        seen = hd_bit_and(p, seen, hd_less(p, hd_sub(p, own, hdi_grad_whole(g, window)), key));
+    const hd_value starts = hdi_grad_x(g, 7);
+    if (!starts) return seen;
+    const hd_value all = hd_reshape(p, starts, HD_SHAPE(a->B, 1, 1, a->T, 1));
+    const hd_value before = hd_sub(p, rows_of(g, all, begin, end), hdi_grad_whole(g, 1));
+    return hd_bit_and(p, seen, hd_less(p, before, key));
+}
+
+/* What the mask adds to scores of queries begin to end and of the first `keys`. */
+static hd_value mask_of(hdi_grad *g, const attention *a, int64_t begin, int64_t end, int64_t keys) {
+    const hd_shape mask = operand_shape(g, 6);
+    int64_t dims[4] = { 1, 1, 1, 1 };
+    for (uint32_t i = 0; i < mask.rank; i++) dims[4 - mask.rank + i] = mask.dims[i];
+    const bool heads = dims[1] > 1, queries = dims[2] > 1, all_keys = dims[3] > 1;
+    const hd_value wide = hd_reshape(g->program, hdi_grad_x(g, 6),
+                                     HD_SHAPE(dims[0], heads ? a->Hkv : 1, heads ? a->G : 1, dims[2], dims[3]));
+    const int64_t low[] = { 0, 0, 0, queries ? begin : 0, 0 },
+                  high[] = { dims[0], heads ? a->Hkv : 1, heads ? a->G : 1, queries ? end : 1, all_keys ? keys : 1 };
+    return hd_slice(g->program, wide, low, high, 5);
 }
 
 /* Shares of the keys [B,Hkv,G,rows,keys], and of the sinks [B,Hkv,G,rows,1], 0 where there are none. */
@@ -237,12 +256,14 @@ static of_attention of_block(hdi_grad *g, const attention *a, int64_t begin, int
     const bool needs_q = hdi_grad_wants(g, 0), needs_k = hdi_grad_wants(g, 1),
                all = g->node.attrs.ints[0] || hdi_grad_x(g, 3);
     const int64_t keys = all ? a->S : HDI_MIN(end, a->S);
-    const float scale = g->node.attrs.floats[0], cap = g->node.attrs.floats[1], far = -3e38f;
+    const bool is_masked = hdi_grad_x(g, 6) != 0;
+    const float scale = g->node.attrs.floats[0], cap = g->node.attrs.floats[1], far = is_masked ? -INFINITY : -3e38f;
     const hd_value q = rows_of(g, a->q, begin, end), dy = rows_of(g, a->dy, begin, end);
     const hd_value k = rows_of(g, a->k, 0, keys), v = rows_of(g, a->v, 0, keys);
     const hd_value seen = visible(g, a, begin, end, keys), products = hd_matmul_with(p, q, k, HD_TRANSPOSE_B);
     const hd_value capped = cap > 0 ? hd_tanh(p, hdi_grad_times(g, products, scale / cap)) : 0;
-    const hd_value scores = cap > 0 ? hdi_grad_times(g, capped, cap) : hdi_grad_times(g, products, scale);
+    const hd_value plain = cap > 0 ? hdi_grad_times(g, capped, cap) : hdi_grad_times(g, products, scale);
+    const hd_value scores = is_masked ? hd_add(p, plain, mask_of(g, a, begin, end, keys)) : plain;
     const hd_value masked = hd_where(p, seen, scores, hdi_grad_fill(g, HD_F32, (hd_shape){ 0 }, far));
     const shares both = shares_of(g, a, masked);
     const hd_value weights = sees_one(g, a) ? both.keys : hdi_grad_where(g, seen, both.keys);
@@ -296,6 +317,10 @@ void hdi_grad_attention(hdi_grad *g) {
     enum { BLOCK = 256 };
     if (is_plain(g)) {
         give_plain(g);
+        return;
+    }
+    if (hdi_grad_wants(g, 6)) {
+        hdi_grad_refuse(g, HD_STATUS_UNSUPPORTED, "its mask has no gradient: leave it out of what is wanted");
         return;
     }
     const bool paged = g->node.operand_count > 4 && g->node.operands[4];

@@ -22,7 +22,7 @@ enum {
 typedef struct inference {
     const hd_program *program;
     hdi_node   *node;
-    const hdi_node *x[6]; /* the first operands; NULL where there is none */
+    const hdi_node *x[8]; /* the first operands; NULL where there is none */
     const char *name;
     hd_error   *error;
 } inference;
@@ -630,6 +630,21 @@ static hd_status attention_heads(const inference *in, int64_t pages) {
     return HD_OK;
 }
 
+/* The mask broadcasts to the scores [B,Hq,T,S], where a sequence has `pages` times as many keys as k has rows. */
+static hd_status attention_mask(const inference *in, int64_t pages) {
+    const hd_shape q = in->x[0]->shape, k = in->x[1]->shape, mask = in->x[6]->shape;
+    const bool batched = q.rank == 4;
+    const hd_shape scores = HD_SHAPE(batched ? q.dims[0] : 1, q.dims[batched + 1], q.dims[batched],
+                                     k.dims[k.rank - 3] * pages);
+    bool fits = mask.rank <= scores.rank;
+    for (uint32_t i = 1; i <= mask.rank && fits; i++) {
+        const int64_t length = mask.dims[mask.rank - i];
+        fits = length == 1 || length == scores.dims[scores.rank - i];
+    }
+    if (fits) return HD_OK;
+    return fail(in, HD_STATUS_SHAPE, "the mask is %s, it must broadcast to the scores %s", TEXT(mask), TEXT(scores));
+}
+
 /* Shapes of attention's operands. */
 static hd_status attention_shapes(const inference *in) {
     const hd_shape q = in->x[0]->shape;
@@ -641,7 +656,11 @@ static hd_status attention_shapes(const inference *in) {
     if (!status) status = attention_heads(in, paged ? pages.dims[pages.rank - 1] : 0);
     if (status) return status;
     status = in->x[3] ? has_shape(in, 3, "past", batched ? HD_SHAPE(q.dims[0]) : HD_SHAPE(1)) : HD_OK;
-    return status || !in->x[5] ? status : has_shape(in, 5, "sinks", HD_SHAPE(q.dims[batched + 1]));
+    if (!status && in->x[5]) status = has_shape(in, 5, "sinks", HD_SHAPE(q.dims[batched + 1]));
+    if (!status && in->x[6]) status = attention_mask(in, paged ? pages.dims[pages.rank - 1] : 1);
+    if (status || !in->x[7]) return status;
+    if (paged) return fail(in, HD_STATUS_INVALID_ARGUMENT, "starts do not go with pages");
+    return has_shape(in, 7, "starts", batched ? HD_SHAPE(q.dims[0], q.dims[1]) : HD_SHAPE(q.dims[0]));
 }
 
 static hd_status attention_attrs(const inference *in, int64_t D) {
@@ -670,8 +689,8 @@ static hd_status attention(inference *in) {
                       hd_dtype_name(cached));
     if (!status) status = same_type(in, 1, 2);
     if (!status && in->x[3]) status = takes(in, 3, I32);
-    if (!status && in->x[5] && in->x[5]->dtype != HD_F32)
-        status = fail(in, HD_STATUS_TYPE, "operand 6 is %s, it must be f32", hd_dtype_name(in->x[5]->dtype));
+    if (!status) status = are_f32(in, 5, 7);
+    if (!status && in->x[7]) status = takes(in, 7, I32);
     if (!status) status = attention_shapes(in);
     const hd_shape q = in->x[0]->shape;
     if (!status) status = attention_attrs(in, q.dims[q.rank - 1]);
@@ -722,6 +741,17 @@ static hd_status part(inference *in) {
         return fail(in, HD_STATUS_SHAPE, "%llu bytes at %lld are no part of %llu", (unsigned long long)bytes,
                     (long long)offset, (unsigned long long)whole);
     return given(in);
+}
+
+static hd_status round_random(inference *in) {
+    hd_shape shape = in->x[0]->shape;
+    hd_status status = are_f32(in, 0, 1);
+    if (!status) status = takes(in, 1, I32);
+    if (status) return status;
+    if (!broadcast(&shape, in->x[1]->shape))
+        return fail(in, HD_STATUS_SHAPE, "shapes do not broadcast: %s and %s", TEXT(in->x[0]->shape),
+                    TEXT(in->x[1]->shape));
+    return give(in, HD_BF16, shape);
 }
 
 static hd_status draw(inference *in) {

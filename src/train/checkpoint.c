@@ -32,6 +32,7 @@ static const field lora_fields[] = {
     FIELD("rank", U32, lora.rank), FIELD("alpha", F32, lora.alpha), FIELD("targets", TARGETS, lora.targets),
 };
 static const field muon_fields[] = { FIELD("rate", F64, muon_rate), FIELD("momentum", F64, muon_momentum) };
+static const field sgd_fields[] = { FIELD("momentum", F64, sgd_momentum) };
 static const field decoder_fields[] = {
     FIELD("family", FAMILY, model.family), FIELD("kv_heads", U32, model.kv_heads),
     FIELD("head_size", U32, model.head_size), FIELD("feed_forward", U32, model.feed_forward),
@@ -119,7 +120,8 @@ static hd_status take_fields(hd_context *context, const char *path, const json_t
 }
 
 static char *settings_of(const hd_trainer *trainer) {
-    json_t *root = json_object(), *lora = json_object(), *muon = json_object(), *decoder = json_object();
+    json_t *root = json_object(), *lora = json_object(), *muon = json_object(), *decoder = json_object(),
+           *sgd = json_object();
     bool good = json_object_set_new(root, "format", json_string(FORMAT)) == 0;
     good = good && json_object_set_new(root, "step", whole(trainer->steps)) == 0;
     good = good && put_fields(root, fields, HDT_COUNT(fields), &trainer->desc);
@@ -128,7 +130,9 @@ static char *settings_of(const hd_trainer *trainer) {
                json_object_set(root, "lora", lora) == 0;
     if (trainer->desc.precision == HD_PRECISION_BF16)
         good = good && json_object_set_new(root, "precision", json_string("bf16")) == 0;
+    if (trainer->desc.narrow) good = good && json_object_set_new(root, "weights", json_string("bf16")) == 0;
     if (trainer->desc.ternary) good = good && json_object_set_new(root, "ternary", json_true()) == 0;
+    if (trainer->desc.packed) good = good && json_object_set_new(root, "packed", json_true()) == 0;
     if (trainer->desc.recompute) good = good && json_object_set_new(root, "recompute", json_true()) == 0;
     if (trainer->layout.sketch)
         good = good && put_fields(decoder, decoder_fields, HDT_COUNT(decoder_fields), &trainer->desc) &&
@@ -136,11 +140,15 @@ static char *settings_of(const hd_trainer *trainer) {
     if (trainer->desc.optimizer == HD_OPTIMIZER_MUON)
         good = good && put_fields(muon, muon_fields, HDT_COUNT(muon_fields), &trainer->desc) &&
                json_object_set(root, "muon", muon) == 0;
+    if (trainer->desc.optimizer == HD_OPTIMIZER_SGD)
+        good = good && put_fields(sgd, sgd_fields, HDT_COUNT(sgd_fields), &trainer->desc) &&
+               json_object_set(root, "sgd", sgd) == 0;
     if (trainer->of_best.steps)
         good = good && json_object_set_new(root, "best", json_pack("{s:o, s:f}", "steps", whole(trainer->of_best.steps),
                                                                    "loss", (double)trainer->of_best.loss)) == 0;
     json_decref(lora);
     json_decref(muon);
+    json_decref(sgd);
     json_decref(decoder);
     char *text = good ? json_dumps(root, JSON_INDENT(2)) : NULL;
     json_decref(root);
@@ -185,13 +193,33 @@ static hd_status take_best(hd_context *context, const char *path, const json_t *
     return hdt_fail(context, HD_STATUS_PARSE, "%s: best is of no use", path);
 }
 
-/* Where nothing is said it is f32. */
-static hd_status take_precision(hd_context *context, const char *path, const json_t *said, hd_trainer_desc *desc) {
+/* Where nothing is said it is f32: what products read, and what weights are kept as. */
+static hd_status take_type(hd_context *context, const char *path, const json_t *root, const char *name,
+                           bool *out_bf16) {
+    const json_t *said = json_object_get(root, name);
     const char *text = json_string_value(said);
-    if (!said) return HD_OK;
-    desc->precision = HD_PRECISION_BF16;
-    if (text && strcmp(text, "bf16") == 0) return HD_OK;
-    return hdt_fail(context, HD_STATUS_PARSE, "%s: precision is of no use", path);
+    *out_bf16 = said != NULL;
+    if (!said || (text && strcmp(text, "bf16") == 0)) return HD_OK;
+    return hdt_fail(context, HD_STATUS_PARSE, "%s: %s is of no use", path, name);
+}
+
+static hd_status take_types(hd_context *context, const char *path, const json_t *root, hd_trainer_desc *desc) {
+    bool products, weights;
+    hd_status status = take_type(context, path, root, "precision", &products);
+    if (!status) status = take_type(context, path, root, "weights", &weights);
+    if (status) return status;
+    desc->precision = products ? HD_PRECISION_BF16 : HD_PRECISION_F32;
+    desc->narrow = weights;
+    return HD_OK;
+}
+
+/* Where neither is there it is AdamW. */
+static hd_status take_optimizer(hd_context *context, const char *path, const json_t *root, hd_trainer_desc *desc) {
+    const json_t *muon = json_object_get(root, "muon"), *sgd = json_object_get(root, "sgd");
+    if (muon && sgd) return hdt_fail(context, HD_STATUS_PARSE, "%s: muon and sgd are two optimizers", path);
+    desc->optimizer = muon ? HD_OPTIMIZER_MUON : sgd ? HD_OPTIMIZER_SGD : HD_OPTIMIZER_ADAMW;
+    if (muon) return take_fields(context, path, muon, muon_fields, HDT_COUNT(muon_fields), desc);
+    return sgd ? take_fields(context, path, sgd, sgd_fields, HDT_COUNT(sgd_fields), desc) : HD_OK;
 }
 
 static hd_status read_settings(hd_context *context, const char *folder, hd_trainer_desc *out_desc, uint64_t *out_step,
@@ -213,19 +241,16 @@ static hd_status read_settings(hd_context *context, const char *folder, hd_train
         status = hdt_fail(context, HD_STATUS_PARSE, "%s does not say \"format\": \"" FORMAT "\"", path);
     if (!status && !whole_of(json_object_get(root, "step"), out_step))
         status = hdt_fail(context, HD_STATUS_PARSE, "%s: step is no whole number in quotes", path);
-    const json_t *lora = json_object_get(root, "lora"), *muon = json_object_get(root, "muon"),
-                 *decoder = json_object_get(root, "decoder");
+    const json_t *lora = json_object_get(root, "lora"), *decoder = json_object_get(root, "decoder");
     if (!status) status = take_fields(context, path, root, fields, HDT_COUNT(fields), out_desc);
     if (!status && lora) status = take_fields(context, path, lora, lora_fields, HDT_COUNT(lora_fields), out_desc);
     out_desc->ternary = json_is_true(json_object_get(root, "ternary"));
+    out_desc->packed = json_is_true(json_object_get(root, "packed"));
     out_desc->recompute = json_is_true(json_object_get(root, "recompute"));
-    if (!status) status = take_precision(context, path, json_object_get(root, "precision"), out_desc);
+    if (!status) status = take_types(context, path, root, out_desc);
     if (!status && decoder)
         status = take_fields(context, path, decoder, decoder_fields, HDT_COUNT(decoder_fields), out_desc);
-    if (!status && muon) {
-        out_desc->optimizer = HD_OPTIMIZER_MUON;
-        status = take_fields(context, path, muon, muon_fields, HDT_COUNT(muon_fields), out_desc);
-    }
+    if (!status) status = take_optimizer(context, path, root, out_desc);
     if (!status) status = take_best(context, path, json_object_get(root, "best"), out_best);
     json_decref(root);
     return status ? status : hdt_check_desc(context, out_desc);
@@ -242,12 +267,23 @@ hd_status hd_trainer_read(hd_context *context, const char *folder, hd_trainer_de
 typedef char tensor_name[HDT_NAME + 24];
 
 /* False: nothing of the kind is kept of it. */
-static bool name_tensor(const hdt_parameter *parameter, int kept, tensor_name out) {
+static bool name_tensor(const hd_trainer *trainer, const hdt_parameter *parameter, int kept, tensor_name out) {
     static const char *const endings[HDT_ALL] = { "", ".exp_avg", ".exp_avg_sq", "" };
-    const bool muon = parameter->group == HDT_HIDDEN;
+    const bool one = !hdt_keeps(trainer, parameter->group, HDT_SECOND);
     snprintf(out, sizeof(tensor_name), "%s%s", parameter->name,
-             muon && kept == HDT_FIRST ? ".momentum_buffer" : endings[kept]);
-    return !muon || kept != HDT_SECOND;
+             one && kept == HDT_FIRST ? ".momentum_buffer" : endings[kept]);
+    return hdt_keeps(trainer, parameter->group, kept);
+}
+
+/* The same numbers in bf16, in their place. */
+static hd_status make_narrow(hd_context *context, float *values, uint64_t count) {
+    const uint64_t bytes = hd_dtype_bytes(HD_BF16, count);
+    void *narrow = hdt_alloc(context, bytes, 1);
+    if (!narrow) return hdt_no_memory(context);
+    const hd_status status = hd_quantize(HD_BF16, values, count, narrow);
+    memcpy(values, narrow, bytes);
+    hdt_free(context, narrow, bytes, 1);
+    return status;
 }
 
 /* Puts the rows of a weight into the other order: as checkpoints have them, or as the state has. */
@@ -279,12 +315,15 @@ static hd_status write_states(const hd_trainer *trainer, const char *path, int f
         status = hdt_read_groups(trainer, kept, held[kept]);
         for (uint32_t i = 0; i < layout->count && !status; i++) {
             const hdt_parameter *parameter = &layout->parameters[i];
-            if (!name_tensor(parameter, kept, names[count])) continue;
+            if (!name_tensor(trainer, parameter, kept, names[count])) continue;
             float *values = held[kept][parameter->group] + parameter->first;
-            tensors[count] = (hd_safetensor){ .name = names[count], .dtype = HD_F32, .shape = parameter->shape,
+            const hd_dtype dtype = hdt_kept_type(trainer, parameter->group, kept);
+            tensors[count] = (hd_safetensor){ .name = names[count], .dtype = dtype, .shape = parameter->shape,
                                               .data = values };
             count++;
             status = reorder(trainer, parameter, false, values);
+            if (!status && dtype == HD_BF16)
+                status = make_narrow(trainer->context, values, hd_shape_elements(parameter->shape));
         }
     }
     if (!status)
@@ -302,13 +341,12 @@ static hd_status take_tensor(hd_trainer *trainer, const hdt_parameter *parameter
     const uint64_t count = hd_shape_elements(parameter->shape);
     float *values = hdt_alloc(trainer->context, count, sizeof *values);
     if (!values) return hdt_no_memory(trainer->context);
-    memcpy(values, tensor->data, tensor->bytes);
-    hd_status status = reorder(trainer, parameter, true, values);
+    hd_status status = hd_dequantize(tensor->dtype, tensor->data, count, values);
+    if (!status) status = reorder(trainer, parameter, true, values);
     if (!status && kept == HDT_BEST)
-        memcpy(trainer->best[parameter->group] + parameter->first, values, tensor->bytes);
+        memcpy(trainer->best[parameter->group] + parameter->first, values, count * sizeof *values);
     else if (!status)
-        status = hd_buffer_write(trainer->states[parameter->group][kept], parameter->first * sizeof(float), values,
-                                 tensor->bytes);
+        status = hdt_write_kept(trainer, parameter->group, kept, parameter->first, values, count);
     hdt_free(trainer->context, values, count, sizeof *values);
     return status;
 }
@@ -321,13 +359,14 @@ static hd_status read_states(hd_trainer *trainer, const char *path, int from, in
         for (uint32_t i = 0; i < layout->count && !status; i++) {
             const hdt_parameter *parameter = &layout->parameters[i];
             tensor_name name;
-            if (!name_tensor(parameter, kept, name)) continue;
+            if (!name_tensor(trainer, parameter, kept, name)) continue;
+            const hd_dtype dtype = hdt_kept_type(trainer, parameter->group, kept);
             const hd_safetensor *tensor = hd_safetensors_find(file, name);
             if (!tensor)
                 status = hdt_fail(trainer->context, HD_STATUS_NAME_NOT_FOUND, "%s has no tensor '%s'", path, name);
-            else if (tensor->dtype != HD_F32)
-                status = hdt_fail(trainer->context, HD_STATUS_TYPE, "%s: '%s' is %s, and must be F32", path, name,
-                                  tensor->type);
+            else if (tensor->dtype != dtype)
+                status = hdt_fail(trainer->context, HD_STATUS_TYPE, "%s: '%s' is %s, and must be %s", path, name,
+                                  tensor->type, dtype == HD_F32 ? "F32" : "BF16");
             else if (memcmp(&tensor->shape, &parameter->shape, sizeof tensor->shape) != 0)
                 status = hdt_fail(trainer->context, HD_STATUS_SHAPE, "%s: '%s' has another shape than this model's",
                                   path, name);

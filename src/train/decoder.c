@@ -99,9 +99,10 @@ static hd_status sketch(hdt_layout *layout) {
     hd_status status = hd_model_writer_create(layout->context, &writer);
     if (status) return status;
     hdt_put_figures(&layout->model, writer);
-    for (uint32_t i = 0; i < layout->count; i++)
-        hd_model_writer_tensor(writer, layout->parameters[i].file_name, HD_F32, layout->parameters[i].shape, NULL,
-                               NULL);
+    for (uint32_t i = 0; i < layout->count; i++) {
+        const hdt_parameter *one = &layout->parameters[i];
+        hd_model_writer_tensor(writer, one->file_name, hdt_weight_type(layout, one->group), one->shape, NULL, NULL);
+    }
     status = hd_model_writer_sketch(writer, NULL, &layout->sketch);
     hd_model_writer_destroy(writer);
     return status;
@@ -112,7 +113,8 @@ hd_status hdt_layout_make_decoder(hd_context *context, const hd_trainer_desc *de
     const hd_gpt *model = &desc->model;
     const int of_layers = desc->optimizer == HD_OPTIMIZER_MUON ? HDT_HIDDEN : HDT_MATRICES;
     const hd_shape table = HD_SHAPE(model->vocabulary, model->width);
-    *out_layout = (hdt_layout){ .context = context, .model = *model, .ternary = desc->ternary };
+    *out_layout = (hdt_layout){ .context = context, .model = *model, .ternary = desc->ternary,
+                                .narrow = desc->narrow };
     out_layout->room = OUTSIDE + model->layers * (uint32_t)HDT_COUNT(of_layer);
     out_layout->parameters = hdt_alloc(context, out_layout->room, sizeof *out_layout->parameters);
     if (!out_layout->parameters) return hdt_no_memory(context);

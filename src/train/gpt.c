@@ -67,7 +67,8 @@ hd_status hdt_layout_make(hd_context *context, const hd_trainer_desc *desc, hdt_
     const hd_gpt *model = &desc->model;
     const int64_t C = model->width;
     const int of_layers = desc->optimizer == HD_OPTIMIZER_MUON ? HDT_HIDDEN : HDT_MATRICES;
-    *out_layout = (hdt_layout){ .context = context, .model = *model, .ternary = desc->ternary };
+    *out_layout = (hdt_layout){ .context = context, .model = *model, .ternary = desc->ternary,
+                                .narrow = desc->narrow };
     out_layout->room = BEFORE + model->layers * OF_LAYER + OF_HEAD;
     out_layout->parameters = hdt_alloc(context, out_layout->room, sizeof *out_layout->parameters);
     if (!out_layout->parameters) return hdt_no_memory(context);
@@ -86,13 +87,25 @@ void hdt_layout_free(hdt_layout *layout) {
 
 /* ---- flat states ---- */
 
+/* A GPT-2 that learns whole learns them, too. */
+static bool has_positions(const hdt_layout *layout) { return !layout->base && !layout->sketch; }
+
 static hd_value view(const hdt_graph *graph, uint32_t index) {
     const hdt_parameter *parameter = &graph->layout->parameters[index];
     hd_shape shape = parameter->shape;
-    if (index == POSITIONS && !graph->layout->base && !graph->layout->sketch) shape.dims[0] = graph->length;
+    if (index == POSITIONS && has_positions(graph->layout)) shape.dims[0] = graph->length;
     const int64_t begin = (int64_t)parameter->first, end = begin + (int64_t)hd_shape_elements(shape);
     return hd_reshape(graph->program, hd_slice(graph->program, graph->states[parameter->group], &begin, &end, 1),
                       shape);
+}
+
+hd_dtype hdt_weight_type(const hdt_layout *layout, int group) {
+    return layout->narrow && group != HDT_VECTORS ? HD_BF16 : HD_F32;
+}
+
+/* Of the group of matrices, as f32. */
+static hd_value widened(const hdt_graph *graph, hd_value x) {
+    return hdt_weight_type(graph->layout, HDT_MATRICES) == HD_F32 ? x : hd_cast(graph->program, x, HD_F32);
 }
 
 /* Rounded to -1, 0 and 1 times the mean size (Ma and others, 2024), which is a number of f16, as files have it.
@@ -110,12 +123,15 @@ void hdt_graph_weights(hdt_graph *graph, hd_value *weights) {
     for (int group = 0; group < HDT_GROUPS; group++) {
         if (graph->layout->group_elements[group] == 0) continue;
         snprintf(name, sizeof name, "weights.%d", group);
-        graph->states[group] = hd_state(p, name, HD_F32, HD_SHAPE((int64_t)graph->layout->group_elements[group]));
+        graph->states[group] = hd_state(p, name, hdt_weight_type(graph->layout, group),
+                                        HD_SHAPE((int64_t)graph->layout->group_elements[group]));
     }
     graph->weights = weights;
     for (uint32_t i = 0; i < graph->layout->count; i++) {
         weights[i] = view(graph, i);
         if (graph->layout->parameters[i].ternary) weights[i] = ternary(p, weights[i]);
+        /* whose gradient is a sum over the batch, which goes on from micro-batch to micro-batch */
+        if (has_positions(graph->layout) && i == POSITIONS) weights[i] = widened(graph, weights[i]);
     }
     if (!graph->layout->base) graph->head = view(graph, graph->layout->head);
 }
@@ -165,8 +181,12 @@ hd_status hdt_graph_draw(hdt_graph *graph, hd_value key, hd_value *values) {
     }
     const hd_status status = hdt_graph_join(graph, values, joined);
     static const char *const names[HDT_GROUPS] = { "matrices", "vectors", "hidden" };
-    for (int group = 0; group < HDT_GROUPS && !status; group++)
-        if (graph->states[group]) hd_output(p, names[group], hd_assign(p, graph->states[group], joined[group]));
+    for (int group = 0; group < HDT_GROUPS && !status; group++) {
+        if (!graph->states[group]) continue;
+        const hd_dtype dtype = hdt_weight_type(graph->layout, group);
+        const hd_value drawn = dtype == HD_F32 ? joined[group] : hd_cast(p, joined[group], dtype);
+        hd_output(p, names[group], hd_assign(p, graph->states[group], drawn));
+    }
     return status;
 }
 
@@ -191,9 +211,18 @@ hd_value hdt_graph_input(hdt_graph *graph, const char *name, hd_dtype dtype, hd_
     return hd_input(graph->program, name, dtype, shape);
 }
 
+/* The batch's part of what all sequences have. */
+static hd_value places(hdt_graph *graph, const char *name) {
+    const int64_t begin[] = { graph->first, 0 }, end[] = { (int64_t)graph->first + graph->batch, graph->length };
+    const hd_value all = hdt_graph_input(graph, name, HD_I32, HD_SHAPE(graph->sequences, graph->length));
+    return hd_reshape(graph->program, hd_slice(graph->program, all, begin, end, 2),
+                      HD_SHAPE((int64_t)graph->batch * graph->length));
+}
 hd_value hdt_graph_positions(hdt_graph *graph) {
+    if (graph->packed) return places(graph, "positions");
     return hdt_graph_input(graph, "positions", HD_I32, HD_SHAPE((int64_t)graph->batch * graph->length));
 }
+hd_value hdt_graph_starts(hdt_graph *graph) { return graph->packed ? places(graph, "starts") : 0; }
 
 /* Sequences have a key each, so that one loses the same elements in a batch of any size. */
 hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x) {
@@ -218,7 +247,9 @@ hd_value hdt_graph_rounded(hdt_graph *graph, hd_value x) {
 
 /* Of mixed precision both operands are cast, each once for all products that read it, and sums stay f32. */
 static hd_value rounded_weight(hdt_graph *graph, hd_value weight) {
+    hd_dtype dtype = HD_F32;
     uint32_t at = 0;
+    if (hd_value_describe(graph->program, weight, &dtype, NULL) || dtype == HD_BF16) return weight;
     while (at < graph->layout->count && graph->weights[at] != weight) at++;
     if (!graph->casts[at]) graph->casts[at] = hd_cast(graph->program, weight, HD_BF16);
     return graph->casts[at];
@@ -271,8 +302,9 @@ hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens) {
     const hd_value *w = graph->weights;
     const int64_t B = graph->batch, T = graph->length, C = graph->layout->model.width;
     graph->drawn = 0;
-    const hd_value words = hd_reshape(p, hd_gather(p, w[EMBEDDING], tokens), HD_SHAPE(B, T, C));
-    hd_value x = hdt_graph_dropped(graph, hd_reshape(p, hd_add(p, words, w[POSITIONS]), HD_SHAPE(B * T, C)));
+    const hd_value words = hd_reshape(p, widened(graph, hd_gather(p, w[EMBEDDING], tokens)), HD_SHAPE(B, T, C));
+    const hd_value placed = hd_add(p, words, w[POSITIONS]);
+    hd_value x = hdt_graph_dropped(graph, hd_reshape(p, placed, HD_SHAPE(B * T, C)));
     if (graph->layers) graph->layers[0] = x;
     for (uint32_t i = 0; i < graph->layout->model.layers; i++) {
         x = layer(graph, x, w + BEFORE + i * OF_LAYER);
@@ -283,12 +315,12 @@ hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens) {
 }
 
 /* The head's matrix with rows of zeros behind it, and 8 columns that take the scores of these to -8e30. */
-static hd_value widened(const hdt_graph *graph) {
+static hd_value with_rows(const hdt_graph *graph) {
     hd_program *p = graph->program;
     const int64_t V = graph->layout->model.vocabulary;
     const int64_t none[] = { 0, 0 }, behind[] = { graph->head_rows - V, 0 }, columns[] = { V, HDT_WIDER };
     const hd_value some = hd_slice(p, graph->head, none, columns, 2),
-                   zeros = hd_cast(p, hd_less(p, some, some), HD_F32);
+                   zeros = hd_cast(p, hd_less(p, some, some), hdt_weight_type(graph->layout, HDT_MATRICES));
     const hd_value sides[] = { hd_pad(p, graph->head, none, behind, 2, 0), hd_pad(p, zeros, none, behind, 2, -1e30f) };
     return hd_concat(p, sides, 2, 1);
 }
@@ -296,7 +328,7 @@ static hd_value widened(const hdt_graph *graph) {
 hd_value hdt_graph_scores(hdt_graph *graph, hd_value hidden) {
     const int64_t none[] = { 0, 0 }, behind[] = { 0, HDT_WIDER };
     if (!graph->head_rows) return hdt_graph_product(graph, hidden, graph->head, HD_TRANSPOSE_B);
-    if (!graph->wide_head) graph->wide_head = widened(graph);
+    if (!graph->wide_head) graph->wide_head = with_rows(graph);
     return hdt_graph_product(graph, hd_pad(graph->program, hidden, none, behind, 2, 1), graph->wide_head,
                              HD_TRANSPOSE_B);
 }

@@ -29,6 +29,7 @@ typedef struct hdt_layout {
     hd_gpt         model;
     const hd_model *base;      /* whose adapters learn; NULL: a model learns whole */
     bool           ternary;    /* the matrices of layers are */
+    bool           narrow;     /* weights are bf16 but for vectors */
     hd_model      *sketch;     /* of a llama or qwen3: whose graph it is; NULL: GPT-2's is in gpt.c */
     uint32_t       head;       /* the parameter that is the head's matrix; 0: the embedding, which is the first */
     float          scale;      /* of adapters */
@@ -40,6 +41,8 @@ typedef struct hdt_layout {
 } hdt_layout;
 hd_status hdt_layout_make(hd_context *context, const hd_trainer_desc *desc, hdt_layout *out_layout);
 void hdt_layout_free(hdt_layout *layout);
+/* What the weights of a group are kept as. */
+hd_dtype hdt_weight_type(const hdt_layout *layout, int group);
 /* Puts another parameter behind those that are there, for which there is room. */
 void hdt_layout_add(hdt_layout *layout, const hdt_parameter *parameter);
 /* The same of adapters (lora.c), and of a llama or qwen3 (decoder.c). Statuses: NAME_NOT_FOUND (a target). */
@@ -55,6 +58,8 @@ typedef struct hdt_graph {
     const hdt_layout *layout;
     hd_program *program;
     uint32_t    batch, length;
+    uint32_t    sequences; /* of all batches of the program */
+    bool        packed;    /* and they hold several samples each */
     float       dropout;  /* 0: none, and there are no keys */
     /* i32 [.., 4]: a key of random numbers for each sequence, the first of which is that of number */
     hd_value    keys;
@@ -86,8 +91,10 @@ hd_value hdt_graph_rounded(hdt_graph *graph, hd_value x);
 hd_value hdt_graph_product(hdt_graph *graph, hd_value x, hd_value weight, uint32_t flags);
 /* What hdt_graph_hidden is of a llama or qwen3 (decoder.c). */
 hd_value hdt_graph_decoder(hdt_graph *graph, hd_value tokens);
-/* An input "positions" i32 [batch * length]: 0, 1, 2, ... of each sequence. */
+/* Inputs "positions" and "starts", as i32 [batch * length]: 0, 1, 2, ... of each sequence, where it is packed of each
+ * sample; and where in its sequence that begins, 0 where it is not packed. */
 hd_value hdt_graph_positions(hdt_graph *graph);
+hd_value hdt_graph_starts(hdt_graph *graph);
 /* The same scores of a base with its adapters (lora.c), and the losses [batch * length] of targets; 0: none. With a
  * `share`, one number, also the gradient of their sum times it by what the last layer gives. */
 hd_value hdt_graph_lora_scores(hdt_graph *graph, hd_value tokens);

@@ -39,7 +39,8 @@ static hd_status begin(hd_trainer *trainer, uint32_t batch, draft *out) {
     const uint32_t count = trainer->layout.count;
     const bool narrow = trainer->desc.precision == HD_PRECISION_BF16;
     *out = (draft){ .trainer = trainer,
-                    .graph = { .layout = &trainer->layout, .batch = batch, .length = trainer->desc.length } };
+                    .graph = { .layout = &trainer->layout, .batch = batch, .sequences = batch,
+                               .length = trainer->desc.length, .packed = trainer->desc.packed } };
     out->graph.program = hd_program_create(trainer->context);
     out->weights = values(trainer, count);
     out->others = values(trainer, count);
@@ -68,22 +69,25 @@ static void end(draft *d) {
         free_values(d->trainer, of_sequences[i], d->trainer->desc.batch);
 }
 
-/* Gives a plan that a model's own graph is a part of its positions, and a base's its weights. */
+/* Gives a plan that a model's own graph is a part of its positions, as of sequences of one sample, and a base's its
+ * weights. */
 static hd_status bind_model(const draft *d, hd_plan *plan) {
     const hd_trainer *trainer = d->trainer;
-    hd_port port = { 0 };
-    for (size_t i = 0;
-         i < hd_program_port_count(d->graph.program) && (!port.name || strcmp(port.name, "positions") != 0); i++)
-        port = hd_program_port(d->graph.program, i);
-    if (!port.name || strcmp(port.name, "positions") != 0) return HD_OK;
-    const uint64_t count = hd_shape_elements(port.shape);
-    int32_t *positions = hdt_alloc(trainer->context, count, sizeof *positions);
-    if (!positions) return hdt_no_memory(trainer->context);
-    for (uint64_t i = 0; i < count; i++) positions[i] = (int32_t)(i % trainer->desc.length);
-    hd_status status = hd_plan_write(plan, port.name, positions, count * sizeof *positions);
-    if (!status && trainer->base) status = hd_weights_bind(trainer->base, plan);
-    hdt_free(trainer->context, positions, count, sizeof *positions);
-    return status;
+    hd_status status = HD_OK;
+    bool there = false;
+    for (size_t i = 0; i < hd_program_port_count(d->graph.program) && !status; i++) {
+        const hd_port port = hd_program_port(d->graph.program, i);
+        const bool is_start = strcmp(port.name, "starts") == 0;
+        if (!is_start && strcmp(port.name, "positions") != 0) continue;
+        const uint64_t count = hd_shape_elements(port.shape);
+        int32_t *places = hdt_alloc(trainer->context, count, sizeof *places);
+        there = true;
+        if (!places) return hdt_no_memory(trainer->context);
+        for (uint64_t k = 0; k < count && !is_start; k++) places[k] = (int32_t)(k % trainer->desc.length);
+        status = hd_plan_write(plan, port.name, places, count * sizeof *places);
+        hdt_free(trainer->context, places, count, sizeof *places);
+    }
+    return status || !there || !trainer->base ? status : hd_weights_bind(trainer->base, plan);
 }
 
 /* Plans the program, unless something failed before, and ends it. */
@@ -168,7 +172,8 @@ static hd_status head(draft *d, hd_value hidden, hd_value targets, hd_value *hea
             hd_scale(p, hd_sum(p, of_rows, HD_ALL_AXES), 1 / (float)((double)desc->batch * desc->length), 0);
         const hd_value so_far[] = { 0, *head_sum };
         hd_value gradients[2];
-        status = hd_gradients(p, share, wanted, 2, &(hd_gradients_desc){ .continued = so_far }, gradients);
+        const hd_gradients_desc going_on = { .wide = desc->narrow != 0, .continued = so_far };
+        status = hd_gradients(p, share, wanted, 2, &going_on, gradients);
         d->gradients[i] = gradients[0];
         *head_sum = gradients[1];
     }
@@ -191,7 +196,8 @@ static hd_status add_up(draft *d, hd_value *out_loss, hd_value out_gradients[HDT
     hd_status status = HD_OK;
     for (uint32_t part = 0; part < parts && !status; part++) {
         hd_gradients_desc going_on = { .chunk_rows = desc->math == HD_MATH_EXACT ? desc->length : 0,
-                                       .continued = part ? d->sums : NULL, .recompute = desc->recompute != 0,
+                                       .continued = part ? d->sums : NULL, .wide = desc->narrow != 0,
+                                       .recompute = desc->recompute != 0,
                                        .kept = d->graph.layers, .kept_count = desc->model.layers + 1 };
         d->graph.first = part * desc->micro_batch;
         const hd_value of_tokens = rows_of(d, tokens, d->graph.first), of_targets = rows_of(d, targets, d->graph.first);
@@ -231,8 +237,18 @@ static hd_value state_of(const draft *d, int kept, int group) {
     return hd_state(d->graph.program, name, HD_F32, HD_SHAPE((int64_t)d->trainer->layout.group_elements[group]));
 }
 
+/* By which weights of 16 bits are rounded; 0: they are f32. Dropout has other streams of the same key. */
+static hd_value words_of(draft *d, int group) {
+    enum { HALF = 1u << 30 };
+    const hdt_layout *layout = &d->trainer->layout;
+    if (hdt_weight_type(layout, group) == HD_F32) return 0;
+    const hd_value key = hdt_graph_input(&d->graph, "rounding", HD_I32, HD_SHAPE(4));
+    return hd_random(d->graph.program, key, (uint32_t)HALF + (uint32_t)group,
+                     HD_SHAPE((int64_t)layout->group_elements[group]));
+}
+
 /* Muon's step: of the layers' matrices. GPT-2's have their inputs first, and those of q, k and v lie side by side. */
-static void turn_hidden(const draft *d, hd_value gradient, const hd_clipping *clip, hd_value rates) {
+static void turn_hidden(draft *d, hd_value gradient, const hd_clipping *clip, hd_value rates) {
     enum { MOST = 8 };
     const hdt_layout *layout = &d->trainer->layout;
     const uint64_t of_layer = layout->group_elements[HDT_HIDDEN] / layout->model.layers;
@@ -247,11 +263,11 @@ static void turn_hidden(const draft *d, hd_value gradient, const hd_clipping *cl
                                                    one->transposed && columns == 3 * rows ? 3 : 1, one->transposed };
     }
     const hd_value states[] = { d->graph.states[HDT_HIDDEN], state_of(d, HDT_FIRST, HDT_HIDDEN) };
-    hd_muon(d->graph.program, states, gradient, clip, rates, &desc);
+    hd_muon(d->graph.program, states, gradient, clip, rates, &desc, words_of(d, HDT_HIDDEN));
 }
 
 /* All gradients' norm, and a step of each group's optimizer. Returns the norm. */
-static hd_value take_step(const draft *d, const hd_value gradients[HDT_GROUPS]) {
+static hd_value take_step(draft *d, const hd_value gradients[HDT_GROUPS]) {
     const hd_trainer_desc *desc = &d->trainer->desc;
     hd_program *p = d->graph.program;
     const uint32_t groups = desc->optimizer == HD_OPTIMIZER_MUON ? HDT_GROUPS : HDT_HIDDEN;
@@ -264,9 +280,13 @@ static hd_value take_step(const draft *d, const hd_value gradients[HDT_GROUPS]) 
             turn_hidden(d, gradients[group], &clip, rates);
             continue;
         }
-        const hd_value states[] = { d->graph.states[group], state_of(d, HDT_FIRST, group),
-                                    state_of(d, HDT_SECOND, group) };
-        hd_adamw(p, states, gradients[group], &clip, rates, &desc->adamw);
+        hd_value states[] = { d->graph.states[group], state_of(d, HDT_FIRST, group), 0 };
+        if (desc->optimizer == HD_OPTIMIZER_SGD) {
+            hd_sgd(p, states, gradients[group], &clip, rates, (float)desc->sgd_momentum, words_of(d, group));
+            continue;
+        }
+        states[2] = state_of(d, HDT_SECOND, group);
+        hd_adamw(p, states, gradients[group], &clip, rates, &desc->adamw, words_of(d, group));
     }
     return clip.norm;
 }
@@ -277,6 +297,7 @@ static hd_status build_step(hd_trainer *trainer, draft *d) {
     hd_status status = begin(trainer, desc->micro_batch, d);
     hd_program *p = d->graph.program;
     d->graph.dropout = desc->dropout;
+    d->graph.sequences = desc->batch;
     if (!status && desc->dropout > 0) d->graph.keys = hd_input(p, "keys", HD_I32, HD_SHAPE(desc->batch, 4));
     if (!status) status = add_up(d, &loss, gradients);
     if (!status) {

@@ -134,7 +134,8 @@ static void take_losses(void *user, hd_program *p, hd_value x, hd_value scores) 
 /* The scores of `rows` rows at a time. */
 static void build(hdt_graph *graph, hd_value tokens, uint32_t rows, hd_value *out_scores) {
     const hd_model_graph_desc desc = { .sequences = graph->batch, .length = graph->length, .tokens = tokens,
-                                       .positions = hdt_graph_positions(graph), .score_rows = rows,
+                                       .positions = hdt_graph_positions(graph),
+                                       .starts = hdt_graph_starts(graph), .score_rows = rows,
                                        .adapt = adapt, .multiply = multiply, .on_scores = take_losses,
                                        .user = graph,
                                        .bf16 = graph->casts != NULL };

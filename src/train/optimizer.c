@@ -34,14 +34,20 @@ static hd_value moved(hd_program *p, hd_value state, float factor, hd_value x, f
     return hd_assign(p, state, hd_where(p, clip->fine, held(p, sum), state));
 }
 
-/* weights * keep - change; nothing changes where the step is not fine, of which `change` sees to its part. */
-static hd_value taken_off(hd_program *p, hd_value weights, hd_value keep, hd_value change, const hd_clipping *clip) {
+/* weights * keep - change; nothing changes where the step is not fine, of which `change` sees to its part: then what
+ * is rounded is a bf16 already. */
+static hd_value taken_off(hd_program *p, hd_value weights, hd_value keep, hd_value change, const hd_clipping *clip,
+                          hd_value words) {
     const hd_value kept = hd_where(p, clip->fine, keep, hd_scale(p, keep, 0, 1));
-    return hd_assign(p, weights, hd_sub(p, hd_mul(p, weights, kept), change));
+    hd_dtype dtype = HD_F32;
+    if (hd_value_describe(p, weights, &dtype, NULL) || dtype == HD_F32)
+        return hd_assign(p, weights, hd_sub(p, hd_mul(p, weights, kept), change));
+    const hd_value wide = hd_sub(p, hd_mul(p, hd_cast(p, weights, HD_F32), kept), change);
+    return hd_assign(p, weights, words ? hd_round_random(p, wide, words) : hd_cast(p, wide, dtype));
 }
 
 hd_value hd_adamw(hd_program *p, const hd_value states[3], hd_value gradient, const hd_clipping *clip, hd_value rates,
-                  const hd_adamw_desc *desc) {
+                  const hd_adamw_desc *desc, hd_value words) {
     const double beta1 = desc && desc->beta1 > 0 ? desc->beta1 : 0.9,
                  beta2 = desc && desc->beta2 > 0 ? desc->beta2 : 0.999;
     const float eps = (float)(desc && desc->eps > 0 ? desc->eps : 1e-8);
@@ -51,14 +57,14 @@ hd_value hd_adamw(hd_program *p, const hd_value states[3], hd_value gradient, co
     const hd_value keep = rate_of(p, rates, 0); /* over an infinite number nothing is taken off */
     const hd_value divisor = hd_where(p, clip->fine, rate_of(p, rates, 1), hd_scale(p, keep, 0, INFINITY));
     const hd_value root = hd_scale(p, hd_mul(p, hd_sqrt(p, v), rate_of(p, rates, 2)), 1, eps);
-    return taken_off(p, states[0], keep, hd_div(p, m, hd_mul(p, root, divisor)), clip);
+    return taken_off(p, states[0], keep, hd_div(p, m, hd_mul(p, root, divisor)), clip, words);
 }
 
 hd_value hd_sgd(hd_program *p, const hd_value states[2], hd_value gradient, const hd_clipping *clip, hd_value rates,
-                float momentum) {
+                float momentum, hd_value words) {
     const hd_value m = moved(p, states[1], momentum, hd_mul(p, gradient, clip->factor), 1, clip);
     const hd_value rate = rate_of(p, rates, 1), taken = hd_where(p, clip->fine, rate, hd_scale(p, rate, 0, 0));
-    return taken_off(p, states[0], rate_of(p, rates, 0), hd_mul(p, m, taken), clip);
+    return taken_off(p, states[0], rate_of(p, rates, 0), hd_mul(p, m, taken), clip, words);
 }
 
 /* ---- Muon ---- */
@@ -115,7 +121,7 @@ static hd_value change_of(hd_program *p, hd_value update, int64_t layers, const 
 }
 
 hd_value hd_muon(hd_program *p, const hd_value states[2], hd_value gradient, const hd_clipping *clip, hd_value rates,
-                 const hd_muon_desc *desc) {
+                 const hd_muon_desc *desc, hd_value words) {
     enum { MOST = 64 };
     const double momentum = desc->momentum > 0 ? desc->momentum : 0.95;
     const int64_t layers = desc->layers ? desc->layers : 1;
@@ -141,5 +147,5 @@ hd_value hd_muon(hd_program *p, const hd_value states[2], hd_value gradient, con
     const hd_value all = hd_reshape(p, hd_concat(p, pieces, desc->count, 1), HD_SHAPE(layers * length));
     const hd_value rate = rate_of(p, rates, 1), nothing = hd_scale(p, rate, 0, 0);
     const hd_value change = hd_where(p, clip->fine, hd_mul(p, all, rate), nothing);
-    return taken_off(p, states[0], rate_of(p, rates, 0), change, clip);
+    return taken_off(p, states[0], rate_of(p, rates, 0), change, clip, words);
 }

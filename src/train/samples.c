@@ -14,7 +14,8 @@ struct hd_samples {
     bool        packed;
     int32_t    *tokens;    /* of all samples; of what is not to be learned -1 - the token */
     uint64_t   *ends;      /* of each row in there */
-    uint64_t    token_room, row_room;
+    uint64_t   *begins;    /* of each sample in there */
+    uint64_t    token_room, row_room, sample_room;
     hd_samples_info info;
 };
 static const char kind[] = "samples";
@@ -64,6 +65,7 @@ static hd_status keep(hd_samples *s, const int32_t *tokens, const uint8_t *said,
         return HD_OK;
     }
     if (!grow(s->context, &s->tokens, &s->token_room, first + kept, sizeof *s->tokens) ||
+        !grow(s->context, &s->begins, &s->sample_room, s->info.samples + 1, sizeof *s->begins) ||
         !grow(s->context, &s->ends, &s->row_room, rows + 1, sizeof *s->ends))
         return hdt_no_memory(s->context);
     for (size_t i = 0; i < kept; i++) {
@@ -72,7 +74,7 @@ static hd_status keep(hd_samples *s, const int32_t *tokens, const uint8_t *said,
         s->info.hash = (s->info.hash ^ (uint32_t)s->tokens[first + i]) * UINT64_C(0x100000001b3);
     }
     s->info.hash = (s->info.hash ^ kept) * UINT64_C(0x100000001b3);
-    s->info.samples++;
+    s->begins[s->info.samples++] = first;
     s->info.rows += !joins;
     s->ends[s->info.rows - 1] = first + kept;
     s->info.tokens += kept;
@@ -202,6 +204,7 @@ void hd_samples_destroy(hd_samples *samples) {
     samples = hd_handle_find(samples, kind);
     if (!samples || (samples->handle && !hd_handle_end(samples->handle))) return;
     hdt_free(samples->context, samples->tokens, samples->token_room, sizeof *samples->tokens);
+    hdt_free(samples->context, samples->begins, samples->sample_room, sizeof *samples->begins);
     hdt_free(samples->context, samples->ends, samples->row_room, sizeof *samples->ends);
     hdt_free(samples->context, samples, 1, sizeof *samples);
 }
@@ -236,18 +239,49 @@ static uint64_t shuffled(uint64_t at, uint64_t count, uint64_t seed, uint64_t ep
     return at;
 }
 
+/* Row `at` of a run: which tokens it has. */
+typedef struct row { uint64_t first, count; } row;
+static row row_at(const hd_samples *s, uint64_t seed, uint64_t at) {
+    const uint64_t rows = s->info.rows, one = shuffled(at % rows, rows, seed, at / rows);
+    const uint64_t first = one ? s->ends[one - 1] : 0;
+    return (row){ first, s->ends[one] - first };
+}
+
+/* How many samples begin at or before the token. */
+static uint64_t begun(const hd_samples *s, uint64_t token) {
+    uint64_t low = 0, high = s->info.samples;
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        if (s->begins[middle] <= token) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+void hd_samples_starts(const hd_samples *samples, uint64_t seed, uint64_t step, uint32_t batch, int32_t *out_starts) {
+    const hd_samples *s = hd_handle_find(samples, kind);
+    if (!s || !out_starts) return;
+    for (uint32_t i = 0; i < batch; i++, out_starts += s->length) {
+        const row r = row_at(s, seed, step * batch + i);
+        uint64_t next = begun(s, r.first); /* the sample behind the one that a token belongs to */
+        for (uint32_t t = 0; t < s->length; t++) {
+            while (next < s->info.samples && s->begins[next] <= r.first + t) next++;
+            out_starts[t] = t < r.count ? (int32_t)(s->begins[next - 1] - r.first) : (int32_t)t;
+        }
+    }
+}
+
 void hd_samples_draw(const hd_samples *samples, uint64_t seed, uint64_t step, uint32_t batch, int32_t *out_tokens,
                      int32_t *out_targets) {
     const hd_samples *s = hd_handle_find(samples, kind);
     if (!s || !out_tokens || !out_targets) return;
     for (uint32_t i = 0; i < batch; i++, out_tokens += s->length, out_targets += s->length) {
-        const uint64_t number = step * batch + i,
-                       one = shuffled(number % s->info.rows, s->info.rows, seed, number / s->info.rows);
-        const uint64_t first = one ? s->ends[one - 1] : 0, count = s->ends[one] - first;
+        const row r = row_at(s, seed, step * batch + i);
+        const int32_t *tokens = s->tokens + r.first;
         for (uint32_t t = 0; t < s->length; t++) {
-            const int32_t token = t < count ? s->tokens[first + t] : 0;
+            const int32_t token = t < r.count ? tokens[t] : 0;
             out_tokens[t] = token < 0 ? -1 - token : token;
-            out_targets[t] = t + 1 < count && s->tokens[first + t + 1] >= 0 ? s->tokens[first + t + 1] : -1;
+            out_targets[t] = t + 1 < r.count && tokens[t + 1] >= 0 ? tokens[t + 1] : -1;
         }
     }
 }

@@ -71,11 +71,23 @@ static hd_status check_ternary(hd_context *context, const hd_trainer_desc *desc)
 static hd_status check_precision(hd_context *context, const hd_trainer_desc *desc) {
     if ((unsigned)desc->precision > HD_PRECISION_BF16)
         return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "precision %d does not exist", (int)desc->precision);
+    if (desc->narrow > 1 || (desc->narrow && (desc->base || desc->lora.rank || desc->ternary)))
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT,
+                        "weights in bf16 are those of a model that learns whole and is not ternary");
+    if (desc->narrow && desc->precision != HD_PRECISION_BF16)
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT,
+                        "weights in bf16 go with products of bf16: set HD_PRECISION_BF16");
+    return HD_OK;
+}
+
+static hd_status check_packed(hd_context *context, const hd_trainer_desc *desc) {
+    if (desc->packed > 1 || (desc->packed && !desc->base && !desc->lora.rank))
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "packed samples are for adapters of a base");
     return HD_OK;
 }
 
 static hd_status check_optimizer(hd_context *context, hd_trainer_desc *desc) {
-    if ((unsigned)desc->optimizer > HD_OPTIMIZER_MUON)
+    if ((unsigned)desc->optimizer > HD_OPTIMIZER_SGD)
         return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "optimizer %d does not exist", (int)desc->optimizer);
     if (desc->adamw.beta1 == 0) desc->adamw.beta1 = 0.9;
     if (desc->adamw.beta2 == 0) desc->adamw.beta2 = 0.999;
@@ -95,6 +107,7 @@ hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc) {
     if (!status) status = check_family(context, desc);
     if (!status) status = check_ternary(context, desc);
     if (!status) status = check_precision(context, desc);
+    if (!status) status = check_packed(context, desc);
     if (!status) status = check_optimizer(context, desc);
     if (status) return status;
     if (desc->length == 0) desc->length = desc->model.context;
@@ -110,7 +123,7 @@ hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc) {
     const struct { const char *name; double value, least, below; } numbers[] = {
         { "rate", desc->schedule.rate, 0, 1e6 }, { "least rate", desc->schedule.least, 0, 1e6 },
         { "weight decay", desc->weight_decay, 0, 1e6 }, { "rate of Muon", desc->muon_rate, 0, 1e6 },
-        { "momentum of Muon", desc->muon_momentum, 0, 1 },
+        { "momentum of Muon", desc->muon_momentum, 0, 1 }, { "momentum", desc->sgd_momentum, 0, 1 },
         { "beta1", desc->adamw.beta1, 0, 1 }, { "beta2", desc->adamw.beta2, 0, 1 }, { "eps", desc->adamw.eps, 0, 1 },
         { "clip", (double)desc->clip, 0, 1e30 }, { "dropout", (double)desc->dropout, 0, 1 } };
     for (size_t i = 0; i < HDT_COUNT(numbers); i++)
@@ -139,6 +152,44 @@ static hd_status take_base(hd_trainer *trainer) {
     return status ? status : hd_weights_load(trainer->desc.base, trainer->device, &trainer->base);
 }
 
+/* ---- what groups keep ---- */
+
+bool hdt_keeps(const hd_trainer *trainer, int group, int kept) {
+    const hd_optimizer optimizer = trainer->desc.optimizer;
+    const bool two = optimizer == HD_OPTIMIZER_ADAMW || (optimizer == HD_OPTIMIZER_MUON && group != HDT_HIDDEN);
+    return trainer->layout.group_elements[group] > 0 && (kept != HDT_SECOND || two);
+}
+
+hd_dtype hdt_kept_type(const hd_trainer *trainer, int group, int kept) {
+    return kept == HDT_WEIGHTS || kept == HDT_BEST ? hdt_weight_type(&trainer->layout, group) : HD_F32;
+}
+
+hd_status hdt_read_kept(const hd_trainer *trainer, int group, int kept, float *out_values) {
+    const uint64_t count = trainer->layout.group_elements[group];
+    const hd_dtype dtype = hdt_kept_type(trainer, group, kept);
+    const uint64_t bytes = hd_dtype_bytes(dtype, count);
+    hd_buffer *from = trainer->states[group][kept];
+    if (dtype == HD_F32) return hd_buffer_read(from, 0, out_values, bytes);
+    void *narrow = hdt_alloc(trainer->context, bytes, 1);
+    hd_status status = narrow ? hd_buffer_read(from, 0, narrow, bytes) : hdt_no_memory(trainer->context);
+    if (!status) status = hd_dequantize(dtype, narrow, count, out_values);
+    hdt_free(trainer->context, narrow, bytes, 1);
+    return status;
+}
+
+hd_status hdt_write_kept(hd_trainer *trainer, int group, int kept, uint64_t first, const float *values,
+                         uint64_t count) {
+    const hd_dtype dtype = hdt_kept_type(trainer, group, kept);
+    const uint64_t at = hd_dtype_bytes(dtype, first), bytes = hd_dtype_bytes(dtype, count);
+    hd_buffer *to = trainer->states[group][kept];
+    if (dtype == HD_F32) return hd_buffer_write(to, at, values, bytes);
+    void *narrow = hdt_alloc(trainer->context, bytes, 1);
+    hd_status status = narrow ? hd_quantize(dtype, values, count, narrow) : hdt_no_memory(trainer->context);
+    if (!status) status = hd_buffer_write(to, at, narrow, bytes);
+    hdt_free(trainer->context, narrow, bytes, 1);
+    return status;
+}
+
 hd_status hdt_read_groups(const hd_trainer *trainer, int kept, float *out_groups[HDT_GROUPS]) {
     hd_status status = HD_OK;
     for (int group = 0; group < HDT_GROUPS && !status; group++) {
@@ -148,7 +199,7 @@ hd_status hdt_read_groups(const hd_trainer *trainer, int kept, float *out_groups
         out_groups[group] = hdt_alloc(trainer->context, count, sizeof(float));
         if (!out_groups[group]) return hdt_no_memory(trainer->context);
         if (is_best) memcpy(out_groups[group], trainer->best[group], count * sizeof(float));
-        else status = hd_buffer_read(trainer->states[group][kept], 0, out_groups[group], count * sizeof(float));
+        else status = hdt_read_kept(trainer, group, kept, out_groups[group]);
     }
     return status;
 }
@@ -161,13 +212,24 @@ void hdt_free_groups(const hd_trainer *trainer, float *groups[HDT_GROUPS]) {
 static hd_status make_states(hd_trainer *trainer) {
     hd_status status = HD_OK;
     for (int group = 0; group < HDT_GROUPS; group++)
-        for (int kept = 0; kept < (group == HDT_HIDDEN ? HDT_SECOND : HDT_KEPT) && !status; kept++) {
-            if (trainer->layout.group_elements[group] == 0) continue;
-            const hd_buffer_desc desc = { .bytes = trainer->layout.group_elements[group] * sizeof(float),
+        for (int kept = 0; kept < HDT_KEPT && !status; kept++) {
+            if (!hdt_keeps(trainer, group, kept)) continue;
+            const uint64_t count = trainer->layout.group_elements[group];
+            const hd_buffer_desc desc = { .bytes = hd_dtype_bytes(hdt_kept_type(trainer, group, kept), count),
                                           .label = "training" };
             status = hd_buffer_create(trainer->device, &desc, &trainer->states[group][kept]);
         }
     return status;
+}
+
+/* Until something is told each sequence is one sample. */
+static hd_status make_places(hd_trainer *trainer) {
+    const uint64_t length = trainer->desc.length, count = trainer->desc.batch * length;
+    trainer->starts = hdt_alloc(trainer->context, count, sizeof *trainer->starts);
+    trainer->positions = hdt_alloc(trainer->context, count, sizeof *trainer->positions);
+    if (!trainer->starts || !trainer->positions) return hdt_no_memory(trainer->context);
+    for (uint64_t i = 0; i < count; i++) trainer->positions[i] = (int32_t)(i % length);
+    return HD_OK;
 }
 
 hd_status hd_trainer_create(hd_context *context, hd_device *device, const hd_trainer_desc *desc,
@@ -188,6 +250,7 @@ hd_status hd_trainer_create(hd_context *context, hd_device *device, const hd_tra
         trainer->keys = hdt_alloc(context, trainer->desc.batch, sizeof *trainer->keys);
         if (!trainer->keys) status = hdt_no_memory(context);
     }
+    if (!status && trainer->desc.packed) status = make_places(trainer);
     if (!status) status = make_states(trainer);
     if (!status) status = hdt_draw_weights(trainer);
     if (!status) status = hdt_plan_step(trainer);
@@ -222,6 +285,9 @@ void hd_trainer_destroy(hd_trainer *trainer) {
     for (int i = 0; i < HDT_GROUPS * HDT_KEPT; i++) hd_buffer_destroy(trainer->states[i / HDT_KEPT][i % HDT_KEPT]);
     hdt_free_groups(trainer, trainer->best);
     hdt_free(trainer->context, trainer->keys, trainer->desc.batch, sizeof *trainer->keys);
+    const uint64_t places = (uint64_t)trainer->desc.batch * trainer->desc.length;
+    hdt_free(trainer->context, trainer->starts, places, sizeof *trainer->starts);
+    hdt_free(trainer->context, trainer->positions, places, sizeof *trainer->positions);
     hdt_free(trainer->context, trainer->room, trainer->desc.length, sizeof *trainer->room);
     hdt_layout_free(&trainer->layout);
     hdt_free(trainer->context, trainer, 1, sizeof *trainer);
@@ -275,14 +341,18 @@ static hd_status submit(hd_trainer *trainer, const int32_t *tokens, const int32_
     const hd_trainer_desc *desc = &trainer->desc;
     const uint64_t bytes = (uint64_t)desc->batch * desc->length * sizeof *tokens;
     float rates[HDT_GROUPS][HD_RATES];
+    uint32_t rounding[4];
     flight->report =
         (hd_train_report){ .step = trainer->steps, .rate = hd_schedule_rate(&desc->schedule, trainer->steps) };
-    hd_adamw_rates(&desc->adamw, flight->report.rate, desc->weight_decay, trainer->steps, rates[HDT_MATRICES]);
-    hd_adamw_rates(&desc->adamw, flight->report.rate, trainer->base ? desc->weight_decay : 0, trainer->steps,
-                   rates[HDT_VECTORS]);
+    for (int group = HDT_MATRICES; group <= HDT_VECTORS; group++) {
+        const double decay = group == HDT_MATRICES || trainer->base ? desc->weight_decay : 0;
+        if (desc->optimizer == HD_OPTIMIZER_SGD) hd_sgd_rates(flight->report.rate, decay, rates[group]);
+        else hd_adamw_rates(&desc->adamw, flight->report.rate, decay, trainer->steps, rates[group]);
+    }
     if (desc->optimizer == HD_OPTIMIZER_MUON)
         hd_sgd_rates(muon_rate_of(desc, flight->report.rate), desc->weight_decay, rates[HDT_HIDDEN]);
     for (uint32_t i = 0; i < desc->batch && trainer->keys; i++) hdt_key(trainer, trainer->steps, i, trainer->keys[i]);
+    hdt_key(trainer, trainer->steps, 0, rounding);
     const float share = share_of(targets, bytes / sizeof *targets);
     const hd_stream_input all[] = { { .name = "tokens", .data = tokens, .bytes = bytes },
                                     { .name = "targets", .data = targets, .bytes = bytes },
@@ -290,12 +360,16 @@ static hd_status submit(hd_trainer *trainer, const int32_t *tokens, const int32_
                                     { .name = "rates.1", .data = rates[1], .bytes = sizeof rates[1] },
                                     { .name = "rates.2", .data = rates[2], .bytes = sizeof rates[2] },
                                     { .name = "share", .data = &share, .bytes = sizeof share },
+                                    { .name = "rounding", .data = rounding, .bytes = sizeof rounding },
+                                    { .name = "starts", .data = trainer->starts, .bytes = bytes },
+                                    { .name = "positions", .data = trainer->positions, .bytes = bytes },
                                     { .name = "keys", .data = trainer->keys,
                                       .bytes = desc->batch * sizeof *trainer->keys } };
     hd_stream_input inputs[HDT_COUNT(all)];
     size_t count = 0;
     for (size_t i = 0; i < HDT_COUNT(all); i++) { /* those that the plan has */
         if (!all[i].data || (all[i].data == &share && !trainer->base)) continue;
+        if (all[i].data == rounding && !desc->narrow) continue;
         if (all[i].data == rates[HDT_HIDDEN] && desc->optimizer != HD_OPTIMIZER_MUON) continue;
         inputs[count++] = all[i];
     }
@@ -319,6 +393,23 @@ hd_status hd_trainer_step(hd_trainer *trainer, const int32_t *tokens, const int3
     return status ? status : land(&trainer->flights[trainer->steps % 2], out_report, out_told);
 }
 
+hd_status hd_trainer_starts(hd_trainer *trainer, const int32_t *starts) {
+    if (!trainer || !starts) return was_null(trainer, "hd_trainer_starts");
+    const uint32_t length = trainer->desc.length;
+    const uint64_t count = (uint64_t)trainer->desc.batch * length;
+    if (!trainer->desc.packed)
+        return hdt_fail(trainer->context, HD_STATUS_WRONG_STATE,
+                        "sequences of this trainer are one sample each: set hd_trainer_desc.packed");
+    for (uint64_t i = 0; i < count; i++)
+        if (starts[i] < 0 || starts[i] > (int32_t)(i % length))
+            return hdt_fail(trainer->context, HD_STATUS_INVALID_ARGUMENT,
+                            "a sample of the token at %llu begins at %d: at its own place at the latest",
+                            (unsigned long long)i, starts[i]);
+    memcpy(trainer->starts, starts, count * sizeof *starts);
+    for (uint64_t i = 0; i < count; i++) trainer->positions[i] = (int32_t)(i % length) - starts[i];
+    return HD_OK;
+}
+
 hd_status hd_trainer_finish(hd_trainer *trainer, hd_train_report *out_report, bool *out_told) {
     if (out_told) *out_told = false;
     if (!trainer) return HD_STATUS_NULL_POINTER;
@@ -339,6 +430,8 @@ hd_status hd_trainer_loss(hd_trainer *trainer, const int32_t *tokens, const int3
     if (!status) status = hd_plan_write(trainer->loss, "tokens", tokens, count * sizeof *tokens);
     if (!status) status = hd_plan_write(trainer->loss, "targets", targets, count * sizeof *targets);
     const float share = share_of(targets, count);
+    if (!status && trainer->starts) status = hd_plan_write(trainer->loss, "starts", trainer->starts, count * 4);
+    if (!status && trainer->starts) status = hd_plan_write(trainer->loss, "positions", trainer->positions, count * 4);
     if (!status) status = hd_plan_write(trainer->loss, "share", &share, sizeof share);
     if (!status) status = hd_plan_run(trainer->loss, NULL);
     return status ? status : hd_plan_read(trainer->loss, "loss", out_loss, sizeof *out_loss);
@@ -385,8 +478,7 @@ hd_status hd_trainer_keep(hd_trainer *trainer, float loss) {
     hd_status status = hdt_make_best(trainer);
     for (int group = 0; group < HDT_GROUPS && !status; group++)
         if (trainer->best[group])
-            status = hd_buffer_read(trainer->states[group][HDT_WEIGHTS], 0, trainer->best[group],
-                                    trainer->layout.group_elements[group] * sizeof(float));
+            status = hdt_read_kept(trainer, group, HDT_WEIGHTS, trainer->best[group]);
     trainer->of_best = (hd_train_best){ .steps = status ? 0 : trainer->steps, .loss = loss };
     return status;
 }
@@ -402,8 +494,8 @@ hd_status hd_trainer_use_best(hd_trainer *trainer) {
     hd_status status = hd_trainer_finish(trainer, NULL, NULL);
     for (int group = 0; group < HDT_GROUPS && !status; group++)
         if (trainer->best[group])
-            status = hd_buffer_write(trainer->states[group][HDT_WEIGHTS], 0, trainer->best[group],
-                                     trainer->layout.group_elements[group] * sizeof(float));
+            status = hdt_write_kept(trainer, group, HDT_WEIGHTS, 0, trainer->best[group],
+                                    trainer->layout.group_elements[group]);
     return status;
 }
 
@@ -412,7 +504,8 @@ hd_status hd_trainer_hash(hd_trainer *trainer, uint64_t *out_hash) {
     hd_status status = HD_OK;
     *out_hash = UINT64_C(0xcbf29ce484222325);
     for (int i = 0; i < HDT_GROUPS * HDT_KEPT && !status; i++) {
-        const uint64_t count = trainer->layout.group_elements[i / HDT_KEPT] * sizeof(float);
+        const uint64_t count = hd_dtype_bytes(hdt_kept_type(trainer, i / HDT_KEPT, i % HDT_KEPT),
+                                              trainer->layout.group_elements[i / HDT_KEPT]);
         if (!trainer->states[i / HDT_KEPT][i % HDT_KEPT]) continue;
         uint8_t *bytes = hdt_alloc(trainer->context, count, 1);
         status = bytes ? hd_buffer_read(trainer->states[i / HDT_KEPT][i % HDT_KEPT], 0, bytes, count)

@@ -29,6 +29,7 @@ struct hd_trainer {
     float          *best[HDT_GROUPS]; /* NULL: nothing did best yet */
     hd_train_best   of_best;
     uint32_t      (*keys)[4];   /* [batch], with dropout */
+    int32_t        *starts, *positions; /* [batch, length], of packed sequences */
     int32_t        *room;       /* [length] tokens, for hd_trainer_next */
 };
 
@@ -42,6 +43,12 @@ hd_status hdt_draw_weights(hd_trainer *trainer);
 hd_status hdt_estimate(hd_trainer *trainer, hd_plan_memory *out_memory);
 /* Room for the weights that did best, where there is none. */
 hd_status hdt_make_best(hd_trainer *trainer);
+/* Whether a group keeps it, and as what; the weights that did best are checkpointed as weights are. */
+bool hdt_keeps(const hd_trainer *trainer, int group, int kept);
+hd_dtype hdt_kept_type(const hd_trainer *trainer, int group, int kept);
+/* `count` of a group's elements from `first` on, from or to its buffer. */
+hd_status hdt_read_kept(const hd_trainer *trainer, int group, int kept, float *out_values);
+hd_status hdt_write_kept(hd_trainer *trainer, int group, int kept, uint64_t first, const float *values, uint64_t count);
 /* What all groups keep of one kind, on the host. Freed in any case. */
 hd_status hdt_read_groups(const hd_trainer *trainer, int kept, float *out_groups[HDT_GROUPS]);
 /* The same of the weights as they compute, with ternary ones rounded; positions are those that a sequence has. */

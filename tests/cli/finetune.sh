@@ -40,6 +40,7 @@ for file in adapter_config.json adapter_model.safetensors; do
 done
 expect 0 - - "$heddle" finetune "$model" chats.jsonl -o packed.gguf --out packed --steps 2 --pack $small
 [ "$(hash_of)" = "$straight" ] && fail "packed samples come to the same weights"
+grep -q '"packed": true' packed/checkpoint-00000002/trainer.json || fail "the checkpoint does not tell of packed samples"
 expect 0 - - "$heddle" finetune "$model" chats.jsonl -o packed.gguf --out packed --resume --pack --template chatml
 refuse 1 'is not what the run in packed was trained on' "$heddle" finetune "$model" chats.jsonl --out packed --resume --template chatml --quiet
 "$heddle" generate "$model" -p aa -n 20 --temp 0 --math exact --quiet >plain 2>err || fail "the model alone"

@@ -42,6 +42,24 @@ expect 0 - - "$heddle" train text --out f32 --steps 12 --precision f32 $small
 rm -r bf16/checkpoint-00000012
 expect 0 "^hash        $bf16\$" - "$heddle" train text --out bf16 --resume
 
+# Weights of bf16, half as large, and gradient descent with momentum, both of which a run keeps.
+expect 0 - - "$heddle" train text --out narrow --steps 12 --save-every 6 --weights bf16 $small
+narrow=$(hash_of)
+[ "$narrow" = "$bf16" ] && fail "weights of bf16 are those of f32"
+grep -q '"weights": "bf16"' narrow/checkpoint-00000012/trainer.json || fail "the checkpoint does not tell of weights in bf16"
+[ $(($(wc -c <narrow/checkpoint-00000012/weights.safetensors) * 3)) -lt $(($(wc -c <bf16/checkpoint-00000012/weights.safetensors) * 2)) ] ||
+    fail "weights of bf16 take as much room as those of f32"
+rm -r narrow/checkpoint-00000012
+expect 0 "^hash        $narrow\$" - "$heddle" train text --out narrow --resume --export narrow.gguf
+expect 0 - - "$heddle" generate narrow.gguf -p The -n 4
+expect 0 - - "$heddle" train text --out sgd --steps 12 --save-every 6 --optimizer sgd=0.5 --rate 0.1 $small
+sgd=$(hash_of)
+grep -q 'exp_avg' sgd/checkpoint-00000012/optimizer.safetensors && fail "gradient descent keeps moments of AdamW"
+expect 0 - - "$heddle" train text --out steeper --steps 12 --optimizer sgd --rate 0.1 $small
+[ "$(hash_of)" = "$sgd" ] && fail "another momentum gives the same weights"
+rm -r sgd/checkpoint-00000012
+expect 0 "^hash        $sgd\$" - "$heddle" train text --out sgd --resume
+
 # Ended in the middle, by a signal that it hears and by one that nobody hears.
 for signal in INT KILL; do
     "$heddle" train text --out $signal --steps 3000 --save-every 50 $small >out 2>err &
@@ -72,8 +90,11 @@ refuse 1 'another is not what the run in straight was trained on' "$heddle" trai
 refuse 1 'no more than the 16 tokens of one sequence' "$heddle" train another --out short --steps 1 $small
 refuse 2 '--decay is none, linear or cosine, not "fast"' "$heddle" train text --out new --decay fast
 refuse 2 '--precision is f32, bf16 or ternary, not "f16"' "$heddle" train text --out new --precision f16
-refuse 2 '--optimizer is adamw, muon or muon=RATE' "$heddle" train text --out new --optimizer muon=0
-refuse 2 '--optimizer is adamw, muon or muon=RATE' "$heddle" train text --out new --optimizer adam
+refuse 2 '--optimizer is adamw, muon, muon=RATE' "$heddle" train text --out new --optimizer muon=0
+refuse 2 '--optimizer is adamw, muon, muon=RATE' "$heddle" train text --out new --optimizer sgd=1
+refuse 2 '--weights is f32 or bf16, not "f16"' "$heddle" train text --out new --weights f16
+refuse 2 '--weights bf16 goes with --precision bf16, not f32' "$heddle" train text --out new --weights bf16 --precision f32
+refuse 2 '--optimizer is adamw, muon, muon=RATE' "$heddle" train text --out new --optimizer adam
 refuse 1 'a width of 16 is no multiple of 3 heads' "$heddle" train text --out new $small --heads 3
 refuse 1 'nowhere.txt' "$heddle" train nowhere.txt --out new
 refuse 2 - "$heddle" train
@@ -81,6 +102,10 @@ printf '{"n_layer": 1, "n_embd": 16, "n_head": 2, "n_positions": 16}' >config.js
 expect 0 - - "$heddle" train text --out configured --steps 1 --config config.json --batch 2
 printf '{"n_layer": 0}' >config.json
 refuse 2 'n_layer is out of range' "$heddle" train text --out new --config config.json
+printf '{"n_layer": 1, "activation_function": "relu"}' >config.json
+refuse 2 'activation_function has a value that is not trained' "$heddle" train text --out new --config config.json
+printf '{"hidden_size": 16, "num_hidden_layers": 1}' >config.json
+refuse 2 'model_type is missing' "$heddle" train text --out new --config config.json
 
 # A tokenizer learned from the text: kept with the checkpoint, which goes on with it, and in the file.
 worded="--layers 1 --width 16 --heads 2 --context 16 --batch 2 --math exact --seed 3 --steps 12 --vocabulary 300"
@@ -148,8 +173,8 @@ not_trained() {
     matches err "$2" "$1"
 }
 not_trained 's/"vocab_size"/"rope_scaling": {"rope_type": "linear"}, &/' 'rope_scaling is not trained'
-not_trained 's/"vocab_size"/"attention_bias": true, &/' 'attention_bias is not trained'
-not_trained 's/"vocab_size"/"hidden_act": "gelu", &/' 'hidden_act is not silu'
+not_trained 's/"vocab_size"/"attention_bias": true, &/' 'attention_bias has a value that is not trained'
+not_trained 's/"vocab_size"/"hidden_act": "gelu", &/' 'hidden_act has a value that is not trained'
 not_trained 's/"llama"/"mamba"/' 'model_type is none of gpt2, llama and qwen3'
 not_trained 's/"intermediate_size": 24/"intermediate_size": 0/' 'intermediate_size is out of range'
 not_trained 's/"num_key_value_heads": 2/"num_key_value_heads": 3/' '4 heads of queries over 3 of keys'

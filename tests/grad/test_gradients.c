@@ -343,6 +343,32 @@ static void factors_of_places(void **state) {
         }
 }
 
+/* What is rounded at random has the gradient of what is not. */
+static void rounding(void **state) {
+    (void)state;
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int k = 0; k < 2; k++) {
+            begin("round_random");
+            judge(hd_round_random(program(), floats(k ? thinner(shapes[s]) : shapes[s], FILL_UNIT), whole(shapes[s], 0, 1 << 20)));
+        }
+}
+
+/* The mask and the starts are given, and get none. */
+static void masked_attention(void **state) {
+    (void)state;
+    for (int round = 0; round < 48; round++) {
+        const bool batched = round % 2;
+        const int64_t B = batched ? 1 + chance(3) : 1, T = 1 + chance(5), Hkv = 1 + chance(3), G = 1 + chance(3), D = 1 + chance(4), S = T + 1 + chance(4), Hq = Hkv * G;
+        begin("attention with a mask");
+        const hd_shape kv = batched ? HD_SHAPE(B, S, Hkv, D) : HD_SHAPE(S, Hkv, D);
+        const hd_value q = floats(batched ? HD_SHAPE(B, T, Hq, D) : HD_SHAPE(T, Hq, D), FILL_UNIT), k = floats(kv, FILL_UNIT), v = floats(kv, FILL_UNIT);
+        const hd_shape masks[] = { HD_SHAPE(T, S), HD_SHAPE(Hq, T, S), HD_SHAPE(B, 1, 1, S), HD_SHAPE(B, Hq, T, S), HD_SHAPE(1, 1, T, 1), HD_SHAPE(S) };
+        const hd_value mask = hd_cast(program(), whole(masks[round % 6], -3, 3), HD_F32);
+        const hd_value starts = round % 4 == 1 ? 0 : whole(batched ? HD_SHAPE(B, T) : HD_SHAPE(T), 0, 1);
+        judge(hd_attention(program(), q, k, v, whole(HD_SHAPE(B), 1, 1), &(hd_attention_desc){ .not_causal = round % 3 == 0, .mask = round % 4 == 2 ? 0 : mask, .starts = starts, .cap = round % 5 ? 0 : 1.5f }));
+    }
+}
+
 static void enough(void **state) {
     (void)state;
     printf("%u cases\n", judged);
@@ -376,7 +402,7 @@ static void of_gradients(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(elementwise), cmocka_unit_test(of_gradients), cmocka_unit_test(of_two), cmocka_unit_test(form), cmocka_unit_test(reductions),
                                         cmocka_unit_test(rows), cmocka_unit_test(products), cmocka_unit_test(tables), cmocka_unit_test(states),
-                                        cmocka_unit_test(positions), cmocka_unit_test(long_attention), cmocka_unit_test(shared), cmocka_unit_test(factors_of_places),
-                                        cmocka_unit_test(enough) };
+                                        cmocka_unit_test(positions), cmocka_unit_test(long_attention), cmocka_unit_test(shared), cmocka_unit_test(rounding),
+                                        cmocka_unit_test(masked_attention), cmocka_unit_test(factors_of_places), cmocka_unit_test(enough) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

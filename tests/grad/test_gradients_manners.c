@@ -11,7 +11,7 @@ static hd_status gradients(hd_program *p, hd_value loss, const hd_value *wanted,
 
 static void refusals(void **state) {
     (void)state;
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 13; i++) {
         hd_program *p = fresh();
         const hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(4, 6)), half = hd_input(p, "h", HD_F16, HD_SHAPE(4, 6)), held = hd_state(p, "s", HD_F32, HD_SHAPE(4, 6));
         const hd_value loss = hd_sum(p, hd_mul(p, x, held), HD_ALL_AXES), before = p->node_count;
@@ -31,6 +31,11 @@ static void refusals(void **state) {
         case 7: desc.continued = first; word = "goes on from"; break;
         case 8: wanted[1] = loss; desc.continued = second; word = "no input or state"; expected = HD_STATUS_INVALID_ARGUMENT; break;
         case 9: of = hd_sum(p, test_dispatch(p, x, x), HD_ALL_AXES); word = "dispatch: this kernel has no gradient"; expected = HD_STATUS_UNSUPPORTED; break;
+        case 11: {
+            const hd_value heads = hd_reshape(p, held, HD_SHAPE(4, 2, 3)), mask = hd_sum(p, x, 1);
+            of = hd_sum(p, hd_attention(p, heads, heads, heads, 0, &(hd_attention_desc){ .mask = mask }), HD_ALL_AXES);
+            word = "attention: its mask has no gradient"; expected = HD_STATUS_UNSUPPORTED; break;
+        }
         case 10: hd_assign(p, held, x); word = "overwritten"; expected = HD_STATUS_WRONG_STATE; break;
         default: hd_exp(p, 99); word = "exp"; expected = HD_STATUS_UNKNOWN_VALUE; break; /* failed before */
         }
@@ -91,6 +96,24 @@ static uint32_t count(const hd_program *p, hdi_op op) {
     uint32_t number = 0;
     for (hd_value v = 1; v <= p->node_count; v++) number += op_of(p, v) == op;
     return number;
+}
+
+/* Values of 16 bits: as they are, or f32 where that is wished, also of what lies between, of a table and of what is continued. */
+static void wide_ones(void **state) {
+    (void)state;
+    for (int wide = 0; wide < 2; wide++) {
+        hd_program *p = fresh();
+        const hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(4, 6)), w = hd_input(p, "w", HD_BF16, HD_SHAPE(6, 8)), i = hd_input(p, "i", HD_I32, HD_SHAPE(5));
+        const hd_value table = hd_input(p, "t", HD_F16, HD_SHAPE(9, 8)), between = hd_exp(p, w), product = hd_matmul_with(p, hd_cast(p, x, HD_BF16), between, HD_RESULT_F32);
+        const hd_value rows = hd_cast(p, hd_gather(p, table, i), HD_F32), cut = hd_cast(p, hd_slice(p, table, (const int64_t[]){ 0, 0 }, (const int64_t[]){ 4, 8 }, 2), HD_F32);
+        const hd_value loss = hd_sum(p, hd_concat(p, (const hd_value[]){ product, rows, cut }, 3, 0), HD_ALL_AXES), before = hd_input(p, "before", wide ? HD_F32 : HD_F16, HD_SHAPE(9, 8));
+        const hd_value wanted[] = { x, w, between, table }, so_far[] = { 0, 0, 0, before };
+        hd_value out[4];
+        assert_int_equal(gradients(p, loss, wanted, 4, (hd_gradients_desc){ .wide = wide, .continued = so_far }, out), HD_OK);
+        const hd_dtype types[] = { HD_F32, HD_BF16, HD_BF16, HD_F16 };
+        for (int k = 0; k < 4; k++) assert_int_equal(hdi_program_node(p, out[k])->dtype, wide ? HD_F32 : types[k]);
+        hdi_program_free(p);
+    }
 }
 
 /* Three layers of exp; the middle one may be kept. */
@@ -238,7 +261,7 @@ static void each_loss_walks_its_own_way(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refusals), cmocka_unit_test(none), cmocka_unit_test(order_of_parts), cmocka_unit_test(computed_again),
+        cmocka_unit_test(refusals), cmocka_unit_test(none), cmocka_unit_test(order_of_parts), cmocka_unit_test(wide_ones), cmocka_unit_test(computed_again),
         cmocka_unit_test(chunks), cmocka_unit_test(from_a_tensor), cmocka_unit_test(own_kernels), cmocka_unit_test(memory_may_run_out),
         cmocka_unit_test(each_loss_walks_its_own_way) };
     return cmocka_run_group_tests(tests, NULL, NULL);

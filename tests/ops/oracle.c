@@ -399,6 +399,21 @@ static void where(const oracle_tensor *const *operands, oracle_tensor *out) {
     }
 }
 
+/* The units of bf16 that x has, and the rest of x, by division; what x is in doubt by moves the result by a unit. */
+static void round_random(const oracle_tensor *const *operands, oracle_tensor *out) {
+    const uint64_t count = hd_shape_elements(out->shape);
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t at = source_of(operands[0]->shape, out->shape, i);
+        const double x = operands[0]->value[at], word = operands[1]->value[source_of(operands[1]->shape, out->shape, i)];
+        const double drawn = floor((word < 0 ? word + 0x1p32 : word) / 0x1p16), unit = exp2(fmax(floor(log2(fabs(x))), -126) - 7);
+        const double units = floor(fabs(x) / unit), rest = fabs(x) / unit - units;
+        const double size = (units + (rest * 0x1p16 + drawn >= 0x1p16)) * unit;
+        out->value[i] = x == 0 || !isfinite(x) || oracle_in_float64 ? x : copysign(size > 0x1.FEp127 ? (double)INFINITY : size, x);
+        for (int mode = 0; mode < ORACLE_MODES; mode++)
+            if (operands[0]->error[mode][at] > 0) out->error[mode][i] = operands[0]->error[mode][at] + unit;
+    }
+}
+
 /* ---- moving ---- */
 
 /* The result's element for each element of the operand, or the other way round, by axis. */
@@ -710,6 +725,7 @@ void oracle_node(const hdi_node *node, const oracle_tensor *const *operands, ora
     const hd_dtype from = operands[0]->dtype;
     switch (node->op) {
     case HDI_OP_WHERE: where(operands, out); return;
+    case HDI_OP_ROUND_RANDOM: round_random(operands, out); return;
     case HDI_OP_COPY: case HDI_OP_PERMUTE: case HDI_OP_RESHAPE: case HDI_OP_SLICE: case HDI_OP_PAD: case HDI_OP_CONCAT:
         move(node, operands, out);
         return;

@@ -368,6 +368,18 @@ static uint64_t row_of_key(const oracle_tensor *pages, hd_shape k, uint64_t batc
     return (uint64_t)page * R + s % R;
 }
 
+/* What a mask that broadcasts to [B,Hq,T,S] has for a key. */
+static double mask_at(const oracle_tensor *mask, uint64_t batch, uint64_t head, uint64_t token, uint64_t key) {
+    const uint64_t of_scores[] = { key, token, head, batch };
+    uint64_t at = 0, step = 1;
+    for (uint32_t i = 0; i < mask->shape.rank; i++) {
+        const uint64_t length = (uint64_t)mask->shape.dims[mask->shape.rank - 1 - i];
+        if (length > 1) at += of_scores[i] * step;
+        step *= length;
+    }
+    return mask->value[at];
+}
+
 void oracle_attention(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
     const hd_shape q = out->shape, k = operands[1]->shape;
     const oracle_tensor *pages = operands[4];
@@ -386,7 +398,8 @@ void oracle_attention(const hdi_node *node, const oracle_tensor *const *operands
         const uint64_t batch = row / Hq / T, token = row / Hq % T, head = row % Hq / (Hq / Hkv);
         const double past = operands[3] ? fmin(operands[3]->value[batch], (double)S) : 0, next = past + (double)token + 1;
         const double seen = fmin(fmax(node->attrs.ints[0] ? past + (double)T : next, 0), (double)S);
-        const uint64_t from = window > 0 ? (uint64_t)fmin(fmax(next - window, 0), seen) : 0, visible = (uint64_t)seen - from;
+        const double start = operands[7] ? operands[7]->value[batch * T + token] : 0;
+        const uint64_t from = (uint64_t)fmin(fmax(fmax(window > 0 ? next - window : 0, start), 0), seen), visible = (uint64_t)seen - from;
         double sizes = 0, largest, farthest = 0, slack = 0;
         for (uint64_t s = 0; s < visible; s++) {
             const double *key = operands[1]->value + (row_of_key(pages, k, batch, S, from + s) * Hkv + head) * D, *query = operands[0]->value + row * D;
@@ -399,13 +412,18 @@ void oracle_attention(const hdi_node *node, const oracle_tensor *const *operands
             for (uint64_t d = 0; d < D; d++) scores[s] += query[d] * key[d] * scale, size += fabs(query[d] * key[d] * scale);
             sizes = fmax(sizes, size);
             if (cap > 0) scores[s] = cap * tanh(scores[s] / cap);
+            if (!operands[6]) continue;
+            const double added = mask_at(operands[6], batch, row % Hq, token, from + s);
+            if (isfinite(added)) sizes = fmax(sizes, size + fabs(added));
+            scores[s] += added;
         }
         const uint64_t terms = visible + (operands[5] != NULL);
         if (operands[5]) scores[visible] = operands[5]->value[row % Hq];
         const double total = log_sum(scores, terms, 1, &largest);
-        for (uint64_t s = 0; s < terms; s++) farthest = fmax(farthest, fabs(scores[s] - largest));
+        for (uint64_t s = 0; s < terms; s++) /* what is hidden has no part in the result */
+            if (isfinite(scores[s])) farthest = fmax(farthest, fabs(scores[s] - largest));
         for (uint64_t d = 0; d < D; d++) {
-            double w = terms ? 0 : (double)NAN, spread = 0, lost = 0;
+            double w = terms && isfinite(largest) ? 0 : (double)NAN, spread = 0, lost = 0;
             for (uint64_t s = 0; s < visible; s++) {
                 const double value = operands[2]->value[(row_of_key(pages, k, batch, S, from + s) * Hkv + head) * D + d], term = exp(scores[s] - largest - total) * value;
                 w += term;

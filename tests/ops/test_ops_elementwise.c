@@ -150,6 +150,20 @@ static void bits(void) {
     }
 }
 
+/* Over random words, and words that just do and do not take what is left; special numbers keep what they are. */
+static void random_rounding(void) {
+    static const int32_t ends[] = { 0, 0xffff, 0x10000, 0x7fffffff, INT32_MIN, -1, -65536, 0x12345678 };
+    ops_begin("f32", 0);
+    for (uint32_t s = 0; s < 2 * HDI_COUNT(pairs); s++) {
+        const bool swap = s >= HDI_COUNT(pairs);
+        const hd_shape *pair = pairs[s % HDI_COUNT(pairs)];
+        ops_case(hd_round_random(ops_program(), ops_input(HD_F32, pair[swap], OPS_WIDE), ops_input(HD_I32, pair[!swap], OPS_SPECIAL)));
+    }
+    for (uint32_t n = 0; n < 2; n++)
+        ops_case(hd_round_random(ops_program(), ops_input(HD_F32, HD_SHAPE(97, 8), n ? OPS_SPECIAL : OPS_WIDE), ops_given(HD_I32, HD_SHAPE(8), ends)));
+    ops_end();
+}
+
 /* Halves, neighbours of whole numbers, the last numbers with fractions and the first without; ceil is made of floor. */
 static void whole_neighbours(void) {
     for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
@@ -256,7 +270,7 @@ static void fast_specials(void) {
 
 int main(int argc, char **argv) {
     static const ops_test tests[] = {
-        { "one operand", unaries }, { "one operand, other ranges", unary_ranges }, { "two operands", binaries }, { "slope of gelu", of_gelu }, { "bits", bits }, { "whole neighbours", whole_neighbours }, { "compares", compares },
+        { "one operand", unaries }, { "one operand, other ranges", unary_ranges }, { "two operands", binaries }, { "slope of gelu", of_gelu }, { "bits", bits }, { "rounding at random", random_rounding }, { "whole neighbours", whole_neighbours }, { "compares", compares },
         { "where", choices }, { "casts", casts }, { "special values", specials }, { "special values, fast", fast_specials },
     };
     return ops_main("elementwise", tests, HDI_COUNT(tests), argc, argv);

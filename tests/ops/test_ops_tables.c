@@ -1,6 +1,8 @@
 /* test_ops_tables.c: tables (gather, scatters, write_rows), rotary embedding and attention with grouped heads. */
 #include "ops.h"
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static const hd_dtype floats[] = { HD_F32, HD_F16, HD_BF16 };
 static const hd_dtype plain[] = { HD_F32, HD_F16, HD_BF16, HD_I32, HD_U8 };
@@ -341,6 +343,33 @@ static void attention_forms(void) {
     }
 }
 
+/* A mask of every shape that broadcasts, with keys that it hides, and first keys of queries, in any order and past what is seen; each
+ * with the other forms beside it. */
+static void masked_attention(void) {
+    static const int64_t sizes[] = { 16, 64, 80, 33, 128 };
+    for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
+        char name[48];
+        snprintf(name, sizeof name, "mask and starts over %s", hd_dtype_name(floats[t]));
+        ops_begin(name, 0);
+        for (uint32_t k = 0; k < 32; k++) {
+            ops_split(6);
+            const int64_t D = sizes[k % 5], Hkv = 1 + ops_random(2), Hq = Hkv * (1 + ops_random(4)), B = 1 + k % 2;
+            const int64_t T = k % 3 == 0 ? 1 : k % 3 == 1 ? 1 + ops_random(6) : 60 + ops_random(40), S = T + ops_random(100);
+            const hd_shape shapes[] = { HD_SHAPE(T, S), HD_SHAPE(Hq, T, S), HD_SHAPE(B, 1, 1, S), HD_SHAPE(B, Hq, T, S), HD_SHAPE(1, Hq, 1, S), HD_SHAPE(B, 1, T, 1), HD_SHAPE(1), HD_SHAPE(S) };
+            const hd_shape shape = shapes[k % HDI_COUNT(shapes)];
+            float *hidden = calloc(hd_shape_elements(shape), sizeof *hidden);
+            for (uint64_t i = 0; i < hd_shape_elements(shape); i++) hidden[i] = shape.dims[shape.rank - 1] > 1 && ops_random(4) == 0 ? -INFINITY : (float)ops_random(200) / 50 - 2;
+            const hd_value q = ops_input(HD_F32, HD_SHAPE(B, T, Hq, D), OPS_UNIT), keys = ops_input(floats[t], HD_SHAPE(B, S, Hkv, D), OPS_UNIT), values = ops_input(floats[t], HD_SHAPE(B, S, Hkv, D), OPS_UNIT);
+            const hd_value past = k % 4 == 3 ? 0 : ops_indices(HD_SHAPE(B), 0, (int32_t)(S - T));
+            const hd_attention_desc desc = { .window = k % 8 == 5 ? 40 : 0, .cap = k % 7 == 1 ? 3 : 0, .not_causal = k % 5 < 2, .sinks = k % 6 == 4 ? ops_input(HD_F32, HD_SHAPE(Hq), OPS_UNIT) : 0,
+                .mask = k % 3 < 2 || k > 20 ? ops_given(HD_F32, shape, hidden) : 0, .starts = k % 2 ? ops_indices(HD_SHAPE(B, T), -2, (int32_t)(S / 2)) : 0 };
+            ops_case(hd_attention(ops_program(), q, keys, values, past, &desc));
+            free(hidden);
+        }
+        ops_end();
+    }
+}
+
 /* Whole tiles of rows and keys and parts of them, heads of any size, alone or in groups, with keys that no query sees. Kernels are
  * compiled for three kinds of cases only, as that takes seconds on a processor. */
 static void attention_gradients(void) {
@@ -366,6 +395,6 @@ static void attention_gradients(void) {
 }
 
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "gather", gathers }, { "scatter", scatters }, { "write_rows", writes }, { "assign", assigns }, { "random", draws }, { "write_rows to pages", writes_to_pages }, { "write_rows to blocks", write_blocks }, { "rope", ropes }, { "attention", attentions }, { "attention over blocks", attentions_over_blocks }, { "forms of attention", attention_forms }, { "gradient of attention", attention_gradients } };
+    static const ops_test tests[] = { { "gather", gathers }, { "scatter", scatters }, { "write_rows", writes }, { "assign", assigns }, { "random", draws }, { "write_rows to pages", writes_to_pages }, { "write_rows to blocks", write_blocks }, { "rope", ropes }, { "attention", attentions }, { "attention over blocks", attentions_over_blocks }, { "forms of attention", attention_forms }, { "masked attention", masked_attention }, { "gradient of attention", attention_gradients } };
     return ops_main("tables", tests, HDI_COUNT(tests), argc, argv);
 }

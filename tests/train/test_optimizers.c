@@ -29,8 +29,8 @@ static hd_plan *plan_of(const place *at, const recipe *r, hd_math math) {
     for (int i = 0; i < states_of(r); i++) states[i] = hd_state(p, names[i], HD_F32, HD_SHAPE(FIXTURE_N));
     const hd_value gradient = hd_input(p, "gradient", HD_F32, HD_SHAPE(FIXTURE_N)), rates = hd_input(p, "rates", HD_F32, HD_SHAPE(HD_RATES));
     const hd_clipping clip = hd_clip_norm(p, &gradient, 1, r->most);
-    if (r->kind == ADAMW) hd_adamw(p, states, gradient, &clip, rates, &r->adamw);
-    else hd_sgd(p, states, gradient, &clip, rates, (float)r->momentum);
+    if (r->kind == ADAMW) hd_adamw(p, states, gradient, &clip, rates, &r->adamw, 0);
+    else hd_sgd(p, states, gradient, &clip, rates, (float)r->momentum, 0);
     hd_output(p, "norm", clip.norm);
     check_on(at, hd_plan_create(at->device, p, &(hd_plan_desc){ .math = math }, &plan));
     hd_program_destroy(p);
@@ -154,7 +154,7 @@ static hd_plan *muon_plan(const place *at, const hd_muon_desc *desc, float most,
     const hd_value states[] = { hd_state(p, "weights", HD_F32, HD_SHAPE(MUON_N)), hd_state(p, "m", HD_F32, HD_SHAPE(MUON_N)) };
     const hd_value gradient = hd_input(p, "gradient", HD_F32, HD_SHAPE(MUON_N)), rates = hd_input(p, "rates", HD_F32, HD_SHAPE(HD_RATES));
     const hd_clipping clip = hd_clip_norm(p, &gradient, 1, most);
-    hd_muon(p, states, gradient, &clip, rates, desc);
+    hd_muon(p, states, gradient, &clip, rates, desc, 0);
     hd_output(p, "norm", clip.norm);
     check_on(at, hd_plan_create(at->device, p, &(hd_plan_desc){ .math = math }, &plan));
     hd_program_destroy(p);
@@ -245,7 +245,7 @@ static void muon_manners(void **state) {
         const hd_value states[] = { hd_state(p, "weights", HD_F32, HD_SHAPE(MUON_N)), hd_state(p, "m", HD_F32, HD_SHAPE(MUON_N)) };
         const hd_value from = hd_input(p, "gradient", HD_F32, HD_SHAPE(MUON_N));
         const hd_clipping clip = hd_clip_norm(p, &from, 1, 0);
-        assert_int_equal(hd_muon(p, states, from, &clip, hd_input(p, "rates", HD_F32, HD_SHAPE(HD_RATES)), &bad), 0);
+        assert_int_equal(hd_muon(p, states, from, &clip, hd_input(p, "rates", HD_F32, HD_SHAPE(HD_RATES)), &bad, 0), 0);
         hd_output(p, "norm", clip.norm);
         if (hd_program_check(p) == HD_OK) fail_msg("case %d is no failure", k);
         hd_context_error(at.context);

@@ -349,7 +349,7 @@ static void refused(void **state) {
         case 8: bad.adamw.beta1 = 1; break;
         case 9: bad.dropout = 1; break;
         case 10: bad.clip = NAN; break;
-        case 11: bad.optimizer = (hd_optimizer)2; break;
+        case 11: bad.optimizer = (hd_optimizer)3; break;
         case 12: bad.optimizer = HD_OPTIMIZER_MUON, bad.muon_momentum = 1; break;
         case 13: bad.optimizer = HD_OPTIMIZER_MUON, bad.lora = (hd_lora_desc){ .rank = 4 }; break;
         default: bad.schedule.least = INFINITY;

@@ -125,6 +125,7 @@ static inline hd_status cut_is_fine(hd_status status) { return status == HD_STAT
     X(hd_maximum, hd_maximum(p, x, x)) X(hd_minimum, hd_minimum(p, x, x)) X(hd_less, hd_less(p, x, x)) \
     X(hd_equal, hd_equal(p, x, x)) X(hd_bit_and, hd_bit_and(p, i, i)) X(hd_bit_or, hd_bit_or(p, i, i)) \
     X(hd_bit_xor, hd_bit_xor(p, i, i)) X(hd_shift_left, hd_shift_left(p, i, i)) \
+    X(hd_round_random, hd_round_random(p, x, hd_cast(p, x, HD_I32))) \
     X(hd_shift_right_logical, hd_shift_right_logical(p, i, i)) X(hd_shift_right_arithmetic, hd_shift_right_arithmetic(p, i, i)) \
     X(hd_scale, hd_scale(p, x, 2, 0)) X(hd_neg, hd_neg(p, x)) X(hd_abs, hd_abs(p, x)) X(hd_sign, hd_sign(p, x)) \
     X(hd_round, hd_round(p, x)) X(hd_floor, hd_floor(p, x)) X(hd_ceil, hd_ceil(p, x)) X(hd_sqrt, hd_sqrt(p, x)) \

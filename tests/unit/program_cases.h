@@ -95,6 +95,7 @@ static inline void test_every_op(hd_program *p) {
     v = hd_sum(p, hd_mean(p, hd_max(p, hd_min(p, v, 2), 1), 0), HD_ALL_AXES);
     hd_value bits = hd_bit_and(p, hd_bit_or(p, hd_bit_xor(p, i, one), i), hd_shift_left(p, i, one));
     bits = hd_shift_right_logical(p, hd_shift_right_arithmetic(p, bits, one), one);
+    hd_output(p, "rounded", hd_round_random(p, x, one));
     hd_value best = hd_argmax(p, hd_mul(p, x, hd_prod(p, x, 1)), 0), dots = hd_dot(p, x, x, 1), picked = hd_take_along(p, x, hd_top_k(p, x, 2));
     v = hd_log_softmax(p, hd_softmax(p, x, 0), -1);
     v = hd_layer_norm(p, hd_rms_norm(p, hd_rms_norm(p, v, y, 1e-6f), 0, 0), 0, y, 1e-5f);
@@ -114,6 +115,7 @@ static inline void test_every_op(hd_program *p) {
     heads = hd_rope(p, heads, i, NULL);
     heads = hd_attention(p, heads, keys, keys, one, NULL);
     heads = hd_attention(p, heads, keys, keys, 0, &(hd_attention_desc){ .scale = 0.25f, .not_causal = 1, .cap = 30, .window = 2 });
+    heads = hd_attention(p, heads, keys, keys, one, &(hd_attention_desc){ .mask = hd_sum(p, x, 1), .starts = i });
     hdi_program_put(p, &(hdi_node){ .op = HDI_OP_ATTENTION_GRADIENT, .operands = (hd_value[]){ heads, heads, heads, heads, heads },
                                     .operand_count = 5, .attrs = { .ints = { 1 } } });
     for (int op = HDI_OP_NORM_GRADIENT; op <= HDI_OP_NORM_SUMS; op++)

@@ -26,7 +26,7 @@ static const char prelude[] =
     "p64 = input i32[16777216] \"p64\"\n" "q65 = input f32[65,6,16] \"q65\"\n"
     "q6 = input f32[6] \"q6\"\n"       "fb2 = input f32[2,2,3] \"fb2\"\n"   "kf = input f32[9,2,16] \"kf\"\n"
     "parts = dispatch f f kernel=0123456789abcdef dtype=u8 shape=[280] push=0000000100000002 groups=[1,1,1] bindings=[1,0,0,0,0,24,0,256,24]\n"
-    "f2v = input f32[2] \"f2v\"\n"
+    "f2v = input f32[2] \"f2v\"\n"    "m = input f32[6,4,9] \"m\"\n"      "m9 = input f32[2,1,1,9] \"m9\"\n" "i24 = input i32[2,4] \"i24\"\n"
     "s8 = state q8_0[9,64] \"s8\"\n"    "f8 = input f32[3,64] \"f8\"\n"   "h8 = input f16[3,64] \"h8\"\n"
     "k8 = input q8_0[3,64] \"k8\"\n"    "a8 = input f32[4,6,32] \"a8\"\n" "b8 = input q8_0[9,2,32] \"b8\"\n"
     "bk8 = input q4_k[9,2,256] \"bk8\"\n";
@@ -95,6 +95,9 @@ static const infer_case cases[] = {
     GOOD("cast q dtype=f32", "f32[8,64]"), GOOD("cast f dtype=f32", "f32[2,3]"),
     BAD(TYPE, "cast q dtype=f16", "q4_0 can be cast to f32 only, not to f16"),
     BAD(TYPE, "cast f dtype=q8_0", "a result cannot be q8_0, only an input can"),
+    GOOD("round_random f i", "bf16[2,3]"), GOOD("round_random f3 i", "bf16[2,3]"),
+    BAD(TYPE, "round_random h i", "operand 1 is f16, it must be f32"), BAD(TYPE, "round_random f u", "operand 2 is u8, it must be i32"),
+    BAD(SHAPE, "round_random f32 i", "shapes do not broadcast: [3,2] and [2,3]"),
     GOOD("permute f223 axes=[2,0,1]", "f32[3,2,2]"), GOOD("permute f0 axes=[]", "f32[]"),
     BAD(TYPE, "permute q axes=[1,0]", "operand 1 is q4_0, it must be f32, f16, bf16, i32, u8, i8, u32 or i64"),
     BAD(INVALID_ARGUMENT, "permute f axes=[0]", "1 axes given for [2,3], which has 2 axes"),
@@ -257,7 +260,12 @@ static const infer_case cases[] = {
     BAD(SHAPE, "attention q4 k3 k3", "4 queries have only 3 keys to see: [4,6,16] and [3,2,16]"),
     BAD(INVALID_ARGUMENT, "attention q4 k4 k4 scale=inf", "scale inf is no number"),
     BAD(INVALID_ARGUMENT, "attention q4 k4", "2 operands, at least 3"),
-    BAD(LIMIT, "attention q4 k4 k4 i1 i1 i1 i1", "7 operands, at most 6"),
+    BAD(LIMIT, "attention q4 k4 k4 i1 i1 i1 i1 i1 i1", "9 operands, at most 8"),
+    GOOD("attention q4 k4 k4 - - - m", "f32[4,6,16]"), GOOD("attention q4 k4 k4 i1 - q6 f0 i4 not_causal", "f32[4,6,16]"), GOOD("attention bq bk bk - - - m9 i24", "f32[2,4,6,16]"),
+    BAD(SHAPE, "attention q4 k4 k4 - - - m9", "the mask is [2,1,1,9], it must broadcast to the scores [1,6,4,9]"), BAD(SHAPE, "attention q4 k4 k4 - - - x6", NULL),
+    BAD(TYPE, "attention q4 k4 k4 - - - i1", "operand 7 is i32, it must be f32"), BAD(TYPE, "attention q4 k4 k4 - - - - f3", "operand 8 is f32, it must be i32"),
+    BAD(SHAPE, "attention q4 k4 k4 - - - - i1", "starts is [1], it must be [4] to go with [4,6,16]"), BAD(SHAPE, "attention bq bk bk - - - - i4", NULL),
+    BAD(INVALID_ARGUMENT, "attention q4 kp kp i1 i2 - - i4", "starts do not go with pages"),
     GOOD("attention q4 k4 k4 - - q6 cap=50 window=3", "f32[4,6,16]"), BAD(SHAPE, "attention q4 k4 k4 i1 - f3", "sinks is [3], it must be [6] to go with [4,6,16]"),
     BAD(TYPE, "attention q4 k4 k4 i1 - i1", "operand 6 is i32, it must be f32"), BAD(INVALID_ARGUMENT, "attention q4 k4 k4 cap=-1", "cap -1 is neither 0, for none, nor a number from 0.001 on"),
     BAD(INVALID_ARGUMENT, "attention q4 k4 k4 cap=nan", NULL), BAD(INVALID_ARGUMENT, "attention q4 k4 k4 window=-1", "a window of -1 keys; 0 is none"),

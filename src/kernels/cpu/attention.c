@@ -19,6 +19,8 @@ typedef struct state {
     float   *running_sum;        /* for each query row, as the two below */
     int32_t *largest;            /* running maximum, as a key */
     uint32_t *from, *to;         /* the keys that it sees */
+    const float *mask;           /* what is added to scores; NULL: nothing. Of each query row its first element */
+    uint32_t *masked, mask_key;  /* and from one key to the next */
 } state;
 /* The keys of a tile that a row sees. */
 typedef struct seen { uint32_t first, count; } seen;
@@ -62,9 +64,15 @@ static void cap_scores(const state *s, float *scores, uint32_t count) {
         scores[key] = s->cap * exact_tanh(scores[key] * s->inverse_cap);
 }
 
-/* Scores of `count` keys become weights; how the row's result so far is to be scaled. */
-static float weigh(const state *s, uint32_t row, float *scores, uint32_t count, float *weights) {
+static void mask_scores(const state *s, uint32_t row, uint32_t first, uint32_t count, float *scores) {
+    for (uint32_t key = 0; key < count && s->mask; key++)
+        scores[key] += s->mask[s->masked[row] + (first + key) * s->mask_key];
+}
+
+/* Scores of `count` keys from `first` on become weights; how the row's result so far is to be scaled. */
+static float weigh(const state *s, uint32_t row, uint32_t first, uint32_t count, float *scores, float *weights) {
     cap_scores(s, scores, count);
+    mask_scores(s, row, first, count, scores);
     const int32_t best = largest_key(scores, count, s->largest[row]);
     float base = float_of_key(best);
     if (exact_bits(base) == 0xFF800000u) base = 0.0f; /* nothing but -infinity yet: all weights are 0 */
@@ -77,19 +85,19 @@ static float weigh(const state *s, uint32_t row, float *scores, uint32_t count, 
     return rescale;
 }
 
-/* One query row over one tile, of which it sees `keys`. */
-static void add_tile_exact(const state *s, uint32_t row, seen keys) {
+/* One query row over the tile from key `tile` on, of which it sees `keys`. */
+static void add_tile_exact(const state *s, uint32_t row, uint32_t tile, seen keys) {
     float scores[TILE], weights[TILE];
     make_scores(s, s->query + (size_t)row * s->width, scores);
-    const float rescale = weigh(s, row, scores + keys.first, keys.count, weights);
+    const float rescale = weigh(s, row, tile + keys.first, keys.count, scores + keys.first, weights);
     add_values(s, weights, keys, rescale, s->result + (size_t)row * s->width);
 }
 
 /* ---- fast ---- */
 
-/* Up to AT_ONCE query rows over one tile, of which they all see `keys`. */
+/* Up to AT_ONCE query rows over the tile from key `tile` on, of which they all see `keys`. */
 static inline __attribute__((always_inline)) void add_rows(const state *s, const uint32_t rows, uint32_t row,
-                                                           seen keys) {
+                                                           uint32_t tile, seen keys) {
     static const float none[AT_ONCE] = { 0 };
     const size_t width = s->width;
     float *weights = s->weights, rescale[AT_ONCE];
@@ -98,7 +106,7 @@ static inline __attribute__((always_inline)) void add_rows(const state *s, const
     for (uint32_t r = 0; r < rows; r++) {
         float scores[TILE];
         for (uint32_t key = 0; key < TILE; key++) scores[key] = weights[r * TILE + key] * s->scale;
-        rescale[r] = weigh(s, row + r, scores + keys.first, keys.count, weights + r * TILE);
+        rescale[r] = weigh(s, row + r, tile + keys.first, keys.count, scores + keys.first, weights + r * TILE);
     }
     const float *values = s->values + keys.first * width;
     for (size_t begin = 0; begin < width; begin += 32)
@@ -107,12 +115,12 @@ static inline __attribute__((always_inline)) void add_rows(const state *s, const
 }
 
 /* The same for any number of rows. */
-static void add_tile_fast(const state *s, uint32_t row, uint32_t rows, seen keys) {
+static void add_tile_fast(const state *s, uint32_t row, uint32_t rows, uint32_t tile, seen keys) {
     while (rows > 0) {
         const uint32_t now = rows >= AT_ONCE ? AT_ONCE : rows >= 4 && AT_ONCE > 4 ? 4 : 1;
-        if (now == AT_ONCE) add_rows(s, AT_ONCE, row, keys);
-        else if (now == 4) add_rows(s, AT_ONCE > 4 ? 4 : 1, row, keys);
-        else add_rows(s, 1, row, keys);
+        if (now == AT_ONCE) add_rows(s, AT_ONCE, row, tile, keys);
+        else if (now == 4) add_rows(s, AT_ONCE > 4 ? 4 : 1, row, tile, keys);
+        else add_rows(s, 1, row, tile, keys);
         row += now;
         rows -= now;
     }
@@ -130,8 +138,8 @@ static void add_tile(const state *s, uint32_t rows, uint32_t key) {
             if (others.first != keys.first || others.count != keys.count) break;
         }
         if (keys.count == 0) continue;
-        if (!s->exact) add_tile_fast(s, row, next - row, keys);
-        else for (uint32_t r = row; r < next; r++) add_tile_exact(s, r, keys);
+        if (!s->exact) add_tile_fast(s, row, next - row, key, keys);
+        else for (uint32_t r = row; r < next; r++) add_tile_exact(s, r, key, keys);
     }
 }
 
@@ -139,7 +147,8 @@ static state begin(const hdi_cpu_call *call, float *scratch) {
     state s = { call->spec[HDI_SPEC_EXACT] == 1, call->spec[HDI_ATTENTION_KV_TYPE], call->spec[HDI_ATTENTION_ROWS],
                 call->spec[HDI_ATTENTION_WIDTH], call->push[5], exact_from_bits(call->push[6]),
                 exact_from_bits(call->push[9]), exact_from_bits(call->push[10]),
-                NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
+                NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, call->push[14] };
+    if (call->spec[HDI_ATTENTION_FORM] & HDI_ATTENTION_MASKED) s.mask = call->bindings[6];
     s.query = scratch;
     s.result = s.query + (size_t)s.rows * s.width;
     s.keys = s.result + (size_t)s.rows * s.width;
@@ -150,6 +159,7 @@ static state begin(const hdi_cpu_call *call, float *scratch) {
     s.largest = (int32_t *)(void *)(s.running_sum + s.rows);
     s.from = (uint32_t *)(void *)(s.largest + s.rows);
     s.to = s.from + s.rows;
+    s.masked = s.to + s.rows;
     /* what lies between D and WIDTH elsewhere reaches no result */
     memset(s.result, 0, sizeof(float) * s.rows * s.width);
     return s;
@@ -254,11 +264,15 @@ static void begin_rows(group *g, const state *s, uint32_t row_first, int64_t bef
         const uint32_t token = (row_first + r) / heads, h = g->head * heads + (row_first + r) % heads;
         const int64_t next = before + (int64_t)token + 1,
                       to = call->spec[HDI_ATTENTION_CAUSAL] == 1 ? next : before + (int64_t)T;
-        const int64_t from = form & HDI_ATTENTION_WINDOWED ? next - (int64_t)call->push[8] : 0;
+        const int64_t in_window = form & HDI_ATTENTION_WINDOWED ? next - (int64_t)call->push[8] : 0;
+        const int64_t start =
+            form & HDI_ATTENTION_STARTS ? ((const int32_t *)call->bindings[4])[(uint64_t)g->batch * T + token] : 0;
+        const int64_t from = HDI_MAX(in_window, start);
         const uint32_t sink = form & HDI_ATTENTION_SINKS ? ((const uint32_t *)call->bindings[5])[h] : 0xFF800000u;
         g->q_first[r] = (((uint64_t)g->batch * T + token) * Hq + h) * s->D;
         s->from[r] = (uint32_t)HDI_MIN(HDI_MAX(from, 0), (int64_t)S);
         s->to[r] = (uint32_t)HDI_MIN(HDI_MAX(to, 0), (int64_t)S);
+        s->masked[r] = g->batch * call->push[11] + h * call->push[12] + token * call->push[13];
         s->largest[r] = key_of(sink);
         s->running_sum[r] = sink == 0xFF800000u ? 0.0f : 1.0f;
         hdcpu_load_floats(call->spec[HDI_ATTENTION_TYPE], call->bindings[0], g->q_first[r], s->D,
@@ -293,6 +307,6 @@ HDCPU_KERNEL(attention) {
         float *result = done ? t.result + (size_t)r * t.width : s.result + (size_t)r * s.width;
         const float inverse = exact_div(1.0f, done ? t.sum[r] : s.running_sum[r]);
         for (uint32_t d = 0; d < D; d++) result[d] *= inverse;
-        store_floats(call->spec[HDI_SPEC_OUT_TYPE], call->bindings[6], g.q_first[r], D, result);
+        store_floats(call->spec[HDI_SPEC_OUT_TYPE], call->bindings[7], g.q_first[r], D, result);
     }
 }

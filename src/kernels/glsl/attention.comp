@@ -12,7 +12,7 @@ layout(constant_id = HDI_ATTENTION_ROWS) const uint ROWS = 1u;
 layout(constant_id = HDI_ATTENTION_WIDTH) const uint WIDTH = 256u;
 layout(constant_id = HDI_ATTENTION_PAGE) const uint PAGE = 0u;
 layout(constant_id = HDI_ATTENTION_FORM) const uint FORM = 0u;
-layout(push_constant) uniform Push { uint B, T, S, Hq, Hkv, D, scale, N, window, cap, inverse_cap; } push;
+layout(push_constant) uniform Push { uint B, T, S, Hq, Hkv, D, scale, N, window, cap, inverse_cap; uint mask_sequence, mask_head, mask_query, mask_key; } push;
 layout(std430, binding = 0) readonly buffer Q { uint q[]; };
 layout(std430, binding = 1) readonly buffer K { uint k[]; };
 layout(std430, binding = 1) readonly buffer WideK { uvec4 wide_k[]; };
@@ -20,7 +20,8 @@ layout(std430, binding = 2) readonly buffer V { uint v[]; };
 layout(std430, binding = 3) readonly buffer Past { int past[]; };
 layout(std430, binding = 4) readonly buffer Pages { int pages[]; };
 layout(std430, binding = 5) readonly buffer Sinks { uint sinks[]; };
-layout(std430, binding = 6) buffer Y { uint y[]; };
+layout(std430, binding = 6) readonly buffer Mask { float mask[]; };
+layout(std430, binding = 7) buffer Y { uint y[]; };
 #include "pages.glsl"
 #include "blocks.glsl"
 #include "fast.glsl"
@@ -40,8 +41,16 @@ const bool WIDE = (FORM & HDI_ATTENTION_WIDE_K) != 0u; // keys, and values likew
 // Of a head, that an invocation adds up, for so many rows; in constants of their own: spirv-opt puts one before what it is made of.
 const uint MORE_VALUES = uint(WIDE) & ~ROWS, OWN_VALUES = 1u + (MORE_VALUES & 1u), OWN_ROWS = ROWS / OWN_VALUES;
 const bool WINDOWED = (FORM & HDI_ATTENTION_WINDOWED) != 0u;
-bool sees(uint r, uint key) { return key < seen_to[r] && (!WINDOWED || key >= seen_from[r]); }
-bool sees_tile(uint r, uint begin) { return begin < seen_to[r] && (!WINDOWED || begin + TILE > seen_from[r]); }
+const bool STARTS = (FORM & HDI_ATTENTION_STARTS) != 0u, MASKED = (FORM & HDI_ATTENTION_MASKED) != 0u, CUT = WINDOWED || STARTS;
+bool sees(uint r, uint key) { return key < seen_to[r] && (!CUT || key >= seen_from[r]); }
+bool sees_tile(uint r, uint begin) { return begin < seen_to[r] && (!CUT || begin + TILE > seen_from[r]); }
+// The least and the largest first key of the workgroup's rows; starts are in any order.
+uvec2 firsts_seen() {
+    uvec2 ends = uvec2(seen_from[0], seen_from[ROWS - 1u]);
+    if (STARTS)
+        for (uint r = 0u; r < ROWS; r++) ends = uvec2(min(ends.x, seen_from[r]), max(ends.y, seen_from[r]));
+    return ends;
+}
 float capped(float score) {
     if ((FORM & HDI_ATTENTION_CAPPED) == 0u) return score;
     float part = mul_rounded(score, uintBitsToFloat(push.inverse_cap));
@@ -112,6 +121,7 @@ void main() {
         int next = before + int(token) + 1, to = CAUSAL == 1u ? next : before + int(push.T);
         if ((FORM & HDI_ATTENTION_SINKS) != 0u && r < rows) sink = sinks[head * heads + row_first + r - token * heads];
         seen_from[r] = WINDOWED ? uint(max(next - int(push.window), 0)) : 0u;
+        if (STARTS && r < rows) seen_from[r] = max(seen_from[r], uint(min(max(pages[batch * push.T + token], 0), int(push.S))));
         seen_to[r] = r < rows ? uint(min(max(to, 0), int(push.S))) : 0u;
         largest[r] = next_largest[r] = key_of(sink);
         running_sum[r] = sink == 0xFF800000u ? 0.0 : 1.0;
@@ -119,11 +129,12 @@ void main() {
     barrier();
     uint most = seen_to[rows - 1u];
     uint kv_step = push.Hkv * push.D;
+    uvec2 ends = firsts_seen();
 
-    for (uint begin = seen_from[0] / TILE * TILE; begin < most; begin += TILE) {
+    for (uint begin = ends.x / TILE * TILE; begin < most; begin += TILE) {
         uint count = min(TILE, most - begin), tile_first = row_of(batch, page_of(batch, begin), begin) * kv_step + head * push.D;
         // Most tiles are seen whole by all rows.
-        bool whole = rows == ROWS && begin + TILE <= seen_to[0] && (!WINDOWED || begin >= seen_from[ROWS - 1u]);
+        bool whole = rows == ROWS && begin + TILE <= seen_to[0] && (!CUT || begin >= ends.y);
         for (uint item = ME; item < count * BLOCKS; item += WORKGROUP) { // one key's block of D, for all rows
             uint key = item / BLOCKS, block = item - key * BLOCKS, k_first = tile_first + key * kv_step;
             float sums[ROWS];
@@ -149,6 +160,12 @@ void main() {
                 float sum = 0.0;
                 [[unroll]] for (uint block = 0u; block < BLOCKS; block++) sum = add_rounded(sum, block_sums[(4u * item + i) * BLOCKS + block]);
                 four[i] = capped(mul_rounded(sum, uintBitsToFloat(push.scale)));
+            }
+            if (MASKED && r < rows) {
+                uint token = (row_first + r) / heads, h = head * heads + (row_first + r) - token * heads;
+                uint first = batch * push.mask_sequence + h * push.mask_head + token * push.mask_query;
+                for (uint i = 0u; i < 4u; i++)
+                    if (sees(r, begin + key + i)) four[i] = add_rounded(four[i], mask[first + (begin + key + i) * push.mask_key]);
             }
             weights[item] = four;
             int best = KEY_LEAST;

@@ -181,7 +181,17 @@ static uint64_t key_at(const reference *r, uint64_t batch, uint64_t head, uint64
 }
 
 /* A query head: where its keys are, which of them it sees, and its sink, -infinity where it has none. */
-typedef struct seen { uint64_t batch, head, from, to; float sink; } seen;
+typedef struct seen { uint64_t batch, head, from, to; float sink; uint64_t query_head, token; } seen;
+
+/* What the mask adds to the score of a key; it broadcasts to [B,Hq,T,S]. */
+static float masked(const reference *r, const seen *s, uint64_t key) {
+    const uint64_t index[] = { s->batch, s->query_head, s->token, key };
+    const hd_shape shape = r->operands[6].shape;
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < shape.rank; i++)
+        at = at * (uint64_t)shape.dims[i] + (shape.dims[i] == 1 ? 0 : index[4 - shape.rank + i]);
+    return r->x[6][at];
+}
 
 static float score_of(const reference *r, const float *query, uint64_t D, uint64_t key_first) {
     const float scale = r->node->attrs.floats[0], cap = r->node->attrs.floats[1];
@@ -199,6 +209,7 @@ static void attend(const reference *r, const seen *s, const float *query, uint64
         float scores[HDI_ATTENTION_TILE], best = largest, sum = 0;
         for (uint64_t key = 0; key < count; key++) {
             scores[key] = score_of(r, query, D, key_at(r, s->batch, s->head, first + key));
+            if (r->data[6]) scores[key] = scores[key] + masked(r, s, first + key);
             best = exact_canonical(reference_larger(best, scores[key]));
         }
         /* Where all is -inf so far the weights are to be 0, not NaN. */
@@ -235,8 +246,10 @@ void reference_attention(const reference *r) {
         const int64_t next = past + (int64_t)token + 1, window = r->node->attrs.ints[1];
         const int64_t to = HDI_MIN(r->node->attrs.ints[0] ? past + (int64_t)T : next, (int64_t)S);
         const float sink = r->data[5] ? r->x[5][row % Hq] : exact_from_bits(EXACT_SIGN | EXACT_INF);
-        const seen s = { batch, row % Hq / (Hq / Hkv), window == 0 ? 0 : (uint64_t)HDI_MAX(next - window, 0),
-                         (uint64_t)HDI_MAX(to, 0), sink };
+        const int64_t start = r->data[7] ? HDI_MIN(((const int32_t *)r->data[7])[batch * T + token], (int64_t)S) : 0;
+        const int64_t end = HDI_MAX(to, 0), from = HDI_MAX(window == 0 ? 0 : next - window, start);
+        const seen s = { batch, row % Hq / (Hq / Hkv), (uint64_t)HDI_MIN(HDI_MAX(from, 0), end), (uint64_t)end, sink,
+                         row % Hq, token };
         for (uint64_t d = 0; d < D; d++) r->y[row * D + d] = 0;
         attend(r, &s, r->x[0] + row * D, D, r->y + row * D);
     }

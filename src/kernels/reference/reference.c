@@ -206,6 +206,19 @@ void reference_cast(const reference *r) {
     }
 }
 
+/* Numbers of bf16 next to x: the one towards 0, and, as often as x lies nearer to it, the one away from it. */
+void reference_round_random(const reference *r) {
+    const hd_shape shape = r->node->shape;
+    const uint64_t count = hd_shape_elements(shape);
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t word = broadcast(r->operands[1].shape, shape, i);
+        const uint32_t x = exact_bits(r->x[0][broadcast(r->operands[0].shape, shape, i)]), rest = x & 0xffffu,
+                       drawn = ((const uint32_t *)r->data[1])[word] >> 16;
+        const bool is_number = (x & ~EXACT_SIGN) <= EXACT_INF;
+        r->y[i] = exact_from_bits(is_number ? x - rest + (rest + drawn > 0xffffu ? 0x10000u : 0) : x);
+    }
+}
+
 /* ---- moving elements: bytes as they are ---- */
 
 static void move(const reference *r, uint64_t to, uint32_t operand, uint64_t from) {

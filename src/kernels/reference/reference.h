@@ -7,7 +7,7 @@
 #include "kernels/exact.h"
 #include "kernels/kernel.h"
 
-enum { REFERENCE_OPERANDS = 6 };
+enum { REFERENCE_OPERANDS = 8 };
 /* One node under way. x[i] is NULL for an operand that is absent or an integer; data[i] is its bytes. */
 typedef struct reference {
     const hdi_node             *node;

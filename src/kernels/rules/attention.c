@@ -8,12 +8,13 @@
 
 #define MOST_ROWS 8u
 #define FEW_QUERIES 8u
+#define ONLY_PLAIN (HDI_ATTENTION_MASKED | HDI_ATTENTION_STARTS) /* forms that attention.comp alone has on a GPU */
 #define MOST_NATIVE_ROWS 32u /* of a processor, whose caches hold them all */
 
 /* One request with its operands dense. */
 typedef struct attention {
     const hdi_request *request;
-    const hdi_tensor  *q, *k, *v, *past, *pages, *sinks; /* the last three: q where absent */
+    const hdi_tensor  *q, *k, *v, *past, *pages, *sinks, *mask; /* the last four: q where absent; pages: or starts */
     bool     has_past, causal;
     uint32_t B, T, S, Hq, Hkv, D;
     uint32_t N, page;                    /* of a pool of pages: how many, and the PAGE constant; else 0 */
@@ -22,6 +23,7 @@ typedef struct attention {
     uint32_t form, window;               /* abi.h */
     uint64_t keys;                       /* that the rows of a key head see at most; few: that FEW_QUERIES would */
     float    scale, cap;
+    uint32_t mask_steps[4];              /* push words: 0 along what the mask repeats */
     const hdi_kernel_option *option;     /* that is taken */
     bool     measured;                   /* the option was chosen by what was measured */
 } attention;
@@ -86,7 +88,7 @@ static bool takes_native_tiles(const attention *a) {
     const hdi_caps *caps = a->request->caps;
     return a->request->math == HD_MATH_FAST && caps->native_kernels && caps->matrix_bf16 && !a->measured &&
            a->k->dtype == HD_F16 && a->own_rows >= HDCPU_ATTENTION_PAIR && a->D % 32 == 0 && a->D <= MOST_D &&
-           !(a->form & HDI_ATTENTION_CAPPED);
+           !(a->form & (HDI_ATTENTION_CAPPED | HDI_ATTENTION_MASKED));
 }
 
 static hd_status lower_plain(const attention *a, hdi_lowering *lowering, hd_error *error) {
@@ -102,7 +104,11 @@ static hd_status lower_plain(const attention *a, hdi_lowering *lowering, hd_erro
     launch.workgroup = HDI_MIN(128, hdi_rows_workgroup(a->request->caps));
     if (!native && a->k->dtype == HD_F16 && is_wide(a->k, a->D) && is_wide(a->v, a->D))
         launch.spec[HDI_ATTENTION_FORM - HDI_ATTENTION_TYPE] |= HDI_ATTENTION_WIDE_K;
-    launch.scratch_bytes = 4 * ((2 * rows + 3 * HDI_ATTENTION_TILE) * width + rows * HDI_ATTENTION_TILE + 4 * rows);
+    launch.scratch_bytes = 4 * ((2 * rows + 3 * HDI_ATTENTION_TILE) * width + rows * HDI_ATTENTION_TILE + 5 * rows);
+    launch.inputs[6] = a->mask;
+    launch.input_count = 7;
+    memcpy(launch.push + 11, a->mask_steps, sizeof a->mask_steps);
+    launch.push_count = 15;
     if (tiles) launch.spec[HDI_ATTENTION_FORM - HDI_ATTENTION_TYPE] |= HDCPU_ATTENTION_TILES;
     if (tiles) launch.scratch_bytes += 4 * (uint32_t)hdcpu_attention_tiles_words(rows, a->D);
     launch.because = tiles      ? "many queries over an f16 cache on a processor with bf16 tiles"
@@ -136,6 +142,7 @@ static bool make_parted(const attention *a, const hdi_kernel_option *option, par
     const uint32_t subgroup = (uint32_t)caps->subgroup, chunks = (a->D + 7) / 8;
     if (a->request->math == HD_MATH_EXACT || caps->native_kernels || !caps->subgroup_shuffle || caps->max_bindings < 9)
         return false;
+    if (a->form & ONLY_PLAIN) return false;
     if (subgroup < 4 || (subgroup & (subgroup - 1)) != 0 || subgroup > hdi_rows_workgroup(caps)) return false;
     parted p = { .width = 8 * chunks, /* which a wide read takes whole */
                  .wide = a->D % 8 == 0 && is_wide(a->q, a->D) && is_wide(a->k, a->D) && is_wide(a->v, a->D) };
@@ -223,7 +230,8 @@ bool hdi_attention_has_subgroups(const hdi_caps *caps) {
 static bool takes_matrix(const attention *a) {
     const hdi_caps *caps = a->request->caps;
     const uint64_t units = a->pairs * hdi_divide_up(a->own_rows, HDI_ATTENTION_MATRIX_ROWS);
-    if (a->request->math == HD_MATH_EXACT || !caps->matrix_f16 || !caps->f16_arithmetic) return false;
+    if (a->request->math == HD_MATH_EXACT || !caps->matrix_f16 || !caps->f16_arithmetic || (a->form & ONLY_PLAIN))
+        return false;
     if ((a->k->dtype != HD_F16 && !has_even_blocks(a)) || a->D > MATRIX_MOST_D) return false;
     if (!hdi_attention_has_subgroups(caps)) return false;
     if (a->own_rows < HDI_ATTENTION_MATRIX_ROWS || 4 * units < hdi_attention_units(caps)) return false;
@@ -341,10 +349,24 @@ static bool rounds_keys(const hdi_request *request) {
            !hdi_rows_has(request, 4) && caps->matrix_f16 && caps->f16_arithmetic && !caps->native_kernels;
 }
 
+/* The mask broadcasts to [B,Hq,T,S]; false: it does not. */
+static bool take_mask(const hdi_tensor *mask, attention *a) {
+    const uint32_t lengths[4] = { a->B, a->Hq, a->T, a->S };
+    uint64_t step = 1;
+    for (uint32_t i = 0; i < 4; i++) { /* from the last axis */
+        const uint64_t here = i < mask->shape.rank ? (uint64_t)mask->shape.dims[mask->shape.rank - 1 - i] : 1;
+        if (here != 1 && here != lengths[3 - i]) return false;
+        a->mask_steps[3 - i] = here == 1 ? 0 : (uint32_t)step;
+        step *= here;
+    }
+    return mask->shape.rank <= 4 && step <= INT32_MAX;
+}
+
 hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
+    enum { PAGES = 4, SINKS, MASK, STARTS, OPERANDS };
     const bool has_past = hdi_rows_has(request, 3), paged = hdi_rows_has(request, 4);
-    hdi_tensor operands[6];
-    for (uint32_t i = 0; i < 6; i++) {
+    hdi_tensor operands[OPERANDS];
+    for (uint32_t i = 0; i < OPERANDS; i++) {
         operands[i] = operands[0];
         if (i >= 3 && !hdi_rows_has(request, i)) continue;
         const hdi_tensor *given = &request->inputs[i];
@@ -355,7 +377,7 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
         if (rounds && !status) status = hdi_rows_copy(request, given, &operands[i], lowering, error);
         if (status != HD_OK) return status;
     }
-    const hdi_tensor *q = &operands[0], *k = &operands[1], *pages = &operands[4];
+    const hdi_tensor *q = &operands[0], *k = &operands[1], *pages = &operands[PAGES];
     const uint32_t page = paged ? hdi_rows_page(k) : 0, batch_axis = q->shape.rank - 3;
     const uint32_t kv_axis = paged ? 1 : batch_axis, B = batch_axis == 0 ? 1 : hdi_rows_dim(q, 0),
                    T = hdi_rows_dim(q, batch_axis), Hq = hdi_rows_dim(q, batch_axis + 1),
@@ -370,19 +392,27 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
         return hdi_fail(error, HD_STATUS_SHAPE, "attention's sinks are not [%u]", Hq);
     if (has_past && hd_shape_elements(operands[3].shape) < B)
         return hdi_fail(error, HD_STATUS_SHAPE, "attention's past is not [%u]", B);
+    if (hdi_rows_has(request, STARTS) && (paged || hd_shape_elements(operands[STARTS].shape) < (uint64_t)B * T))
+        return hdi_fail(error, HD_STATUS_SHAPE, "attention's starts are not [%u,%u], or there are pages", B, T);
     const uint64_t window = (uint64_t)request->attrs->ints[1];
     const float cap = request->attrs->floats[1];
     const bool windowed = window > 0 && window < (uint64_t)S + T;
-    attention a = { .request = request, .q = q, .k = k, .v = &operands[2], .past = &operands[3], .pages = pages,
-                    .sinks = &operands[5], .has_past = has_past, .causal = request->attrs->ints[0] == 0, .B = B, .T = T,
-                    .S = S, .Hq = Hq, .Hkv = Hkv, .D = D, .N = paged ? hdi_rows_dim(k, 0) : 0, .page = page,
+    attention a = { .request = request, .q = q, .k = k, .v = &operands[2], .past = &operands[3],
+                    .pages = hdi_rows_has(request, STARTS) ? &operands[STARTS] : pages,
+                    .sinks = &operands[SINKS], .mask = &operands[MASK], .has_past = has_past,
+                    .causal = request->attrs->ints[0] == 0, .B = B, .T = T, .S = S, .Hq = Hq, .Hkv = Hkv, .D = D,
+                    .N = paged ? hdi_rows_dim(k, 0) : 0, .page = page,
                     .row_count = (uint64_t)T * (Hq / Hkv), .pairs = (uint64_t)B * Hkv,
                     .form = (cap > 0 ? HDI_ATTENTION_CAPPED : 0) | (windowed ? HDI_ATTENTION_WINDOWED : 0) |
-                            (hdi_rows_has(request, 5) ? HDI_ATTENTION_SINKS : 0),
+                            (hdi_rows_has(request, SINKS) ? HDI_ATTENTION_SINKS : 0) |
+                            (hdi_rows_has(request, MASK) ? HDI_ATTENTION_MASKED : 0) |
+                            (hdi_rows_has(request, STARTS) ? HDI_ATTENTION_STARTS : 0),
                     .window = windowed ? (uint32_t)window : 0, .cap = cap,
                     .keys = windowed ? HDI_MIN(S, window + HDI_MAX(T, FEW_QUERIES) - 1) : S,
                     .scale = request->attrs->floats[0] == 0.0f ? (float)(1.0 / sqrt((double)D))
                     : request->attrs->floats[0] };
+    if (hdi_rows_has(request, MASK) && !take_mask(&operands[MASK], &a))
+        return hdi_fail(error, HD_STATUS_LIMIT, "attention's mask has more than 2^31 - 1 elements");
     a.own_rows = T <= FEW_QUERIES ? Hq / Hkv : a.row_count;
     const hdi_kernel_option *own = own_option(&a);
     const hdi_class class =

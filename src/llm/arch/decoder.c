@@ -185,7 +185,10 @@ static hd_value attend(const hdl_graph *g, qkv s) {
     s.q = by_sequence(g, s.q, f->heads);
     s.k = g->pages ? cached(g, s.k, false) : by_sequence(g, s.k, f->kv_heads);
     s.v = g->pages ? cached(g, s.v, true) : by_sequence(g, s.v, f->kv_heads);
+    const hd_value starts = g->desc ? g->desc->starts : 0;
+    const hd_shape places = g->size.sequences == 1 ? HD_SHAPE(rows) : HD_SHAPE(g->size.sequences, g->size.tokens);
     const hd_attention_desc desc = { .pages = g->pages, .scale = f->attention_scale, .cap = f->attention_cap,
+                                     .starts = starts ? hd_reshape(g->program, starts, places) : 0,
                                      .window = has_window(g) && !f->window_centred ? f->window : 0,
                                      .not_causal = !f->causal,
                                      .sinks = vector(g, "attn_sinks", "weight"), .bf16 = g->desc && g->desc->bf16 };
