@@ -245,6 +245,29 @@ static hd_status slice(inference *in) {
     return give(in, in->x[0]->dtype, to);
 }
 
+/* A stride and a dilation of 0 are 1. */
+static hd_status windows(inference *in) {
+    int64_t *size = &in->node->attrs.ints[1], *stride = &in->node->attrs.ints[2], *dilation = &in->node->attrs.ints[3];
+    hd_shape shape = in->x[0]->shape;
+    const hd_status status = resolve_axis(in);
+    if (status) return status;
+    int64_t *length = &shape.dims[in->node->attrs.ints[0]];
+    if (*stride == 0) *stride = 1;
+    if (*dilation == 0 || *size == 1) *dilation = 1;
+    if (*size < 1 || *stride < 1 || *dilation < 1)
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "size %lld, stride %lld and dilation %lld must be above 0",
+                    (long long)*size, (long long)*stride, (long long)*dilation);
+    if (*size - 1 > (*length - 1) / *dilation)
+        return fail(in, HD_STATUS_SHAPE, "a window of %lld elements, %lld apart, is longer than axis %lld of %s",
+                    (long long)*size, (long long)*dilation, (long long)in->node->attrs.ints[0], TEXT(shape));
+    if (shape.rank == HD_MAX_RANK)
+        return fail(in, HD_STATUS_LIMIT, "%s has no room for another axis: there are at most %d", TEXT(shape),
+                    HD_MAX_RANK);
+    *length = (*length - 1 - (*size - 1) * *dilation) / *stride + 1;
+    shape.dims[shape.rank++] = *size;
+    return give(in, in->x[0]->dtype, shape);
+}
+
 static hd_status pad(inference *in) {
     hd_shape shape = in->x[0]->shape;
     hd_status status = list_fits(in, "amounts");
