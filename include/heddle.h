@@ -724,6 +724,14 @@ HD_API hd_value hd_reshape(hd_program *p, hd_value x, hd_shape shape); /**< the 
 HD_API hd_value hd_concat(hd_program *p, const hd_value *values, uint32_t count, int axis);
 /** Elements begin[i] <= index < end[i] of each axis; negative counts from the end. `count` is x's rank. */
 HD_API hd_value hd_slice(hd_program *p, hd_value x, const int64_t *begin, const int64_t *end, uint32_t count);
+/** Windows that move along `axis` (negative: from the end), each `size` elements that lie `dilation` apart, the next one `stride`
+ *  further on: [..,L,..] gives [..,O,..,size] with y[..,o,..,k] = x[..,o * stride + k * dilation,..] and O = (L - (size - 1) *
+ *  dilation - 1) / stride + 1, at least 1. No element is copied where what reads it goes element by element. @param stride,
+ *  dilation 0: 1. */
+HD_API hd_value hd_windows(hd_program *p, hd_value x, int axis, int64_t size, int64_t stride, int64_t dilation);
+/** The way back: [..,O,..,size], of float or i32, gives [..,length,..], where each element is the sum of what all windows have at
+ *  its place, k = 0 first, and 0 where there is none. @param axis of the result. @param length at least what the windows reach. */
+HD_API hd_value hd_windows_sum(hd_program *p, hd_value x, int axis, int64_t length, int64_t stride, int64_t dilation);
 /** before[i] and after[i] elements of `value` around each axis. `count` is x's rank. */
 HD_API hd_value hd_pad(hd_program *p, hd_value x, const int64_t *before, const int64_t *after, uint32_t count, float value);
 
@@ -780,6 +788,57 @@ HD_API hd_value hd_matmul_with(hd_program *p, hd_value a, hd_value b, uint32_t f
  *  float or quantised, chosen i32 [T,U], read at run time: y[t,u] = w[chosen[t,u]] x[t], [T,U,N] of x's type. A number outside of
  *  0..E-1 gives zeros. Only what is chosen is read, once for all that chose it. Fast mode may round as matmul's; exact mode does not. */
 HD_API hd_value hd_matmul_experts(hd_program *p, hd_value x, hd_value w, hd_value chosen);
+
+/* Convolution, pooling and resizing, of images [N,C,H,W] or lines [N,C,L], made of the operations above: windows, products, sums.
+ * They have gradients as these have, and in exact mode the same bits everywhere. */
+
+/** How a convolution's windows move: [0] along H, or L, [1] along W. NULL or {0} is stride 1, without padding. */
+typedef struct hd_conv_desc {
+    uint32_t stride[2];     /* 0: 1 */
+    uint32_t dilation[2];   /* between neighbours of a window; 0: 1 */
+    uint32_t pad_before[2]; /* zeros around x; of hd_conv_transpose what is cut off the result */
+    uint32_t pad_after[2];
+    uint32_t output_pad[2]; /* hd_conv_transpose: elements more at the end, below stride or dilation */
+    uint32_t groups;        /* parts of the channels, each by itself; 0: 1; C: depthwise */
+} hd_conv_desc;
+/** Convolution as networks have it, which does not turn the weights: y[n,o,i,j] = bias[o] + sum over c, a, b of w[o,c,a,b] *
+ *  x[n,c,i * stride + a * dilation - pad_before, likewise j], c over o's group. x [N,C,H,W], w [O,C/groups,A,B]; or [N,C,L],
+ *  [O,C/groups,A]. One product of w, as [O, C/groups * A * B], and the windows as columns, with its order of sums (c slowest, b
+ *  fastest), bound and rounding; a bias is added behind. Types are alike, f32, f16 or bf16. Windows larger than 1 are copied for
+ *  the product: A * B times x, if stride is 1. @param bias [O] or 0. */
+HD_API hd_value hd_conv(hd_program *p, hd_value x, hd_value w, hd_value bias, const hd_conv_desc *desc);
+/** Transposed convolution, the gradient of hd_conv's x: w [C,O/groups,A,B]; y[n,o, i * stride + a * dilation - pad_before, ..] gets
+ *  the sum over c, a, b of w[c,o,a,b] * x[n,c,i,j], and bias[o]; H' = (H - 1) * stride + (A - 1) * dilation + 1 + output_pad - pad_before -
+ *  pad_after. Sums over c are a product's, in f32; then those over b, then over a are hd_windows_sum's. */
+HD_API hd_value hd_conv_transpose(hd_program *p, hd_value x, hd_value w, hd_value bias, const hd_conv_desc *desc);
+
+/** How pooling's windows move: [0] along H, or L, [1] along W. NULL or {0}: over all of H and W. */
+typedef struct hd_pool_desc {
+    uint32_t size[2];     /* 0: the whole axis */
+    uint32_t stride[2];   /* 0: size */
+    uint32_t dilation[2]; /* 0: 1 */
+    uint32_t pad_before[2], pad_after[2];
+    int      ceil_mode;   /* 1: a last window that reaches over the end counts, if it begins in x or the padding before it */
+    int      count_pad;   /* hd_mean_pool: 1: padding (not what ceil_mode reaches over) counts as zeros; 0: it does not count */
+} hd_pool_desc;
+/** The largest of each window; NaN wins. Along W first, then H. Of equal ones the first, by rows, gets the gradient. A window of
+ *  nothing but padding: -inf. */
+HD_API hd_value hd_max_pool(hd_program *p, hd_value x, const hd_pool_desc *desc);
+/** The mean of each window, in f32, rounded once: along W first, then H, the sum (or where every window is whole, mean) of each,
+ *  divided by how many count. A window of nothing but padding: 0. */
+HD_API hd_value hd_mean_pool(hd_program *p, hd_value x, const hd_pool_desc *desc);
+
+/** Where element i of a resized axis of M elements, once L, is read. Linear ones are x[f] * (1 - w) + x[f + 1] * w, f the whole
+ *  number at or below the place, w what is left; places are exact quotients of whole numbers. */
+typedef enum hd_resize_mode {
+    HD_RESIZE_NEAREST = 0,      /* floor(i * L / M): PyTorch's nearest */
+    HD_RESIZE_NEAREST_CENTRES,  /* floor((i + 1/2) * L / M): PyTorch's nearest-exact */
+    HD_RESIZE_LINEAR,           /* (i + 1/2) * L / M - 1/2, held at the ends: bilinear, by centres of pixels */
+    HD_RESIZE_LINEAR_CORNERS    /* i * (L - 1) / (M - 1): bilinear with corners aligned */
+} hd_resize_mode;
+/** Resizes the last `count` axes of x, float, to `lengths`, each by itself, the last one first; linear modes compute in f32 and
+ *  round once. Along each axis L * M is below 2^30, but for common factors of both. */
+HD_API hd_value hd_resize(hd_program *p, hd_value x, const int64_t *lengths, uint32_t count, hd_resize_mode mode);
 
 /** Rows of a table: [R,n] and i32, u32 or i64 [...] give [...,n]. A quantised table gives f32. An index outside of 0..R-1 gives a
  *  row of zeros. */

@@ -339,10 +339,12 @@ static hd_status fuse_elementwise(fusion *f, const hdi_node *node, hd_value id) 
 
 /* ---- views ---- */
 
-/* A reshape needs its operand dense, but not from the storage's start. */
+/* A reshape needs its operand dense, but not from the storage's start, and not where it splits the axes of windows. */
 static hd_status view_reshape(fusion *f, const hdi_node *node, hd_value id) {
     hd_status status = settle(f, node->operands[0]);
     hdi_tensor from = f->values[node->operands[0]].view;
+    const bool splits = node_of(f, node->operands[0])->op == HDI_OP_WINDOWS;
+    if (!status && splits && hdi_tensor_split(&from, node->shape, &f->values[id].view)) return HD_OK;
     if (!status && !hdi_tensor_is_dense(&from)) status = hdi_fusion_dense(f, node->operands[0], &from);
     uint64_t first = from.first;
     f->values[id].view = hdi_tensor_dense(from.storage, from.dtype, node->shape);
@@ -363,6 +365,18 @@ static hd_status view_slice(fusion *f, const hdi_node *node, hd_value id) {
     hd_status status = settle(f, node->operands[0]);
     hdi_tensor view = f->values[node->operands[0]].view;
     for (uint32_t i = 0; i < node->shape.rank; i++) view.first += (uint64_t)(node->attrs.ints[i] * view.strides[i]);
+    view.shape = node->shape;
+    f->values[id].view = view;
+    return status;
+}
+
+/* The window's elements lie along an axis of their own; windows may share elements. */
+static hd_status view_windows(fusion *f, const hdi_node *node, hd_value id) {
+    hd_status status = settle(f, node->operands[0]);
+    hdi_tensor view = f->values[node->operands[0]].view;
+    int64_t *stride = &view.strides[node->attrs.ints[0]];
+    view.strides[node->shape.rank - 1] = *stride * node->attrs.ints[3];
+    *stride *= node->attrs.ints[2];
     view.shape = node->shape;
     f->values[id].view = view;
     return status;
@@ -537,6 +551,7 @@ static hd_status fuse_other(fusion *f, const hdi_node *node, hd_value id) {
         else if (hdi_kernels_take_view(node->op, i)) {
             status = settle(f, node->operands[i]);
             *input = f->values[node->operands[i]].view;
+            if (!status && hdi_tensor_overlaps(input)) status = hdi_fusion_dense(f, node->operands[i], input);
         } else status = hdi_fusion_dense(f, node->operands[i], input);
     }
     if (!status && node->op == HDI_OP_RMS_NORM && hdi_fusion_leave_norm(f, node, id, &task)) return HD_OK;
@@ -575,6 +590,7 @@ static hd_status fuse_view(fusion *f, const hdi_node *node, hd_value id) {
     case HDI_OP_RESHAPE: status = view_reshape(f, node, id); break;
     case HDI_OP_PERMUTE: status = view_permute(f, node, id); break;
     case HDI_OP_SLICE: status = view_slice(f, node, id); break;
+    case HDI_OP_WINDOWS: status = view_windows(f, node, id); break;
     default: status = view_part(f, node, id); break;
     }
     return status || add_witness(f, f->values[id].view.storage, id) ? status : fail_memory(f);
@@ -585,7 +601,8 @@ static hd_status fuse_node(fusion *f, const hdi_node *node, hd_value id) {
     if (f->values[id].rope != 0) return hdi_fuse_head(f, node, id);
     switch (node->op) {
     case HDI_OP_INPUT: case HDI_OP_STATE: return fuse_source(f, node, id);
-    case HDI_OP_RESHAPE: case HDI_OP_PERMUTE: case HDI_OP_SLICE: case HDI_OP_PART: return fuse_view(f, node, id);
+    case HDI_OP_RESHAPE: case HDI_OP_PERMUTE: case HDI_OP_SLICE: case HDI_OP_WINDOWS: case HDI_OP_PART:
+        return fuse_view(f, node, id);
     case HDI_OP_CONCAT: return fuse_concat(f, node, id);
     case HDI_OP_PAD: return fuse_pad(f, node, id);
     case HDI_OP_WRITE_ROWS: return fuse_write_rows(f, node, id);

@@ -1,6 +1,6 @@
 /* builders.c: the public calls of heddle.h that add an operation. Each only puts its parameters into operands and
  * attributes; what is right and wrong is said in infer.c. */
-#include "program/attrs.h"
+#include "program/build_help.h"
 
 static hd_value add(hd_program *p, hdi_op op, const hd_value *operands, uint32_t count, const hdi_attrs *attrs) {
     hdi_node node = { .op = op, .operands = operands, .operand_count = count };
@@ -8,24 +8,8 @@ static hd_value add(hd_program *p, hdi_op op, const hd_value *operands, uint32_t
     return hdi_program_put(p, &node);
 }
 
-/* For failures that show before there is an operation to infer. */
-static hd_value refuse(hd_program *p, const char *op, hd_status status, const char *why) {
-    hd_error error = { 0 };
-    if (!HDI_FIND(p)) return HDI_REFUSE(p), 0;
-    hdi_fail(&error, status, "%s: %s", op, why);
-    memcpy(error.op, op, HDI_MIN(strlen(op), sizeof error.op - 1));
-    hdi_program_fail(p, &error);
-    return 0;
-}
-
 static hd_value with_floats(hd_program *p, hdi_op op, hd_value x, float first, float second) {
     return add(p, op, &x, 1, &(hdi_attrs){ .floats = { first, second } });
-}
-
-/* What a value is, or NULL. */
-static const hdi_node *node_of(hd_program *p, hd_value x) {
-    uint32_t tag;
-    return hdi_program_see(&p, &tag) ? hdi_program_node(p, hdi_value_id(tag, x)) : NULL;
 }
 
 /* ---- named values ---- */
@@ -46,7 +30,7 @@ static hd_value along(hd_program *p, hdi_op op, const hd_value *operands, uint32
 /* Over all axes is: one axis, reduced, then none. What could not be reshaped goes on as it is and is refused by
  * name. */
 static hd_value reduce(hd_program *p, hdi_op op, hd_value *operands, uint32_t count, int axis) {
-    const hdi_node *x = node_of(p, operands[0]), *last = node_of(p, operands[count - 1]);
+    const hdi_node *x = hdi_build_node(p, operands[0]), *last = hdi_build_node(p, operands[count - 1]);
     bool fits = x && last && !hdi_dtype_is_quantised(x->dtype) && x->dtype == last->dtype &&
                 hdi_shape_equal(x->shape, last->shape);
     if (axis != HD_ALL_AXES || !fits) return along(p, op, operands, count, axis);
@@ -97,17 +81,17 @@ hd_value hd_cast(hd_program *p, hd_value x, hd_dtype dtype) {
 
 hd_value hd_permute(hd_program *p, hd_value x, const uint32_t *axes, uint32_t count) {
     hdi_attrs attrs = { .list_count = count };
-    if (count > 0 && !axes) return refuse(p, "permute", HD_STATUS_NULL_POINTER, "axes is NULL");
+    if (count > 0 && !axes) return hdi_build_refuse(p, "permute", HD_STATUS_NULL_POINTER, "axes is NULL");
     for (uint32_t i = 0; i < count && i < HD_MAX_RANK; i++) attrs.ints[i] = axes[i];
     return add(p, HDI_OP_PERMUTE, &x, 1, &attrs);
 }
 
 hd_value hd_transpose(hd_program *p, hd_value x) {
-    const hdi_node *node = node_of(p, x);
+    const hdi_node *node = hdi_build_node(p, x);
     uint32_t axes[HD_MAX_RANK] = { 0, 1, 2, 3, 4, 5 }, rank = node ? node->shape.rank : 0;
     if (node && rank < 2)
-        return refuse(p, "transpose", HD_STATUS_SHAPE, rank ? "the operand has 1 axis only"
-                      : "the operand has no axis");
+        return hdi_build_refuse(p, "transpose", HD_STATUS_SHAPE,
+                                rank ? "the operand has 1 axis only" : "the operand has no axis");
     if (node) {
         axes[rank - 2] = rank - 1;
         axes[rank - 1] = rank - 2;
@@ -117,6 +101,10 @@ hd_value hd_transpose(hd_program *p, hd_value x) {
 
 hd_value hd_reshape(hd_program *p, hd_value x, hd_shape shape) {
     return hdi_program_put(p, &(hdi_node){ .op = HDI_OP_RESHAPE, .shape = shape, .operands = &x, .operand_count = 1 });
+}
+
+hd_value hd_windows(hd_program *p, hd_value x, int axis, int64_t size, int64_t stride, int64_t dilation) {
+    return add(p, HDI_OP_WINDOWS, &x, 1, &(hdi_attrs){ .ints = { axis, size, stride, dilation } });
 }
 
 hd_value hd_concat(hd_program *p, const hd_value *values, uint32_t count, int axis) {
@@ -129,7 +117,7 @@ static hd_value with_lists(hd_program *p, hdi_op op, hd_value x, const int64_t *
                            float value) {
     hdi_attrs attrs = { .list_count = count, .floats = { value } };
     if (count > 0 && (!first || !second))
-        return refuse(p, hdi_op_get(op).name, HD_STATUS_NULL_POINTER, "a list is NULL");
+        return hdi_build_refuse(p, hdi_op_get(op).name, HD_STATUS_NULL_POINTER, "a list is NULL");
     for (uint32_t i = 0; i < count && i < HD_MAX_RANK; i++) {
         attrs.ints[i] = first[i];
         attrs.ints[HD_MAX_RANK + i] = second[i];
@@ -183,7 +171,7 @@ hd_value hd_random(hd_program *p, hd_value key, uint32_t stream, hd_shape shape)
 /* ---- attention and its company ---- */
 
 hd_value hd_rope(hd_program *p, hd_value x, hd_value positions, const hd_rope_desc *desc) {
-    const hdi_node *node = node_of(p, x);
+    const hdi_node *node = hdi_build_node(p, x);
     hd_rope_desc d = desc ? *desc : (hd_rope_desc){ 0 };
     if (d.dims == 0 && node && node->shape.rank > 0) /* more than 32 bits hold is refused for other reasons */
         d.dims = (uint32_t)HDI_MIN(node->shape.dims[node->shape.rank - 1], (int64_t)UINT32_MAX);

@@ -5,6 +5,7 @@
  * numbers, and of operands of one consumer in theirs: the first two, then the third, and so on. */
 #include "program/grad.h"
 #include "program/attrs.h"
+#include "program/build_help.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -164,12 +165,8 @@ hd_value hdi_grad_y(hdi_grad *g) { return forward(g, g->value); }
 
 hd_value hdi_grad_nought(hdi_grad *g) {
     hdi_grad_walk *walk = g->walk;
-    hd_program *p = g->program;
-    if (walk->nought) return walk->nought;
-    const int64_t count = (int64_t)hd_shape_elements(hdi_grad_shape(g, walk->loss)), none = 0, one = 1;
-    hd_value first = walk->loss;
-    if (count > 1) first = hd_slice(p, hd_reshape(p, first, HD_SHAPE(count)), &none, &one, 1);
-    return walk->nought = hd_reshape(p, hd_less(p, first, first), (hd_shape){ 0 });
+    if (!walk->nought) walk->nought = hdi_build_nought(g->program, walk->loss);
+    return walk->nought;
 }
 
 hd_value hdi_grad_find(const hdi_grad *g, const hdi_grad_constant *wanted) {

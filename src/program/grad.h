@@ -88,7 +88,7 @@ static inline hd_value hdi_grad_times(hdi_grad *g, hd_value x, float factor) {
     X(elu) X(sigmoid) X(tanh) X(silu) X(gelu) X(gelu_tanh) X(gelu_tanh_gradient) X(erf) X(clip) \
         X(choice) X(same) X(permute) X(reshape) \
         X(concat) \
-    X(slice) X(pad) X(sum) X(prod) X(cumsum) X(mean) X(pick) X(dot) X(softmax) X(log_softmax) X(rms_norm) \
+    X(slice) X(windows) X(pad) X(sum) X(prod) X(cumsum) X(mean) X(pick) X(dot) X(softmax) X(log_softmax) X(rms_norm) \
         X(layer_norm) X(norm_gradient) X(norm_sums) \
     X(matmul) X(experts) X(gather) X(take_along) X(scatter_add) X(scatter_mul) X(scatter_pick) X(write_rows) X(assign) \
         X(rope) \

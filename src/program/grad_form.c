@@ -25,6 +25,12 @@ void hdi_grad_concat(hdi_grad *g) {
 /* The walk pads it with zeros, or joins it with those of the other slices of the same value. */
 void hdi_grad_slice(hdi_grad *g) { hdi_grad_give(g, 0, g->dy); }
 
+/* Each element gets the sum of what the windows have at its place. */
+void hdi_grad_windows(hdi_grad *g) {
+    const int64_t *ints = g->node.attrs.ints, length = hdi_grad_shape(g, g->node.operands[0]).dims[ints[0]];
+    hdi_grad_give(g, 0, hd_windows_sum(g->program, hdi_grad_wide(g, g->dy), (int)ints[0], length, ints[2], ints[3]));
+}
+
 void hdi_grad_pad(hdi_grad *g) {
     const hd_shape inner = hdi_grad_shape(g, g->node.operands[0]);
     int64_t end[HD_MAX_RANK];

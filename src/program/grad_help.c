@@ -1,5 +1,5 @@
-/* grad_help.c: what the rules of grad*.c are made of: constants, and shapes that broadcast. A program has no constants,
- * so they are made of the loss: less(loss, loss) is 0, whatever the loss is. */
+/* grad_help.c: what the rules of grad*.c are made of: constants, made of the loss, and shapes that broadcast. */
+#include "program/build_help.h"
 #include "program/grad.h"
 
 hd_shape hdi_grad_shape(const hdi_grad *g, hd_value value) {
@@ -26,17 +26,9 @@ hd_value hdi_grad_to(hdi_grad *g, hd_value x, hd_dtype dtype) {
 hd_value hdi_grad_wide(hdi_grad *g, hd_value x) { return hdi_grad_to(g, x, HD_F32); }
 
 hd_value hdi_grad_fill(hdi_grad *g, hd_dtype dtype, hd_shape shape, float value) {
-    hd_program *p = g->program;
-    const int64_t none[HD_MAX_RANK] = { 0 };
-    int64_t after[HD_MAX_RANK] = { 0 };
     hdi_grad_constant made = { .dtype = dtype, .shape = shape, .value = value };
     if (hdi_grad_find(g, &made)) return hdi_grad_find(g, &made);
-    hd_value one = hdi_grad_nought(g);
-    if (value != 0) one = hd_scale(p, hd_cast(p, one, HD_F32), 1, value);
-    hd_shape point = { shape.rank, { 1, 1, 1, 1, 1, 1 } };
-    for (uint32_t i = 0; i < shape.rank && i < HD_MAX_RANK; i++) after[i] = shape.dims[i] - 1;
-    one = hd_reshape(p, hdi_grad_to(g, one, dtype), point);
-    made.made = hd_shape_elements(shape) == 1 ? one : hd_pad(p, one, none, after, shape.rank, value);
+    made.made = hdi_build_fill(g->program, hdi_grad_nought(g), dtype, shape, value);
     return hdi_grad_keep(g, made);
 }
 

@@ -2,11 +2,10 @@
  * op_table.inc. A rule reads its operands, replaces relative attributes (negative axes and bounds, zeros for a default)
  * by absolute ones, and sets the result; or it fails with a sentence that names the types or shapes. Attributes may
  * come from a hostile text, so no number is trusted before it was compared. */
-#include "program/program.h"
+#include "program/attrs.h"
 #include <math.h>
 #include <stdio.h>
 
-#define MAX_TENSOR_BYTES (UINT64_C(1) << 40)
 #define MAX_ROPE_DIMS 65536
 #define SET_TEXT 64
 #define TEXT(shape) hdi_shape_text(shape, (char[HDI_SHAPE_TEXT]){ 0 })
@@ -259,6 +258,29 @@ static hd_status slice(inference *in) {
     return give(in, in->x[0]->dtype, to);
 }
 
+/* A stride and a dilation of 0 are 1. */
+static hd_status windows(inference *in) {
+    int64_t *size = &in->node->attrs.ints[1], *stride = &in->node->attrs.ints[2], *dilation = &in->node->attrs.ints[3];
+    hd_shape shape = in->x[0]->shape;
+    const hd_status status = resolve_axis(in);
+    if (status) return status;
+    int64_t *length = &shape.dims[in->node->attrs.ints[0]];
+    if (*stride == 0) *stride = 1;
+    if (*dilation == 0 || *size == 1) *dilation = 1;
+    if (*size < 1 || *stride < 1 || *dilation < 1)
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "size %lld, stride %lld and dilation %lld must be above 0",
+                    (long long)*size, (long long)*stride, (long long)*dilation);
+    if (*size - 1 > (*length - 1) / *dilation)
+        return fail(in, HD_STATUS_SHAPE, "a window of %lld elements, %lld apart, is longer than axis %lld of %s",
+                    (long long)*size, (long long)*dilation, (long long)in->node->attrs.ints[0], TEXT(shape));
+    if (shape.rank == HD_MAX_RANK)
+        return fail(in, HD_STATUS_LIMIT, "%s has no room for another axis: there are at most %d", TEXT(shape),
+                    HD_MAX_RANK);
+    *length = (*length - 1 - (*size - 1) * *dilation) / *stride + 1;
+    shape.dims[shape.rank++] = *size;
+    return give(in, in->x[0]->dtype, shape);
+}
+
 static hd_status pad(inference *in) {
     hd_shape shape = in->x[0]->shape;
     hd_status status = list_fits(in, "amounts");
@@ -269,7 +291,7 @@ static hd_status pad(inference *in) {
             return fail(in, HD_STATUS_INVALID_ARGUMENT,
                         "%lld before and %lld after along axis %u of %s: use slice to cut", (long long)before,
                         (long long)after, i, TEXT(shape));
-        if ((uint64_t)HDI_MAX(before, after) > MAX_TENSOR_BYTES)
+        if ((uint64_t)HDI_MAX(before, after) > HDI_MAX_TENSOR_BYTES)
             return fail(in, HD_STATUS_LIMIT, "%lld before and %lld after along axis %u are more than a tensor can have",
                         (long long)before, (long long)after, i);
         shape.dims[i] += before + after;
@@ -793,7 +815,7 @@ static hd_status check_size(const inference *in) {
         return fail(in, HD_STATUS_SHAPE, "the last axis of %s is no multiple of %u, the block of %s", TEXT(shape),
                     facts.block_elements, facts.name);
     uint64_t bytes = hd_tensor_bytes(in->node->dtype, shape);
-    if (bytes == 0 || bytes > MAX_TENSOR_BYTES)
+    if (bytes == 0 || bytes > HDI_MAX_TENSOR_BYTES)
         return fail(in, HD_STATUS_LIMIT, "a tensor %s of %s has more than 2^40 bytes", TEXT(shape), facts.name);
     return HD_OK;
 }

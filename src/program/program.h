@@ -92,9 +92,10 @@ typedef struct hdi_custom {
  * scale; rope's theta, frequency_scale, magnitude and dims) are replaced by it. */
 typedef struct hdi_attrs {
     int64_t ints[2 * HD_MAX_RANK]; /* axis: ints[0]; axes: ints[0..rank); begin, before: ints[0..rank); end, after:
-                                      ints[HD_MAX_RANK..); matmul: ints[0] the flags; cumsum: ints[1] the flags; rope:
-                                      dims, pairing; attention: not_causal, window, bf16; random: stream. Axes and
-                                      bounds are resolved: never negative. */
+                                      ints[HD_MAX_RANK..); matmul: ints[0] the flags; cumsum: ints[1] the flags;
+                                      windows: ints[1..3] size, stride, dilation; rope: dims, pairing; attention:
+                                      not_causal, window, bf16; random: stream. Axes and bounds are resolved: never
+                                      negative. */
     uint32_t list_count;            /* entries of axes, begin, end, before, after: the operand's rank */
     float    floats[4];             /* in the row's order */
     uint32_t factor_count;          /* rope */

@@ -53,6 +53,7 @@ static uint64_t rows_matmul(const query *q) {
 /* Positions go along the first axis where there is no other one before it. */
 static uint64_t rows_rope(const query *q) { return q->node->shape.rank > 3 ? 1 : 3; }
 static uint64_t rows_permute(const query *q) { return q->node->attrs.ints[0] == 0; }
+static uint64_t rows_windows(const query *q) { return q->node->attrs.ints[0] > 0; }
 static uint64_t rows_reshape(const query *q) { return q->x.rank > 0 && q->x.dims[0] == q->node->shape.dims[0]; }
 static uint64_t rows_slice(const query *q) {
     return q->node->attrs.ints[0] == 0 && q->node->attrs.ints[HD_MAX_RANK] == q->x.dims[0];

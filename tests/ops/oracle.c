@@ -431,8 +431,9 @@ static void move(const hdi_node *node, const oracle_tensor *const *operands, ora
             if (node->op == HDI_OP_PERMUTE) from_index[ints[axis]] = index[axis];
             if (node->op == HDI_OP_SLICE) from_index[axis] = index[axis] + ints[axis];
             if (node->op == HDI_OP_PAD) from_index[axis] = index[axis] - ints[axis];
-            if (node->op == HDI_OP_CONCAT) from_index[axis] = index[axis];
+            if (node->op == HDI_OP_CONCAT || node->op == HDI_OP_WINDOWS) from_index[axis] = index[axis];
         }
+        if (node->op == HDI_OP_WINDOWS) from_index[ints[0]] = index[ints[0]] * ints[2] + index[shape.rank - 1] * ints[3];
         for (uint32_t k = 1; node->op == HDI_OP_CONCAT && from_index[ints[0]] >= from->shape.dims[ints[0]]; k++) {
             from_index[ints[0]] -= from->shape.dims[ints[0]];
             from = operands[k];
@@ -727,6 +728,7 @@ void oracle_node(const hdi_node *node, const oracle_tensor *const *operands, ora
     case HDI_OP_WHERE: where(operands, out); return;
     case HDI_OP_ROUND_RANDOM: round_random(operands, out); return;
     case HDI_OP_COPY: case HDI_OP_PERMUTE: case HDI_OP_RESHAPE: case HDI_OP_SLICE: case HDI_OP_PAD: case HDI_OP_CONCAT:
+    case HDI_OP_WINDOWS:
         move(node, operands, out);
         return;
     case HDI_OP_MATMUL: matmul(node, operands, out); return;

@@ -137,7 +137,11 @@ static inline hd_status cut_is_fine(hd_status status) { return status == HD_STAT
     X(hd_transpose, hd_transpose(p, x)) X(hd_reshape, hd_reshape(p, x, HD_SHAPE(8))) \
     X(hd_concat, hd_concat(p, (hd_value[]){ x, x }, 2, 0)) \
     X(hd_slice, hd_slice(p, x, (int64_t[]){ 0, 0 }, (int64_t[]){ 1, 2 }, 2)) \
-    X(hd_pad, hd_pad(p, x, (int64_t[]){ 0, 0 }, (int64_t[]){ 1, 2 }, 2, 0)) X(hd_sum, hd_sum(p, x, 1)) X(hd_prod, hd_prod(p, x, 1)) \
+    X(hd_pad, hd_pad(p, x, (int64_t[]){ 0, 0 }, (int64_t[]){ 1, 2 }, 2, 0)) X(hd_windows, hd_windows(p, x, 1, 2, 1, 1)) \
+    X(hd_windows_sum, hd_windows_sum(p, x, 0, 9, 1, 1)) X(hd_conv, hd_conv(p, hd_reshape(p, x, HD_SHAPE(1, 2, 4)), hd_reshape(p, x, HD_SHAPE(2, 2, 2)), 0, NULL)) \
+    X(hd_conv_transpose, hd_conv_transpose(p, hd_reshape(p, x, HD_SHAPE(1, 2, 4)), hd_reshape(p, x, HD_SHAPE(2, 2, 2)), 0, NULL)) \
+    X(hd_max_pool, hd_max_pool(p, hd_reshape(p, x, HD_SHAPE(1, 2, 4)), NULL)) X(hd_mean_pool, hd_mean_pool(p, hd_reshape(p, x, HD_SHAPE(1, 2, 4)), NULL)) \
+    X(hd_resize, hd_resize(p, x, (const int64_t[]){ 3 }, 1, HD_RESIZE_LINEAR)) X(hd_sum, hd_sum(p, x, 1)) X(hd_prod, hd_prod(p, x, 1)) \
     X(hd_mean, hd_mean(p, x, 1)) X(hd_max, hd_max(p, x, HD_ALL_AXES)) X(hd_min, hd_min(p, x, 1)) X(hd_argmax, hd_argmax(p, x, 1)) \
     X(hd_dot, hd_dot(p, x, x, 1)) X(hd_cumsum, hd_cumsum(p, x, 1, 0)) X(hd_top_k, hd_top_k(p, x, 2)) X(hd_hash, hd_hash(p, x)) \
     X(hd_softmax, hd_softmax(p, x, 1)) X(hd_log_softmax, hd_log_softmax(p, x, 1)) X(hd_rms_norm, hd_rms_norm(p, w, 0, 1e-5f)) \

@@ -92,6 +92,8 @@ static inline void test_every_op(hd_program *p) {
     v = hd_reshape(p, hd_concat(p, (const hd_value[]){ v, x, v }, 3, -1), HD_SHAPE(2, 2, 18));
     v = hd_slice(p, v, (const int64_t[]){ 0, -2, 3 }, (const int64_t[]){ 2, 2, -3 }, 3);
     v = hd_pad(p, v, (const int64_t[]){ 0, 1, 0 }, (const int64_t[]){ 0, 0, 2 }, 3, -0.0f);
+    v = hd_slice(p, hd_sum(p, hd_windows(p, v, -1, 3, 2, 1), 3), (const int64_t[]){ 0, 0, 0, 0 }, (const int64_t[]){ 2, 2, 2, 1 }, 4);
+    v = hd_reshape(p, v, HD_SHAPE(2, 2, 2));
     v = hd_sum(p, hd_mean(p, hd_max(p, hd_min(p, v, 2), 1), 0), HD_ALL_AXES);
     hd_value bits = hd_bit_and(p, hd_bit_or(p, hd_bit_xor(p, i, one), i), hd_shift_left(p, i, one));
     bits = hd_shift_right_logical(p, hd_shift_right_arithmetic(p, bits, one), one);

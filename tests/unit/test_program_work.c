@@ -68,7 +68,7 @@ static const struct { uint64_t rows; const char *line; } by_rows[] = {
     { 2, "gather w i" }, { 0, "scatter_add x i x" }, { 0, "scatter_max x i x" }, { 1, "cumsum x axis=1" }, { 0, "cumsum x axis=0 reverse" }, { 0, "write_rows s x one" }, { 0, "random i stream=1 shape=[4,2]" }, { 3, "rope h i" }, { 1, "rope l i" },
     { 0, "attention h h h" }, { 1, "permute h axes=[0,2,1]" }, { 0, "permute x axes=[1,0]" }, { 1, "reshape x shape=[4,3,2]" },
     { 0, "reshape x shape=[3,8]" }, { 1, "slice x begin=[0,1] end=[4,3]" }, { 0, "slice x begin=[1,0] end=[4,6]" },
-    { 1, "pad x before=[0,1] after=[0,0] value=1" }, { 0, "pad x before=[0,0] after=[1,0] value=1" },
+    { 1, "windows x axis=1 size=2" }, { 0, "windows x axis=0 size=2" }, { 1, "pad x before=[0,1] after=[0,0] value=1" }, { 0, "pad x before=[0,0] after=[1,0] value=1" },
 };
 
 static void rows(void **state) {

@@ -246,7 +246,7 @@ void reference_where(const reference *r) {
     }
 }
 
-/* permute and slice take each element of the result from somewhere; reshape from its own place. */
+/* permute, slice and windows take each element of the result from somewhere; reshape from its own place. */
 void reference_rearrange(const reference *r) {
     const hd_shape shape = r->node->shape;
     const int64_t *ints = r->node->attrs.ints;
@@ -256,8 +256,9 @@ void reference_rearrange(const reference *r) {
         index_of(shape, i, to);
         for (uint32_t axis = 0; axis < shape.rank; axis++) {
             if (r->node->op == HDI_OP_PERMUTE) from[ints[axis]] = to[axis];
-            else from[axis] = to[axis] + ints[axis];
+            else from[axis] = to[axis] + (r->node->op == HDI_OP_SLICE ? ints[axis] : 0);
         }
+        if (r->node->op == HDI_OP_WINDOWS) from[ints[0]] = to[ints[0]] * ints[2] + to[shape.rank - 1] * ints[3];
         move(r, i, 0, r->node->op == HDI_OP_RESHAPE ? i : element_at(r->operands[0].shape, from));
     }
 }
