@@ -691,6 +691,45 @@ HD_API hd_status hd_embedder_run(hd_embedder *embedder, const hd_embedder_text *
 /** Ends the embedder. NULL is fine. */
 HD_API void hd_embedder_destroy(hd_embedder *embedder);
 
+/* ----------------------------------------------------------------------------------------------------- 8. images */
+
+/* AN IMAGE IN A PROMPT. A model that sees comes as two files: the model, and what it sees with (Gemma 3's, which llama.cpp calls its
+ * mmproj file). That one makes rows of an image, and the model takes them in place of tokens (hd_session_feed_image). */
+
+/** What a model sees with, on a device. Used by one thread at a time. */
+typedef struct hd_vision hd_vision;
+/** Wishes for it. */
+typedef struct hd_vision_desc {
+    hd_device *device; /* NULL: the best one, opened for it and closed with it */
+    hd_math    math;   /* HD_MATH_EXACT: the same rows on every device */
+} hd_vision_desc;
+/** Opens a GGUF file of the architecture "clip" whose projector is gemma3's, and puts its weights onto a device. @param desc NULL for
+ *  defaults. @param out_vision yours; hd_vision_close. Statuses: NULL_POINTER, IO, PARSE, UNSUPPORTED (another kind of file or of
+ *  projector; a tensor or key that is not known; named), NAME_NOT_FOUND, SHAPE, LIMIT, TYPE (a key or tensor, named), INVALID_ARGUMENT,
+ *  OUT_OF_HOST_MEMORY, those of hd_device_open, hd_buffer_create and hd_plan_create. */
+HD_API hd_status hd_vision_open(hd_context *context, const char *path, const hd_vision_desc *desc, hd_vision **out_vision);
+/** Ends it. NULL is fine. */
+HD_API void hd_vision_close(hd_vision *vision);
+
+/** Facts of it. */
+typedef struct hd_vision_info {
+    uint32_t side;         /* pixels in each direction that images are resized to */
+    uint32_t rows, hidden; /* of an image: so many rows, as long as `hidden` of the model that they are for (hd_model_info) */
+    uint64_t weight_bytes;
+} hd_vision_info;
+/** Reads the facts. Statuses: NULL_POINTER. */
+HD_API hd_status hd_vision_get_info(const hd_vision *vision, hd_vision_info *out_info);
+
+/** An image: 8 bits each of red, green and blue, row by row from the top, [height][width][3]. */
+typedef struct hd_image {
+    uint32_t       width, height; /* at most 16,384 */
+    const uint8_t *pixels;
+} hd_image;
+/** The rows of an image, which is resized to a square first, as the model was trained: each pixel a mean of those that it covers.
+ *  @param out_rows [rows,hidden] (hd_vision_info). Statuses: NULL_POINTER, ZERO_SIZE, LIMIT (of the image), INVALID_ARGUMENT (a row that
+ *  is not a number, as broken weights make it), OUT_OF_HOST_MEMORY, those of hd_plan_run. */
+HD_API hd_status hd_vision_encode(hd_vision *vision, const hd_image *image, float *out_rows);
+
 #ifdef __cplusplus
 }
 #endif

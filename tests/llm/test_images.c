@@ -1,0 +1,308 @@
+/* test_images.c: a tiny Gemma 3 that sees, against Hugging Face transformers and Pillow (tools/fixtures/images_fixture.py): an image as a
+ * square, what is seen in it on the CPU, Vulkan and OpenCL, with the same bits in exact mode; and files that see and are wrong. */
+#define _POSIX_C_SOURCE 200809L
+#include "fixture.h"
+#include "llm/image.h"
+#include "llm/model_reference.h"
+#include "validation.h"
+#include <heddle_llm.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static hd_context *context;
+static const char *const places[] = { "cpu", "vulkan", "opencl" };
+enum { PLACES = sizeof places / sizeof *places, MOST_ROWS = 32, MOST_HIDDEN = 64 };
+
+#define CHECK(call) check((call), #call, __LINE__)
+static void check(hd_status status, const char *call, int line) {
+    if (status) fail_msg("line %d: %s: %s", line, call, hd_context_error(context));
+}
+#define REFUSED(call, wanted, words) refused((call), HD_STATUS_##wanted, words, __LINE__)
+static void refused(hd_status status, hd_status wanted, const char *words, int line) {
+    const char *error = hd_context_error(context);
+    if (status != wanted || !strstr(error, words)) fail_msg("line %d: status %d: %s", line, status, error);
+}
+
+/* ---- what transformers computed ---- */
+
+static struct seen {
+    uint32_t width, height, side, rows, hidden, vocabulary, before_count, after_count, answer_count, question_bytes;
+    const int32_t *before, *after, *answer;
+    const float   *image;      /* [rows][hidden] */
+    const float   *logits[2];  /* behind the question, and before the answer's last token */
+    const uint8_t *pixels, *resized, *jpeg;
+    const char    *question;
+    uint8_t        bytes[1 << 16];
+} seen;
+
+static void path_of(const char *name, char out[512]) { snprintf(out, 512, "%s/llm/models/gemma3_sees%s", HEDDLE_TESTS_DIR, name); }
+
+static int open_all(void **state) {
+    char path[512];
+    (void)state;
+    path_of(".seen", path);
+    FILE *file = fopen(path, "rb");
+    if (!file || fread(seen.bytes, 1, sizeof seen.bytes, file) < 40 || fclose(file)) return -1;
+    memcpy(&seen, seen.bytes, 40);
+    seen.before = (const int32_t *)(const void *)(seen.bytes + 40);
+    seen.after = seen.before + seen.before_count;
+    seen.answer = seen.after + seen.after_count;
+    seen.image = (const float *)(const void *)(seen.answer + seen.answer_count);
+    seen.logits[0] = seen.image + seen.rows * seen.hidden;
+    seen.logits[1] = seen.logits[0] + seen.vocabulary;
+    seen.pixels = (const uint8_t *)(seen.logits[1] + seen.vocabulary);
+    seen.resized = seen.pixels + 3 * seen.width * seen.height;
+    seen.jpeg = seen.resized + 3 * seen.side * seen.side;
+    seen.question = (const char *)seen.jpeg + 3 * seen.width * seen.height;
+    return hd_context_create(NULL, &context) ? -1 : 0;
+}
+static int close_all(void **state) {
+    (void)state;
+    hd_context_destroy(context);
+    return validation_messages() > 0;
+}
+
+static hd_image image(void) { return (hd_image){ seen.width, seen.height, seen.pixels }; }
+
+/* ---- the tests ---- */
+
+static void squares_are_those_of_pillow(void **state) {
+    (void)state;
+    const hd_allocator allocator = hd_context_allocator(context);
+    const hd_image whole = image();
+    hd_error error = { 0 };
+    uint8_t *square = calloc(3, (size_t)seen.side * seen.side);
+    assert_int_equal(hdl_image_resize(&allocator, &whole, seen.side, square, &error), HD_OK);
+    assert_memory_equal(square, seen.resized, 3 * seen.side * seen.side);
+    /* one that has the size already is as it was; one of one pixel is that pixel everywhere */
+    uint8_t *again = calloc(3, (size_t)seen.side * seen.side);
+    assert_int_equal(hdl_image_resize(&allocator, &(hd_image){ seen.side, seen.side, square }, seen.side, again, &error), HD_OK);
+    assert_memory_equal(square, again, 3 * seen.side * seen.side);
+    assert_int_equal(hdl_image_resize(&allocator, &(hd_image){ 1, 1, seen.pixels }, seen.side, again, &error), HD_OK);
+    for (uint32_t i = 0; i < 3 * seen.side * seen.side; i++) assert_int_equal(again[i], seen.pixels[i % 3]);
+    /* long and thin */
+    const uint32_t most = HDL_MOST_IMAGE_SIDE;
+    uint8_t *line = malloc(3 * (size_t)most);
+    memset(line, 200, 3 * (size_t)most);
+    assert_int_equal(hdl_image_resize(&allocator, &(hd_image){ most, 1, line }, seen.side, again, &error), HD_OK);
+    for (uint32_t i = 0; i < 3 * seen.side * seen.side; i++) assert_int_equal(again[i], 200);
+    assert_int_equal(hdl_image_resize(&allocator, &(hd_image){ most + 1, 1, line }, seen.side, again, &error), HD_STATUS_LIMIT);
+    assert_non_null(strstr(error.text, "16385 x 1 pixels"));
+    error = (hd_error){ 0 };
+    assert_int_equal(hdl_image_resize(&allocator, &(hd_image){ 1, 0, line }, seen.side, again, &error), HD_STATUS_ZERO_SIZE);
+    free(line);
+    free(again);
+    free(square);
+}
+
+static hd_vision *open_vision(hd_device *device, const char *name, hd_math math) {
+    char path[512];
+    hd_vision *vision = NULL;
+    path_of(name, path);
+    CHECK(hd_vision_open(context, path, &(hd_vision_desc){ .device = device, .math = math }, &vision));
+    return vision;
+}
+
+/* How far rows are from transformers', as a share of these. */
+static double off(const float *rows) {
+    double sum = 0, size = 0;
+    for (uint32_t i = 0; i < seen.rows * seen.hidden; i++) {
+        sum += ((double)rows[i] - (double)seen.image[i]) * ((double)rows[i] - (double)seen.image[i]);
+        size += (double)seen.image[i] * (double)seen.image[i];
+    }
+    return sqrt(sum / size);
+}
+
+static void rows_are_those_of_transformers(void **state) {
+    (void)state;
+    static float rows[MOST_ROWS * MOST_HIDDEN], exact[MOST_ROWS * MOST_HIDDEN];
+    const hd_image whole = image();
+    uint32_t devices = 0;
+    for (uint32_t at = 0; at < PLACES; at++) {
+        hd_device *device = NULL;
+        if (hd_device_open(context, &(hd_device_desc){ .id = places[at] }, &device)) {
+            (void)hd_context_error(context);
+            continue;
+        }
+        for (int math = at == 0 ? HD_MATH_FAST : HD_MATH_EXACT; math <= HD_MATH_EXACT; math++) {
+            hd_vision *vision = open_vision(device, "_mmproj_f32.gguf", (hd_math)math);
+            hd_vision_info info;
+            CHECK(hd_vision_get_info(vision, &info));
+            assert_int_equal(info.side, seen.side);
+            assert_int_equal(info.rows, seen.rows);
+            assert_int_equal(info.hidden, seen.hidden);
+            assert_true(info.weight_bytes > 10000);
+            for (int again = 0; again < 2; again++) CHECK(hd_vision_encode(vision, &whole, rows));
+            if (!(off(rows) < 1e-4)) fail_msg("%s, math %d: %.2g off", places[at], math, off(rows));
+            hd_vision_close(vision);
+        }
+        if (at == 0) memcpy(exact, rows, sizeof exact);
+        assert_memory_equal(rows, exact, sizeof rows);
+        hd_vision *halves = open_vision(device, "_mmproj_f16.gguf", HD_MATH_DEFAULT);
+        CHECK(hd_vision_encode(halves, &whole, rows));
+        if (!(off(rows) < 5e-3)) fail_msg("%s, f16: %.2g off", places[at], off(rows));
+        hd_vision_close(halves);
+        hd_device_close(device);
+        devices++;
+    }
+    print_message("%u devices\n", devices);
+    assert_true(devices > 0);
+}
+
+/* ---- files that are wrong ---- */
+
+#define U32(key, value) { .kind = EDIT_U32, .name = (key), .number = (value) }
+#define BOOL(key, value) { .kind = EDIT_BOOL, .name = (key), .number = (value) }
+#define TEXT(key, value) { .kind = EDIT_TEXT, .name = (key), .text = (value) }
+#define DROP(key) { .kind = EDIT_DROP_KEY, .name = (key) }
+#define F32S(key, count_, value) { .kind = EDIT_F32S, .name = (key), .count = (count_), .number = (value) }
+static const struct variant {
+    edit        edit;
+    hd_status   status;
+    const char *words;
+} variants[] = {
+    { { EDIT_NONE }, HD_OK, "" },
+    { DROP("general.architecture"), HD_STATUS_NAME_NOT_FOUND, "general.architecture" },
+    { TEXT("general.architecture", "llama"), HD_STATUS_UNSUPPORTED, "general.architecture is 'llama', and a file that sees has clip" },
+    { DROP("clip.projector_type"), HD_STATUS_UNSUPPORTED, "clip.projector_type is ''; heddle sees with that of gemma3 only" },
+    { TEXT("clip.projector_type", "mlp\x1b[2J"), HD_STATUS_UNSUPPORTED, "clip.projector_type is 'mlp" },
+    { TEXT("clip.vision.projector_type", "gemma3"), HD_STATUS_UNSUPPORTED, "key 'clip.vision.projector_type' may change the answers" },
+    { U32("clip.projector_type", 1), HD_STATUS_TYPE, "clip.projector_type" },
+    { BOOL("clip.use_gelu", 0), HD_STATUS_UNSUPPORTED, "clip.use_gelu is false" },
+    { DROP("clip.use_gelu"), HD_STATUS_UNSUPPORTED, "clip.use_gelu is false" },
+    { BOOL("clip.use_silu", 1), HD_STATUS_UNSUPPORTED, "clip.use_silu is true" },
+    { BOOL("clip.has_audio_encoder", 1), HD_STATUS_UNSUPPORTED, "clip.has_audio_encoder is true" },
+    { BOOL("clip.has_audio_encoder", 0), HD_OK, "" },
+    { BOOL("clip.has_vision_encoder", 0), HD_STATUS_UNSUPPORTED, "clip.has_vision_encoder is false" },
+    { U32("clip.vision.feature_layer", 1), HD_STATUS_UNSUPPORTED, "key 'clip.vision.feature_layer' may change the answers" },
+    { U32("clip.vision.image_size", 0), HD_STATUS_LIMIT, "clip.vision.image_size" },
+    { U32("clip.vision.image_size", 4294967295.0), HD_STATUS_LIMIT, "clip.vision.image_size" },
+    { U32("clip.vision.image_size", 33), HD_STATUS_SHAPE, "images of 33 pixels are not cut into squares of 4" },
+    { U32("clip.vision.image_size", 16384), HD_STATUS_SHAPE, "images of 16384 pixels" },
+    { U32("clip.vision.image_size", 40), HD_STATUS_SHAPE, "v.position_embd.weight" },
+    { U32("clip.vision.patch_size", 0), HD_STATUS_LIMIT, "clip.vision.patch_size" },
+    { U32("clip.vision.patch_size", 8), HD_STATUS_SHAPE, "v.patch_embd.weight" },
+    { U32("clip.vision.projector.scale_factor", 0), HD_STATUS_LIMIT, "clip.vision.projector.scale_factor" },
+    { U32("clip.vision.projector.scale_factor", 3), HD_STATUS_SHAPE, "of which 3 in both directions" },
+    { U32("clip.vision.projection_dim", 31), HD_STATUS_SHAPE, "mm.input_projection.weight" },
+    { DROP("clip.vision.projection_dim"), HD_STATUS_NAME_NOT_FOUND, "clip.vision.projection_dim" },
+    { U32("clip.vision.block_count", 3), HD_STATUS_NAME_NOT_FOUND, "v.blk.2.ln1.weight" },
+    { U32("clip.vision.block_count", 1), HD_STATUS_UNSUPPORTED, "tensor 'v.blk.1." },
+    { U32("clip.vision.block_count", 4294967295.0), HD_STATUS_LIMIT, "clip.vision.block_count" },
+    { U32("clip.vision.embedding_length", 48), HD_STATUS_SHAPE, "v.blk.0.ln1.weight" },
+    { U32("clip.vision.feed_forward_length", 48), HD_STATUS_SHAPE, "v.blk.0.ffn_up.weight" },
+    { U32("clip.vision.attention.head_count", 5), HD_STATUS_SHAPE, "24 elements are not divided among 5 heads" },
+    { U32("clip.vision.attention.head_count", 0), HD_STATUS_LIMIT, "clip.vision.attention.head_count" },
+    { DROP("clip.vision.attention.layer_norm_epsilon"), HD_STATUS_NAME_NOT_FOUND, "layer_norm_epsilon" },
+    { F32S("clip.vision.image_mean", 2, 0.5), HD_STATUS_LIMIT, "clip.vision.image_mean' has 2 elements" },
+    { F32S("clip.vision.image_mean", 3, NAN), HD_STATUS_LIMIT, "clip.vision.image_mean holds" },
+    { F32S("clip.vision.image_std", 3, 0), HD_STATUS_LIMIT, "clip.vision.image_std holds 0" },
+    { DROP("clip.vision.image_std"), HD_STATUS_NAME_NOT_FOUND, "clip.vision.image_std" },
+    { { .kind = EDIT_DROP_TENSOR, .name = "mm.soft_emb_norm.weight" }, HD_STATUS_NAME_NOT_FOUND, "mm.soft_emb_norm.weight" },
+    { { .kind = EDIT_DROP_TENSOR, .name = "v.blk.1.attn_out.bias" }, HD_STATUS_NAME_NOT_FOUND, "v.blk.1.attn_out.bias" },
+    { { .kind = EDIT_TENSOR, .name = "v.blk.0.attn_q_norm.weight", .type = HDL_GGUF_TYPE_F32, .shape = { 1, { 12 } } },
+      HD_STATUS_UNSUPPORTED, "tensor 'v.blk.0.attn_q_norm.weight' may change the answers" },
+    { { .kind = EDIT_TENSOR, .name = "v.position_embd.weight", .type = HDL_GGUF_TYPE_I32, .shape = { 2, { 64, 24 } } },
+      HD_STATUS_UNSUPPORTED, "v.position_embd.weight is of type i32" },
+    { { .kind = EDIT_TENSOR, .name = "mm.input_projection.scale", .type = HDL_GGUF_TYPE_F32, .number = 2, .shape = { 1, { 1 } } }, HD_OK, "twice" },
+};
+
+static void write_file(const char *path, const fixture *f) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(f->bytes, 1, f->count, file), f->count);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void wrong_files_are_refused_by_name(void **state) {
+    (void)state;
+    char path[] = "/tmp/heddle-images-XXXXXX";
+    const hd_image whole = image();
+    hd_device *device = NULL;
+    float rows[MOST_ROWS * MOST_HIDDEN], right[MOST_ROWS * MOST_HIDDEN];
+    const int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    CHECK(hd_device_open(context, &(hd_device_desc){ .id = "cpu" }, &device));
+    const hd_vision_desc desc = { .device = device, .math = HD_MATH_EXACT };
+    for (uint32_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        hd_vision *vision = NULL;
+        fixture f = fixture_edited("gemma3_sees_mmproj_f32", &variants[i].edit, 1);
+        write_file(path, &f);
+        fixture_free(&f);
+        const hd_status status = hd_vision_open(context, path, &desc, &vision);
+        const char *error = hd_context_error(context);
+        if (status != variants[i].status || (status && !strstr(error, variants[i].words)))
+            fail_msg("variant %u, %s: status %d: %s", i, variants[i].words, status, error);
+        for (const char *letter = error; *letter && status; letter++) assert_in_range(*letter, ' ', '~');
+        assert_int_equal(vision == NULL, status != HD_OK);
+        if (vision) CHECK(hd_vision_encode(vision, &whole, rows));
+        if (i == 0) memcpy(right, rows, sizeof right);
+        for (uint32_t k = 0; vision && k < seen.rows * seen.hidden; k++)
+            if (rows[k] != right[k] * (variants[i].words[0] ? 2 : 1)) fail_msg("variant %u: other rows", i);
+        hd_vision_close(vision);
+    }
+    /* cut, and with bytes changed at random: refused, or it sees something */
+    const fixture good = fixture_read("gemma3_sees_mmproj_f32");
+    uint64_t random = 7;
+    for (uint32_t i = 0; i < 400; i++) {
+        hd_vision *vision = NULL;
+        blob b = { .bytes = malloc(good.count), .count = good.count, .room = good.count };
+        memcpy(b.bytes, good.bytes, good.count);
+        if (i % 4 == 0) b.count = hostile_random(&random) % good.count;
+        for (int k = 0; k < 3; k++) b.bytes[hostile_random(&random) % (i % 2 ? 4096 : good.count)] ^= (uint8_t)(1u << hostile_random(&random) % 8);
+        write_file(path, &(fixture){ b.bytes, b.count, b.room });
+        if (!hd_vision_open(context, path, &desc, &vision) && hd_vision_encode(vision, &whole, rows))
+            assert_non_null(strstr(hd_context_error(context), "not a number"));
+        (void)hd_context_error(context);
+        hd_vision_close(vision);
+        free(b.bytes);
+    }
+    fixture f = good;
+    fixture_free(&f);
+    hd_device_close(device);
+    remove(path);
+}
+
+static void misuse_is_told(void **state) {
+    (void)state;
+    char path[512];
+    hd_device *device = NULL;
+    hd_vision_info info;
+    float rows[MOST_ROWS * MOST_HIDDEN];
+    const hd_image whole = image();
+    hd_vision *vision = NULL;
+    hd_model *model = NULL;
+    CHECK(hd_device_open(context, &(hd_device_desc){ .id = "cpu" }, &device));
+    path_of("_mmproj_f32.gguf", path);
+    assert_int_equal(hd_vision_open(context, NULL, NULL, &vision), HD_STATUS_NULL_POINTER);
+    assert_int_equal(hd_vision_open(context, path, NULL, NULL), HD_STATUS_NULL_POINTER);
+    REFUSED(hd_vision_open(context, "/nowhere/mmproj.gguf", NULL, &vision), IO, "/nowhere/mmproj.gguf");
+    REFUSED(hd_model_open(context, path, NULL, &model), UNSUPPORTED, "general.type is 'mmproj'");
+    vision = open_vision(device, "_mmproj_f32.gguf", HD_MATH_DEFAULT);
+    assert_int_equal(hd_vision_get_info(vision, NULL), HD_STATUS_NULL_POINTER);
+    assert_int_equal(hd_vision_get_info(NULL, &info), HD_STATUS_NULL_POINTER);
+    assert_int_equal(hd_vision_encode(vision, NULL, rows), HD_STATUS_NULL_POINTER);
+    assert_int_equal(hd_vision_encode(vision, &(hd_image){ 2, 2, NULL }, rows), HD_STATUS_NULL_POINTER);
+    assert_int_equal(hd_vision_encode(vision, &whole, NULL), HD_STATUS_NULL_POINTER);
+    REFUSED(hd_vision_encode(vision, &(hd_image){ 0, 2, seen.pixels }, rows), ZERO_SIZE, "the image has no pixels");
+    hd_device_close(device);
+    assert_int_equal(hd_vision_encode(vision, &whole, rows), HD_STATUS_STALE_HANDLE);
+    hd_vision_close(vision);
+    assert_int_equal(hd_vision_encode(vision, &whole, rows), HD_STATUS_STALE_HANDLE);
+    hd_vision_close(NULL);
+    (void)hd_context_error(context);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(squares_are_those_of_pillow),
+        cmocka_unit_test(rows_are_those_of_transformers),
+        cmocka_unit_test(wrong_files_are_refused_by_name),
+        cmocka_unit_test(misuse_is_told),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
