@@ -290,6 +290,7 @@ typedef struct hd_session_desc {
     hd_dtype       cache_type;   /* of the cache's keys and values: HD_F32, HD_F16, or, where the model's heads have a multiple of 32
                                     elements, HD_Q8_0 or HD_Q4_0, which round each token's as hd_quantize does, and take 0.53 and 0.28
                                     of f16's memory; HD_DTYPE_NONE: HD_F16 */
+    uint32_t       image_rows;   /* of an image, as hd_vision_info tells; 0: the session takes none */
 } hd_session_desc;
 
 /** The memory of a session, in bytes, known before anything is loaded. */
@@ -328,6 +329,11 @@ HD_API void hd_session_destroy(hd_session *session);
  *  ZERO_SIZE, INVALID_ARGUMENT (no such sequence or token), LIMIT (the sequence or the cache is full; nothing was appended), DEVICE_LOST,
  *  TIMEOUT. */
 HD_API hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t *tokens, size_t count);
+/** Appends an image to a sequence: its rows stand in place of so many tokens, which see each other and what stands before them. It belongs
+ *  between the tokens that a model begins and ends images with (hd_model_chat_tokens). What is read anew must hold no image: the calls
+ *  below that read tokens anew refuse it there, and change nothing. @param rows f32 [image_rows,hidden], as hd_vision_encode gives them.
+ *  Statuses: NULL_POINTER, WRONG_STATE (a session whose image_rows were 0), those of hd_session_feed. */
+HD_API hd_status hd_session_feed_image(hd_session *session, uint32_t sequence, const float *rows);
 /** A token for a sequence. */
 typedef struct hd_step {
     uint32_t sequence;
@@ -348,26 +354,29 @@ HD_API hd_status hd_session_logits(hd_session *session, uint32_t sequence, const
 HD_API uint32_t hd_session_position(const hd_session *session, uint32_t sequence);
 /** Forgets all tokens of a sequence from `position` on; 0 begins anew. What comes next is known only after the next feed.
  *  Pages of the cache that it then holds no token in are free for all sequences. Within a page that it shares with another sequence
- *  (hd_session_share) what stays of that page, at most 255 tokens, is read anew. Statuses: NULL_POINTER, INVALID_ARGUMENT; those of
- *  hd_session_feed where tokens are read, after which it holds what stands before that page. */
+ *  (hd_session_share) what stays of that page, at most 255 tokens, is read anew. Statuses: NULL_POINTER, INVALID_ARGUMENT, UNSUPPORTED
+ *  (an image would be cut, or read anew); those of hd_session_feed where tokens are read, after which it holds what stands before that
+ *  page. */
 HD_API hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t position);
 /** Has a sequence that holds nothing begin with the first `count` tokens of another one, such as what all conversations are told first.
  *  Full pages of 256 tokens lie once for both, whatever either does later; what is left of `count` is read anew. It is then, to the bit
  *  where feeding is, as if it had been fed them; where 256 divides `count`, what comes next is known only after the next feed.
- *  Statuses: NULL_POINTER, INVALID_ARGUMENT (no such sequence, one that holds tokens, more tokens than the other has), and
+ *  Statuses: NULL_POINTER, INVALID_ARGUMENT (no such sequence, one that holds tokens, more tokens than the other has), UNSUPPORTED, and
  *  those of hd_session_feed, after which it holds nothing. */
 HD_API hd_status hd_session_share(hd_session *session, uint32_t from, uint32_t count, uint32_t sequence);
 /** Forgets `drop` tokens of a sequence behind its first `keep`, and reads what stands behind them anew, at its new place: the
  *  sequence is then as if the others had never been said, to the bit where feeding is. For conversations that are longer than
  *  the context; it takes as long as a prompt of the tokens behind. Statuses: INVALID_ARGUMENT where no token stands behind
- *  them, OUT_OF_HOST_MEMORY, and those of hd_session_feed, after which the sequence holds its first `keep` tokens. */
+ *  them, UNSUPPORTED, OUT_OF_HOST_MEMORY, and those of hd_session_feed, after which the sequence holds its first `keep` tokens. */
 HD_API hd_status hd_session_shift(hd_session *session, uint32_t sequence, uint32_t keep, uint32_t drop);
 
-/** The tokens that a sequence holds. @param out_tokens NULL to ask the number only. @param count in: room in out_tokens; out: number of
- *  tokens. Statuses: NULL_POINTER, INVALID_ARGUMENT, LIMIT (more tokens than room; the first ones are filled in). */
+/** The tokens that a sequence holds; -1: a row of an image. @param out_tokens NULL to ask the number only. @param count in: room in
+ *  out_tokens; out: number of tokens. Statuses: NULL_POINTER, INVALID_ARGUMENT, LIMIT (more tokens than room; the first ones are filled
+ *  in). */
 HD_API hd_status hd_session_tokens(const hd_session *session, uint32_t sequence, int32_t *out_tokens, size_t *count);
 /** Writes what a sequence holds, its tokens and their cache, to a file: whole, or not at all. The file does not hang on the device, nor on
- *  where layers are. Statuses: NULL_POINTER, INVALID_ARGUMENT, ZERO_SIZE (it holds nothing), IO, OUT_OF_HOST_MEMORY, TIMEOUT,
+ *  where layers are. Statuses: NULL_POINTER, INVALID_ARGUMENT, ZERO_SIZE (it holds nothing), WRONG_STATE (it ends with an image; feed
+ *  a token), IO, OUT_OF_HOST_MEMORY, TIMEOUT,
  *  DEVICE_LOST. */
 HD_API hd_status hd_session_save(hd_session *session, uint32_t sequence, const char *path);
 /** Has the sequence hold what such a file says, in place of what it held; what comes next is known then. In exact mode it goes on with

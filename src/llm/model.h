@@ -30,6 +30,7 @@ typedef struct hdl_figures {
     uint32_t token_types;        /* rows of the table of token types; 0: there is none */
     uint32_t pooling;            /* of rows to a vector, as the file's number says */
     bool     causal;             /* a token sees none behind it */
+    bool     sees;               /* rows of images may stand in place of tokens */
     bool     parallel;           /* feed-forward beside attention, not behind it */
     bool     norm_between;       /* post_attention_norm is not behind attention, but before the feed-forward */
     float    epsilon;

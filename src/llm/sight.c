@@ -32,8 +32,9 @@ static void read_projector(hdl_keys *k) {
 /* Keys that can be run with one value only. */
 static void read_only(hdl_keys *k) {
     static const struct { const char *name; bool fallback, wanted; } only[] = {
-        { "has_vision_encoder", true, true }, { "has_audio_encoder", false, false }, { "has_text_encoder", false, false },
-        { "has_llava_projector", false, false }, { "use_gelu", false, true }, { "use_silu", false, false },
+        { "has_vision_encoder", true, true }, { "has_audio_encoder", false, false },
+        { "has_text_encoder", false, false }, { "has_llava_projector", false, false },
+        { "use_gelu", false, true }, { "use_silu", false, false },
     };
     for (size_t i = 0; i < sizeof only / sizeof *only; i++)
         if (hdl_key_bool(k, only[i].name, only[i].fallback) != only[i].wanted && !k->status)

@@ -41,7 +41,7 @@ static hd_status make_plan(hd_vision *v, hd_math math) {
     hd_status status = hd_program_check(p);
     if (!status) status = hd_plan_create(v->device, p, &(hd_plan_desc){ .math = math, .alone = 1 }, &v->plan);
     hd_program_destroy(p);
-    return status ? status : hdl_store_bind(&v->store, v->plan, false);
+    return status ? status : hdl_store_bind(&v->store, v->plan, false, true);
 }
 
 static hd_status prepare(hd_vision *v, const hd_vision_desc *desc) {

@@ -98,6 +98,15 @@ static void squares_are_those_of_pillow(void **state) {
     free(square);
 }
 
+/* ---- files ---- */
+
+static void write_bytes(const char *path, const uint8_t *bytes, uint64_t count) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, count, file), count);
+    assert_int_equal(fclose(file), 0);
+}
+
 static hd_vision *open_vision(hd_device *device, const char *name, hd_math math) {
     char path[512];
     hd_vision *vision = NULL;
@@ -150,6 +159,153 @@ static void rows_are_those_of_transformers(void **state) {
     }
     print_message("%u devices\n", devices);
     assert_true(devices > 0);
+}
+
+/* ---- answers ---- */
+
+static hd_model *open_model(void) {
+    char path[512];
+    hd_model *model = NULL;
+    path_of("_f32.gguf", path);
+    CHECK(hd_model_open(context, path, NULL, &model));
+    return model;
+}
+
+static void feed_prompt(hd_session *session, uint32_t sequence) {
+    CHECK(hd_session_feed(session, sequence, seen.before, seen.before_count));
+    CHECK(hd_session_feed_image(session, sequence, seen.image));
+    assert_int_equal(hd_session_position(session, sequence), seen.before_count + seen.rows);
+    CHECK(hd_session_feed(session, sequence, seen.after, seen.after_count));
+}
+
+static void compare_logits(hd_session *session, const float *wanted, const char *where) {
+    const float *logits;
+    CHECK(hd_session_logits(session, 0, &logits));
+    const double cosine = model_cosine(logits, wanted, seen.vocabulary);
+    if (!(cosine > 0.9999)) fail_msg("%s: cosine %.7f", where, cosine);
+}
+
+/* What the prompt and the answer so far are followed by. */
+static void compare_answer(const hd_session_desc *desc, const char *where, float out_logits[512]) {
+    hd_model *model = open_model();
+    hd_session *session = NULL;
+    const float *logits;
+    CHECK(hd_session_create(model, desc, &session));
+    feed_prompt(session, 0);
+    compare_logits(session, seen.logits[0], where);
+    for (uint32_t i = 0; i < seen.answer_count; i++) {
+        int32_t token;
+        CHECK(hd_session_best(session, 0, &token));
+        if (token != seen.answer[i]) fail_msg("%s: token %u is %d, not %d", where, i, token, seen.answer[i]);
+        if (i + 1 < seen.answer_count) CHECK(hd_session_feed(session, 0, &token, 1));
+    }
+    compare_logits(session, seen.logits[1], where);
+    CHECK(hd_session_logits(session, 0, &logits));
+    memcpy(out_logits, logits, seen.vocabulary * sizeof *logits);
+    hd_session_destroy(session);
+    hd_model_close(model);
+}
+
+static void answers_are_those_of_transformers(void **state) {
+    (void)state;
+    float exact[512], logits[512];
+    for (uint32_t at = 0; at < PLACES; at++) {
+        hd_device *device = NULL;
+        if (hd_device_open(context, &(hd_device_desc){ .id = places[at] }, &device)) {
+            (void)hd_context_error(context);
+            continue;
+        }
+        hd_session_desc desc = { .device = device, .context = 100, .image_rows = seen.rows, .math = HD_MATH_EXACT, .cache_type = HD_F32 };
+        compare_answer(&desc, places[at], at ? logits : exact);
+        if (at) assert_memory_equal(logits, exact, seen.vocabulary * sizeof *logits);
+        desc.chunk = 8; /* fewer rows than an image has */
+        desc.device_layers = at ? 3 : 0;
+        compare_answer(&desc, "3 layers", logits);
+        assert_memory_equal(logits, exact, seen.vocabulary * sizeof *logits);
+        desc.math = HD_MATH_FAST;
+        desc.stream = at == 1;
+        compare_answer(&desc, "fast", logits);
+        hd_device_close(device);
+    }
+}
+
+/* An image beside other sequences; rewound, shared and saved; what cannot be read anew. */
+static void sequences_hold_images(void **state) {
+    (void)state;
+    char path[] = "/tmp/heddle-images-XXXXXX";
+    const int file = mkstemp(path);
+    hd_model *model = open_model();
+    hd_device *device = NULL;
+    hd_session *session = NULL;
+    int32_t token, held[128];
+    size_t count = 128;
+    const uint32_t begin = seen.before_count, end = begin + seen.rows;
+    assert_true(file >= 0);
+    close(file);
+    CHECK(hd_device_open(context, &(hd_device_desc){ .id = "cpu" }, &device));
+    hd_session_desc desc = { .device = device, .context = 600, .sequences = 3, .image_rows = seen.rows, .math = HD_MATH_EXACT };
+    CHECK(hd_session_create(model, &desc, &session));
+    feed_prompt(session, 1);
+    feed_prompt(session, 0);
+    for (uint32_t s = 0; s < 2; s++) {
+        CHECK(hd_session_best(session, s, &token));
+        assert_int_equal(token, seen.answer[0]);
+    }
+    CHECK(hd_session_tokens(session, 0, held, &count));
+    assert_int_equal(count, end + seen.after_count);
+    assert_memory_equal(held, seen.before, begin * sizeof *held);
+    for (uint32_t i = begin; i < end; i++) assert_int_equal(held[i], -1);
+    assert_memory_equal(held + end, seen.after, seen.after_count * sizeof *held);
+    /* back to behind the image, not into it */
+    REFUSED(hd_session_rewind(session, 0, end - 1), UNSUPPORTED, "is within an image, which is kept whole");
+    assert_int_equal(hd_session_position(session, 0), end + seen.after_count);
+    CHECK(hd_session_rewind(session, 0, end));
+    REFUSED(hd_session_save(session, 0, path), WRONG_STATE, "sequence 0 ends with an image");
+    CHECK(hd_session_feed(session, 0, seen.after, seen.after_count));
+    CHECK(hd_session_best(session, 0, &token));
+    assert_int_equal(token, seen.answer[0]);
+    REFUSED(hd_session_share(session, 0, end + 1, 2), UNSUPPORTED, "a row of an image, which cannot be read anew");
+    REFUSED(hd_session_share(session, 0, begin + 3, 2), UNSUPPORTED, "is within an image");
+    assert_int_equal(hd_session_position(session, 2), 0);
+    CHECK(hd_session_share(session, 0, begin, 2));
+    REFUSED(hd_session_shift(session, 0, 1, 2), UNSUPPORTED, "a row of an image");
+    REFUSED(hd_session_shift(session, 0, end - 1, 2), UNSUPPORTED, "is within an image");
+    assert_int_equal(hd_session_position(session, 0), end + seen.after_count);
+    CHECK(hd_session_save(session, 0, path));
+    CHECK(hd_session_load(session, 2, path));
+    CHECK(hd_session_best(session, 2, &token));
+    assert_int_equal(token, seen.answer[0]);
+    hd_session_destroy(session);
+    /* the room that there is, and guesses of what comes behind an image */
+    hd_fit without, with;
+    desc = (hd_session_desc){ .device = device, .context = seen.rows + 4, .math = HD_MATH_EXACT, .draft = HD_DRAFT_LOOKUP };
+    CHECK(hd_model_fit(model, &desc, &without));
+    CHECK(hd_session_create(model, &desc, &session));
+    REFUSED(hd_session_feed_image(session, 0, seen.image), WRONG_STATE, "without image_rows");
+    hd_session_destroy(session);
+    desc.image_rows = seen.rows;
+    CHECK(hd_model_fit(model, &desc, &with));
+    assert_true(with.cpu_bytes > without.cpu_bytes);
+    CHECK(hd_session_create(model, &desc, &session));
+    assert_int_equal(hd_session_feed_image(session, 0, NULL), HD_STATUS_NULL_POINTER);
+    REFUSED(hd_session_feed_image(session, 1, seen.image), INVALID_ARGUMENT, "sequence 1 of 1");
+    CHECK(hd_session_feed(session, 0, seen.after, 2));
+    CHECK(hd_session_feed_image(session, 0, seen.image));
+    REFUSED(hd_session_feed_image(session, 0, seen.image), LIMIT, "sequence 0 holds 18 of 20 tokens, 16 more do not fit");
+    hd_generated made;
+    CHECK(hd_generate(session, &(hd_generate_desc){ .tokens = seen.after, .token_count = 1, .ignore_end = 1 }, NULL, &made));
+    hd_session_destroy(session);
+    desc.image_rows = seen.rows + 5;
+    REFUSED(hd_session_create(model, &desc, &session), LIMIT, "an image of 21 rows does not fit into a context of 20");
+    hd_model_close(model);
+    model_reference blind;
+    assert_int_equal(model_reference_read("llama_q4_0", &blind), 0);
+    CHECK(hd_model_open(context, blind.path, NULL, &model));
+    REFUSED(hd_session_create(model, &desc, &session), UNSUPPORTED, "this llama does not see; take a gemma3");
+    free(blind.bytes);
+    hd_model_close(model);
+    hd_device_close(device);
+    remove(path);
 }
 
 /* ---- files that are wrong ---- */
@@ -210,13 +366,6 @@ static const struct variant {
     { { .kind = EDIT_TENSOR, .name = "mm.input_projection.scale", .type = HDL_GGUF_TYPE_F32, .number = 2, .shape = { 1, { 1 } } }, HD_OK, "twice" },
 };
 
-static void write_file(const char *path, const fixture *f) {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(f->bytes, 1, f->count, file), f->count);
-    assert_int_equal(fclose(file), 0);
-}
-
 static void wrong_files_are_refused_by_name(void **state) {
     (void)state;
     char path[] = "/tmp/heddle-images-XXXXXX";
@@ -231,7 +380,7 @@ static void wrong_files_are_refused_by_name(void **state) {
     for (uint32_t i = 0; i < sizeof variants / sizeof *variants; i++) {
         hd_vision *vision = NULL;
         fixture f = fixture_edited("gemma3_sees_mmproj_f32", &variants[i].edit, 1);
-        write_file(path, &f);
+        write_bytes(path, f.bytes, f.count);
         fixture_free(&f);
         const hd_status status = hd_vision_open(context, path, &desc, &vision);
         const char *error = hd_context_error(context);
@@ -254,7 +403,7 @@ static void wrong_files_are_refused_by_name(void **state) {
         memcpy(b.bytes, good.bytes, good.count);
         if (i % 4 == 0) b.count = hostile_random(&random) % good.count;
         for (int k = 0; k < 3; k++) b.bytes[hostile_random(&random) % (i % 2 ? 4096 : good.count)] ^= (uint8_t)(1u << hostile_random(&random) % 8);
-        write_file(path, &(fixture){ b.bytes, b.count, b.room });
+        write_bytes(path, b.bytes, b.count);
         if (!hd_vision_open(context, path, &desc, &vision) && hd_vision_encode(vision, &whole, rows))
             assert_non_null(strstr(hd_context_error(context), "not a number"));
         (void)hd_context_error(context);
@@ -301,6 +450,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(squares_are_those_of_pillow),
         cmocka_unit_test(rows_are_those_of_transformers),
+        cmocka_unit_test(answers_are_those_of_transformers),
+        cmocka_unit_test(sequences_hold_images),
         cmocka_unit_test(wrong_files_are_refused_by_name),
         cmocka_unit_test(misuse_is_told),
     };

@@ -172,7 +172,8 @@ typedef struct hdl_graph {
     hd_program     *program;
     hdl_size        size;
     uint32_t        layer;      /* the one that is built */
-    hd_value        positions, past, pages, embedding; /* the last: the table of tokens. No pages: there is no cache */
+    hd_value        positions, past, pages, embedding; /* the last: the table of tokens, where it was
+                                                           read. No pages: there is no cache */
     size_t          ports;      /* that the program had before */
     const hd_model_graph_desc *desc; /* of a graph that a caller asked for, else NULL */
 } hdl_graph;

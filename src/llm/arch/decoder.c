@@ -187,7 +187,7 @@ static hd_value attend(const hdl_graph *g, qkv s) {
     s.v = g->pages ? cached(g, s.v, true) : by_sequence(g, s.v, f->kv_heads);
     const hd_attention_desc desc = { .pages = g->pages, .scale = f->attention_scale, .cap = f->attention_cap,
                                      .window = has_window(g) && !f->window_centred ? f->window : 0,
-                                     .not_causal = !f->causal,
+                                     .not_causal = !f->causal || g->size.is_image,
                                      .sinks = vector(g, "attn_sinks", "weight"), .bf16 = g->desc && g->desc->bf16 };
     return hd_reshape(g->program, hd_attention(g->program, s.q, s.k, s.v, g->past, &desc), HD_SHAPE(rows, width));
 }
@@ -312,7 +312,8 @@ hd_value hdl_hidden(const hdl_graph *g, hd_value x) { return normed(g, x, "outpu
 hd_value hdl_logits(const hdl_graph *g, hd_value x) {
     const float cap = g->model->figures.logit_cap;
     x = hdl_hidden(g, x);
-    x = has(g, "output.weight") ? hdl_linear(g, x, "output") : product(g, x, g->embedding, 1, "output", NULL);
+    const hd_value tied = g->embedding || has(g, "output.weight") ? g->embedding : hdl_input(g, "token_embd.weight");
+    x = has(g, "output.weight") ? hdl_linear(g, x, "output") : product(g, x, tied, 1, "output", NULL);
     x = scaled(g, x, g->model->figures.logit_scale);
     return cap > 0 ? scaled(g, hd_tanh(g->program, scaled(g, x, 1 / cap)), cap) : x;
 }

@@ -1,5 +1,5 @@
-/* siglip.c: SigLIP, what Gemma 3 sees with: an encoder whose tokens are patches of an image. Its layers are decoder.c's:
- * layer norms, biases, learned positions, no gates. What they give for patches that lie together becomes one row. */
+/* siglip.c: SigLIP, what Gemma 3 sees with: an encoder of patches of an image. Its layers are decoder.c's: layer norms,
+ * biases, learned positions, no gates. What they give for patches that lie together becomes one row. */
 #include "llm/arch/arch.h"
 
 /* A weight of a layer, under decoder.c's name and the file's, and its bias. */
