@@ -734,6 +734,13 @@ typedef struct hd_image {
     uint32_t       width, height; /* at most 16,384 */
     const uint8_t *pixels;
 } hd_image;
+/** Reads an image: PNG (by libpng16, opened at run time), JPEG (by libturbojpeg, likewise) or PPM (P6, 8 bits a colour); of at most 64
+ *  MiB and 2^26 pixels. How opaque pixels are and which way up a camera was held are left out. @param out_image yours; hd_image_free.
+ *  Statuses: NULL_POINTER, IO, UNSUPPORTED (another kind of file; or the library is not there, named), PARSE, LIMIT,
+ *  OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_image_read(hd_context *context, const char *path, hd_image *out_image);
+/** Frees the pixels of an image that was read, before its context ends. NULL is fine. */
+HD_API void hd_image_free(hd_context *context, hd_image *image);
 /** The rows of an image, which is resized to a square first, as the model was trained: each pixel a mean of those that it covers.
  *  @param out_rows [rows,hidden] (hd_vision_info). Statuses: NULL_POINTER, ZERO_SIZE, LIMIT (of the image), INVALID_ARGUMENT (a row that
  *  is not a number, as broken weights make it), OUT_OF_HOST_MEMORY, those of hd_plan_run. */

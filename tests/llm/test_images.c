@@ -107,6 +107,98 @@ static void write_bytes(const char *path, const uint8_t *bytes, uint64_t count) 
     assert_int_equal(fclose(file), 0);
 }
 
+/* Reads an image; false where the library for its kind is not there. */
+static bool reads(const char *path, hd_image *out) {
+    const hd_status status = hd_image_read(context, path, out);
+    const char *error = hd_context_error(context);
+    if (status == HD_STATUS_UNSUPPORTED && strstr(error, "which is not there")) {
+        print_message("%s\n", error);
+        return false;
+    }
+    if (status) fail_msg("%s", error);
+    return true;
+}
+
+static uint64_t file_bytes(const char *path, uint8_t *out, uint64_t room) {
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    const size_t count = fread(out, 1, room, file);
+    fclose(file);
+    return count;
+}
+
+static void files_are_read_as_pillow_does(void **state) {
+    (void)state;
+    const uint32_t bytes = 3 * seen.width * seen.height;
+    char path[512], ppm[] = "/tmp/heddle-images-XXXXXX";
+    uint8_t whole[1 << 16];
+    hd_image read = { 0 };
+    path_of(".png", path);
+    if (reads(path, &read)) {
+        assert_int_equal(read.width, seen.width);
+        assert_int_equal(read.height, seen.height);
+        assert_memory_equal(read.pixels, seen.pixels, bytes);
+    }
+    hd_image_free(context, &read);
+    assert_null(read.pixels);
+    path_of(".jpg", path);
+    if (reads(path, &read)) { /* decoders may differ by little */
+        assert_int_equal(read.width * read.height * 3, bytes);
+        for (uint32_t i = 0; i < bytes; i++) assert_in_range(read.pixels[i] + 4 - seen.jpeg[i], 0, 8);
+    }
+    hd_image_free(context, &read);
+    const int file = mkstemp(ppm);
+    assert_true(file >= 0);
+    close(file);
+    const int head = snprintf((char *)whole, 64, "P6 # a comment\n# and one more\n%u\t%u\n255\n", seen.width, seen.height);
+    memcpy(whole + head, seen.pixels, bytes);
+    write_bytes(ppm, whole, (uint64_t)head + bytes);
+    assert_true(reads(ppm, &read));
+    assert_memory_equal(read.pixels, seen.pixels, bytes);
+    hd_image_free(context, &read);
+    hd_image_free(context, NULL);
+    write_bytes(ppm, whole, (uint64_t)head + bytes - 1);
+    REFUSED(hd_image_read(context, ppm, &read), PARSE, "the image is damaged");
+    static const struct { const char *text; hd_status status; const char *words; } wrong[] = {
+        { "", HD_STATUS_UNSUPPORTED, "this is no PNG, JPEG or PPM (P6) file" },
+        { "GIF89a1234567890", HD_STATUS_UNSUPPORTED, "this is no PNG, JPEG or PPM (P6) file" },
+        { "P6 1", HD_STATUS_PARSE, "damaged" },
+        { "P6 1 1 65535\n123456", HD_STATUS_UNSUPPORTED, "with 8 bits a colour" },
+        { "P6 0 1 255\n123", HD_STATUS_PARSE, "damaged" },
+        { "P6 999999999 999999999 255\n123", HD_STATUS_LIMIT, "999999999 x 999999999 pixels" },
+        { "P6 16384 16384 255\n123", HD_STATUS_LIMIT, "at most 16384 in each direction and 67108864 in all" },
+        { "P6 99999999999 1 255\n123", HD_STATUS_PARSE, "damaged" },
+        { "P6 -1 1 255\n123", HD_STATUS_PARSE, "damaged" },
+    };
+    for (uint32_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        write_bytes(ppm, (const uint8_t *)wrong[i].text, strlen(wrong[i].text));
+        const hd_status status = hd_image_read(context, ppm, &read);
+        const char *error = hd_context_error(context);
+        if (status != wrong[i].status || !strstr(error, wrong[i].words)) fail_msg("%s: status %d: %s", wrong[i].text, status, error);
+        assert_null(read.pixels);
+    }
+    REFUSED(hd_image_read(context, "/nowhere/x.png", &read), IO, "/nowhere/x.png");
+    REFUSED(hd_image_read(context, "/tmp", &read), IO, "/tmp");
+    assert_int_equal(hd_image_read(context, NULL, &read), HD_STATUS_NULL_POINTER);
+    assert_int_equal(hd_image_read(context, ppm, NULL), HD_STATUS_NULL_POINTER);
+    /* cut and changed at random: refused in one line, or an image */
+    uint64_t random = 3;
+    for (uint32_t i = 0; i < 600; i++) {
+        uint8_t changed[1 << 16];
+        path_of(i % 2 ? ".png" : ".jpg", path);
+        uint64_t count = file_bytes(path, changed, sizeof changed);
+        for (uint32_t k = hostile_random(&random) % 4; k > 0; k--)
+            changed[hostile_random(&random) % (i % 3 ? 64 : count)] = (uint8_t)hostile_random(&random);
+        if (i % 5 == 0) count = hostile_random(&random) % count;
+        write_bytes(ppm, changed, count);
+        const hd_status status = hd_image_read(context, ppm, &read);
+        assert_int_equal(read.pixels == NULL, status != HD_OK);
+        for (const char *letter = hd_context_error(context); *letter && status; letter++) assert_in_range(*letter, ' ', '~');
+        hd_image_free(context, &read);
+    }
+    remove(ppm);
+}
+
 static hd_vision *open_vision(hd_device *device, const char *name, hd_math math) {
     char path[512];
     hd_vision *vision = NULL;
@@ -449,6 +541,7 @@ static void misuse_is_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(squares_are_those_of_pillow),
+        cmocka_unit_test(files_are_read_as_pillow_does),
         cmocka_unit_test(rows_are_those_of_transformers),
         cmocka_unit_test(answers_are_those_of_transformers),
         cmocka_unit_test(sequences_hold_images),
