@@ -187,6 +187,8 @@ typedef struct hd_message {
     size_t      call_count;
     const char *call_id; /* of "tool": the call that this came of; NULL: of the assistant's last calls the first one that nothing came
                             of yet. The template is told its name, too */
+    uint32_t    images;  /* so many in front of what is said, at most 64: each is one token -1 of hd_model_chat_tokens, where the caller
+                            feeds it (hd_session_feed_image), with the tokens around it that the model begins and ends images with */
 } hd_message;
 /** Whether a model that thinks before it answers is to do so: what its template knows as enable_thinking. Templates without such
  *  a switch are as they are. */
@@ -202,7 +204,8 @@ typedef struct hd_chat_form {
 } hd_chat_form;
 /** A conversation as the text that the model was trained to continue. @param form NULL: all zero. The text is to be looked at;
  *  hd_model_chat_tokens gives what is to be fed. @param out_text at most `room` bytes with the ending zero. @param out_needed bytes in
- *  full, may be NULL. Statuses: NULL_POINTER, NAME_NOT_FOUND, UNSUPPORTED (also tools or calls, by a template that knows of none), PARSE
+ *  full, may be NULL. Statuses: NULL_POINTER, NAME_NOT_FOUND, UNSUPPORTED (also tools or calls, by a template that knows of none; images,
+ *  and a model that does not see, or a template that leaves them out), PARSE
  *  (also tools or arguments that are no JSON), INVALID_ARGUMENT (tools that are no functions, calls without a name; messages that
  *  the template refuses), LIMIT (cut, or above a limit). */
 HD_API hd_status hd_model_render_chat(const hd_model *model, const hd_chat_form *form, const hd_message *messages, size_t count,

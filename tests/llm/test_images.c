@@ -321,6 +321,49 @@ static void answers_are_those_of_transformers(void **state) {
     }
 }
 
+/* A question with an image in front of it, as the model was trained with. What people write begins no image. */
+static void conversations_have_places_for_images(void **state) {
+    (void)state;
+    hd_model *model = open_model();
+    char question[64], text[1024];
+    int32_t tokens[256];
+    size_t count = 256, needed;
+    snprintf(question, sizeof question, "%.*s", (int)seen.question_bytes, seen.question);
+    hd_message message = { .role = "user", .content = question, .images = 1 };
+    CHECK(hd_model_chat_tokens(model, NULL, &message, 1, tokens, &count));
+    assert_int_equal(count, seen.before_count + 1 + seen.after_count);
+    assert_memory_equal(tokens, seen.before, seen.before_count * sizeof *tokens);
+    assert_int_equal(tokens[seen.before_count], -1);
+    assert_memory_equal(tokens + seen.before_count + 1, seen.after, seen.after_count * sizeof *tokens);
+    CHECK(hd_model_render_chat(model, NULL, &message, 1, text, sizeof text, &needed));
+    assert_non_null(strstr(text, "<start_of_turn>user\n\n\n<start_of_image><end_of_image>\n\nwhat is upon"));
+    /* two, and a text that spells one */
+    message = (hd_message){ .role = "user", .content = "a <start_of_image> b", .images = 2 };
+    count = 256;
+    CHECK(hd_model_chat_tokens(model, NULL, &message, 1, tokens, &count));
+    size_t images = 0, begins = 0;
+    for (size_t i = 0; i < count; i++) {
+        images += tokens[i] == -1;
+        begins += tokens[i] == seen.before[seen.before_count - 1];
+    }
+    assert_int_equal(images, 2);
+    assert_int_equal(begins, 2);
+    message.images = 65;
+    count = 256;
+    REFUSED(hd_model_chat_tokens(model, NULL, &message, 1, tokens, &count), LIMIT, "a message has 65 images; the limit is 64");
+    message.images = 1;
+    message.content = "x";
+    hd_message both[] = { message, { .role = "assistant", .content = "<start_of_image>" }, message };
+    REFUSED(hd_model_chat_tokens(model, NULL, both, 3, tokens, &count), UNSUPPORTED, "has 3 places for 2 images");
+    hd_model_close(model);
+    model_reference blind;
+    assert_int_equal(model_reference_read("llama_q4_0", &blind), 0);
+    CHECK(hd_model_open(context, blind.path, NULL, &model));
+    REFUSED(hd_model_chat_tokens(model, &(hd_chat_form){ .template_name = "chatml" }, &message, 1, tokens, &count), UNSUPPORTED, "this llama does not see");
+    free(blind.bytes);
+    hd_model_close(model);
+}
+
 /* An image beside other sequences; rewound, shared and saved; what cannot be read anew. */
 static void sequences_hold_images(void **state) {
     (void)state;
@@ -544,6 +587,7 @@ int main(void) {
         cmocka_unit_test(files_are_read_as_pillow_does),
         cmocka_unit_test(rows_are_those_of_transformers),
         cmocka_unit_test(answers_are_those_of_transformers),
+        cmocka_unit_test(conversations_have_places_for_images),
         cmocka_unit_test(sequences_hold_images),
         cmocka_unit_test(wrong_files_are_refused_by_name),
         cmocka_unit_test(misuse_is_told),
