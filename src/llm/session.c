@@ -274,15 +274,16 @@ hd_status hd_session_feed_image(hd_session *session, uint32_t sequence, const fl
     if (!status) status = check_pages(session, hdl_pages_needed(session->sequences[sequence].position, count));
     if (status) return status;
     const uint64_t began = hdl_now_ns();
-    const uint32_t position = session->sequences[sequence].position;
+    const hdl_sequence before = session->sequences[sequence];
     for (uint32_t i = 0; i < count; i++) session->tokens[i] = HDL_NO_TOKEN;
-    hdl_pages_take(&session->pages, sequence, position, count);
-    hdl_pages_note(&session->pages, sequence, position, session->tokens, count);
+    hdl_pages_take(&session->pages, sequence, before.position, count);
+    hdl_pages_note(&session->pages, sequence, before.position, session->tokens, count);
     session->image = rows;
     status = run_piece(session, sequence, hdl_layout_image(&session->layout), count);
     session->image = NULL;
     if (status) {
-        hdl_pages_give(&session->pages, sequence, position + count, position);
+        hdl_pages_give(&session->pages, sequence, before.position + count, before.position);
+        session->sequences[sequence] = before;
         return status;
     }
     session->stats.prompt_tokens += count;

@@ -3,7 +3,7 @@
 #include "llm/arch/arch.h"
 #include <math.h>
 
-enum { MOST_PATCHES = 1 << 16 };
+enum { MOST_SIDE = 1 << 11, MOST_PATCHES = 1 << 14 }; /* Gemma 3 has 896 and 4,096 */
 
 static hd_status read_kind(hd_model *model, hd_error *error) {
     char quoted[HDL_QUOTE];
@@ -57,14 +57,23 @@ static void read_colours(hdl_keys *k, const char *rest, float low, float out[3])
     }
 }
 
+/* Older files call what goes up ffn_down, and the other way round. */
+static void read_age(hdl_keys *k) {
+    const hdl_figures *f = &k->model->figures;
+    hdl_gguf_tensor down;
+    if (k->status || !hdl_gguf_find_tensor(k->model->gguf, "v.blk.0.ffn_down.weight", &down)) return;
+    const bool goes_up = down.shape.rank == 2 && down.shape.dims[0] == f->feed_forward && f->feed_forward != f->hidden;
+    if (goes_up) k->model->arch = &hdl_arch_siglip_old;
+}
+
 static void read_sizes(hdl_keys *k) {
     hdl_figures *f = &k->model->figures;
     hdl_sight *s = &f->sight;
     hdl_key_need(k, "vision.image_size");
-    s->image = hdl_key_u32(k, "vision.image_size", 1, 1u << 14, 1);
+    s->image = hdl_key_u32(k, "vision.image_size", 1, MOST_SIDE, 1);
     hdl_key_need(k, "vision.patch_size");
-    s->patch = hdl_key_u32(k, "vision.patch_size", 1, 1u << 10, 1);
-    s->merged = hdl_key_u32(k, "vision.projector.scale_factor", 1, 1u << 10, 4);
+    s->patch = hdl_key_u32(k, "vision.patch_size", 1, MOST_SIDE, 1);
+    s->merged = hdl_key_u32(k, "vision.projector.scale_factor", 1, MOST_SIDE, 4);
     hdl_key_need(k, "vision.projection_dim");
     s->projected = hdl_key_u32(k, "vision.projection_dim", 1, 1u << 20, 1);
     if (k->status) return;
@@ -97,6 +106,7 @@ hd_status hdl_sight_read(hd_model *model, hd_error *error) {
     if (!k->status && f->hidden % f->heads)
         k->status = hdl_fail(error, HD_STATUS_SHAPE, "%u elements are not divided among %u heads", f->hidden, f->heads);
     f->head_size = f->hidden / f->heads;
+    read_age(k);
     f->embedding_scale = f->residual_scale = f->logit_scale = 1;
     f->activation = model->arch->activation;
     hdl_keys_check(k);

@@ -186,7 +186,7 @@ hd_value hdl_linear(const hdl_graph *g, hd_value x, const char *stem); /* x time
 hd_value hdl_input(const hdl_graph *g, const char *name);  /* a weight, as an input that is there once */
 /* What sees (siglip.c): f32 [patches,3*P*P], colours of pixels, to what its first layer gets; and what its last one
  * gave to rows that a model takes in place of tokens. */
-extern const hdl_arch hdl_arch_siglip;
+extern const hdl_arch hdl_arch_siglip, hdl_arch_siglip_old; /* whose files have ffn_up and ffn_down the other way */
 hd_value hdl_patches(const hdl_graph *g, hd_value patches);
 hd_value hdl_project(const hdl_graph *g, hd_value x);
 /* Attention of an encoder whose windows are centred (centred.c), where a text is longer than one reaches: q, k and v

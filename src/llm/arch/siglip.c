@@ -7,21 +7,25 @@
     { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, false, seeing ".weight" }, \
     { stem ".bias", HDL_LEN_##rows, HDL_LEN_NONE, false, HDL_LAYER, false, seeing ".bias" }
 
-static const hdl_tensor_row tensors[] = {
-    PART("attn_norm", "ln1", HIDDEN, NONE), PART("ffn_norm", "ln2", HIDDEN, NONE),
-    PART("attn_q", "attn_q", QUERIES, HIDDEN), PART("attn_k", "attn_k", KEYS, HIDDEN),
-    PART("attn_v", "attn_v", KEYS, HIDDEN), PART("attn_output", "attn_out", HIDDEN, QUERIES),
-    PART("ffn_up", "ffn_up", FORWARD, HIDDEN), PART("ffn_down", "ffn_down", HIDDEN, FORWARD),
-    { "patch_embd.weight", HDL_LEN_HIDDEN, HDL_LEN_PATCH, false, HDL_EMBED, false, "v.patch_embd.weight" },
-    { "patch_embd.bias", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_EMBED, false, "v.patch_embd.bias" },
-    { "position_embd.weight", HDL_LEN_CONTEXT, HDL_LEN_HIDDEN, false, HDL_EMBED, false, "v.position_embd.weight" },
-    { "output_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false, "v.post_ln.weight" },
-    { "output_norm.bias", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false, "v.post_ln.bias" },
-    { "soft_emb_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false, "mm.soft_emb_norm.weight" },
+/* What the file calls the products of its feed-forward differs. */
+#define TENSORS(up, down)                                                                                              \
+    PART("attn_norm", "ln1", HIDDEN, NONE), PART("ffn_norm", "ln2", HIDDEN, NONE), \
+    PART("attn_q", "attn_q", QUERIES, HIDDEN), PART("attn_k", "attn_k", KEYS, HIDDEN), \
+    PART("attn_v", "attn_v", KEYS, HIDDEN), PART("attn_output", "attn_out", HIDDEN, QUERIES), \
+    PART("ffn_up", up, FORWARD, HIDDEN), PART("ffn_down", down, HIDDEN, FORWARD), \
+    { "patch_embd.weight", HDL_LEN_HIDDEN, HDL_LEN_PATCH, false, HDL_EMBED, false, "v.patch_embd.weight" }, \
+    { "patch_embd.bias", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_EMBED, false, "v.patch_embd.bias" }, \
+    { "position_embd.weight", HDL_LEN_CONTEXT, HDL_LEN_HIDDEN, false, HDL_EMBED, false, "v.position_embd.weight" }, \
+    { "output_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false, "v.post_ln.weight" }, \
+    { "output_norm.bias", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false, "v.post_ln.bias" }, \
+    { "soft_emb_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false, "mm.soft_emb_norm.weight" }, \
     { "projection", HDL_LEN_HIDDEN, HDL_LEN_PROJECTED, false, HDL_HEAD, false, "mm.input_projection.weight" }, { 0 }
-};
+
+static const hdl_tensor_row tensors[] = { TENSORS("ffn_up", "ffn_down") };
+static const hdl_tensor_row old_tensors[] = { TENSORS("ffn_down", "ffn_up") };
 
 const hdl_arch hdl_arch_siglip = { tensors, HD_ROPE_HALVES, hd_gelu_tanh, NULL, true, true, NULL, false };
+const hdl_arch hdl_arch_siglip_old = { old_tensors, HD_ROPE_HALVES, hd_gelu_tanh, NULL, true, true, NULL, false };
 
 /* A weight that need not be f32, which is added. */
 static hd_value added(const hdl_graph *g, const char *name) {
