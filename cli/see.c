@@ -34,14 +34,13 @@ static int see_image(job *j, const char *path, float *out_rows) {
 
 static int see(const cli_args *args, job *j) {
     const hd_vision_desc desc = { .device = j->llm.desc.device, .math = j->llm.desc.math };
+    const char *mmproj = cli_get(args, "--mmproj");
     const uint64_t began = cli_now_ns();
-    if (hd_vision_open(j->llm.cli.context, cli_get(args, "--mmproj"), &desc, &j->vision) ||
-        hd_vision_get_info(j->vision, &j->info))
+    if (hd_vision_open(j->llm.cli.context, mmproj, &desc, &j->vision) || hd_vision_get_info(j->vision, &j->info))
         return cli_session_fail(&j->llm.cli, NULL);
     if (j->info.hidden != j->llm.info.hidden)
-        return cli_fail(args->command,
-                        "%s makes rows of %u numbers, and the model takes %u: it is another model's", cli_get(args,
-                        "--mmproj"), (unsigned)j->info.hidden, (unsigned)j->llm.info.hidden);
+        return cli_fail(args->command, "%s makes rows of %u numbers, and the model takes %u: it is another model's",
+                        mmproj, (unsigned)j->info.hidden, (unsigned)j->llm.info.hidden);
     j->rows = calloc(j->images, elements(j) * sizeof *j->rows);
     int code = j->rows ? CLI_OK : no_memory(j);
     for (size_t i = 0; i < j->images && !code; i++)
