@@ -455,7 +455,7 @@ static const struct variant {
     hd_status   status;
     const char *words;
 } variants[] = {
-    { { EDIT_NONE }, HD_OK, "" },
+    { { .kind = EDIT_NONE }, HD_OK, "" },
     { DROP("general.architecture"), HD_STATUS_NAME_NOT_FOUND, "general.architecture" },
     { TEXT("general.architecture", "llama"), HD_STATUS_UNSUPPORTED, "general.architecture is 'llama', and a file that sees has clip" },
     { DROP("clip.projector_type"), HD_STATUS_UNSUPPORTED, "clip.projector_type is ''; heddle sees with that of gemma3 only" },
