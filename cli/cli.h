@@ -239,8 +239,8 @@ int cli_plan_save(cli_session *session, const hd_plan *plan, const char *path);
 int cli_plan_devices(cli_session *session, const char *saved, hd_plan_desc *out_desc);
 
 /* ---- the commands ---- */
-extern const cli_command cli_generate, cli_chat, cli_info, cli_tokenize, cli_fit, cli_train, cli_finetune, cli_merge,
-    cli_convert, cli_quantize, cli_importance, cli_perplexity, cli_embed,
+extern const cli_command cli_generate, cli_chat, cli_see, cli_info, cli_tokenize, cli_fit, cli_train, cli_finetune,
+    cli_merge, cli_convert, cli_quantize, cli_importance, cli_perplexity, cli_embed,
     cli_bench_threshold, cli_bench_ops, cli_bench_transfer, cli_bench_batch,
     cli_bench_stream, cli_bench_route, cli_bench_llm, cli_bench_report, cli_bench_compare, cli_devices, cli_doctor,
     cli_verify, cli_stress, cli_tune, cli_run, cli_explain, cli_exec, cli_confirm;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 static const cli_command *const commands[] = {
-    &cli_generate, &cli_chat, &cli_info, &cli_tokenize, &cli_fit, &cli_train, &cli_finetune, &cli_merge, &cli_convert,
-    &cli_quantize, &cli_importance, &cli_perplexity, &cli_embed, &cli_bench_threshold, &cli_bench_ops,
+    &cli_generate, &cli_chat, &cli_see, &cli_info, &cli_tokenize, &cli_fit, &cli_train, &cli_finetune, &cli_merge,
+    &cli_convert, &cli_quantize, &cli_importance, &cli_perplexity, &cli_embed, &cli_bench_threshold, &cli_bench_ops,
     &cli_bench_transfer, &cli_bench_batch, &cli_bench_stream, &cli_bench_route, &cli_bench_llm, &cli_bench_report,
     &cli_bench_compare,
     &cli_devices, &cli_doctor, &cli_verify, &cli_stress, &cli_tune, &cli_run, &cli_explain, &cli_exec, &cli_confirm,

@@ -35,7 +35,8 @@ static bool copy_message(const hd_message *from, hd_message *to) {
     *to = (hd_message){ .role = copied(from->role, &ok),
                         .content = copied(from->content ? from->content : "", &ok),
                         .calls = calls,
-                        .call_id = copied(from->call_id, &ok) };
+                        .call_id = copied(from->call_id, &ok),
+                        .images = from->images };
     for (; calls && to->call_count < from->call_count; to->call_count++) {
         const hd_tool_call *call = &from->calls[to->call_count];
         calls[to->call_count] = (hd_tool_call){ .id = copied(call->id, &ok),

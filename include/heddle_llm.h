@@ -187,6 +187,8 @@ typedef struct hd_message {
     size_t      call_count;
     const char *call_id; /* of "tool": the call that this came of; NULL: of the assistant's last calls the first one that nothing came
                             of yet. The template is told its name, too */
+    uint32_t    images;  /* so many in front of what is said, at most 64: each is one token -1 of hd_model_chat_tokens, where the caller
+                            feeds it (hd_session_feed_image), with the tokens around it that the model begins and ends images with */
 } hd_message;
 /** Whether a model that thinks before it answers is to do so: what its template knows as enable_thinking. Templates without such
  *  a switch are as they are. */
@@ -202,7 +204,8 @@ typedef struct hd_chat_form {
 } hd_chat_form;
 /** A conversation as the text that the model was trained to continue. @param form NULL: all zero. The text is to be looked at;
  *  hd_model_chat_tokens gives what is to be fed. @param out_text at most `room` bytes with the ending zero. @param out_needed bytes in
- *  full, may be NULL. Statuses: NULL_POINTER, NAME_NOT_FOUND, UNSUPPORTED (also tools or calls, by a template that knows of none), PARSE
+ *  full, may be NULL. Statuses: NULL_POINTER, NAME_NOT_FOUND, UNSUPPORTED (also tools or calls, by a template that knows of none; images,
+ *  and a model that does not see, or a template that leaves them out), PARSE
  *  (also tools or arguments that are no JSON), INVALID_ARGUMENT (tools that are no functions, calls without a name; messages that
  *  the template refuses), LIMIT (cut, or above a limit). */
 HD_API hd_status hd_model_render_chat(const hd_model *model, const hd_chat_form *form, const hd_message *messages, size_t count,
@@ -293,6 +296,7 @@ typedef struct hd_session_desc {
     hd_dtype       cache_type;   /* of the cache's keys and values: HD_F32, HD_F16, or, where the model's heads have a multiple of 32
                                     elements, HD_Q8_0 or HD_Q4_0, which round each token's as hd_quantize does, and take 0.53 and 0.28
                                     of f16's memory; HD_DTYPE_NONE: HD_F16 */
+    uint32_t       image_rows;   /* of an image, as hd_vision_info tells; 0: the session takes none */
 } hd_session_desc;
 
 /** The memory of a session, in bytes, known before anything is loaded. */
@@ -332,6 +336,11 @@ HD_API void hd_session_destroy(hd_session *session);
  *  ZERO_SIZE, INVALID_ARGUMENT (no such sequence or token), LIMIT (the sequence or the cache is full; nothing was appended), DEVICE_LOST,
  *  TIMEOUT. */
 HD_API hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t *tokens, size_t count);
+/** Appends an image to a sequence: its rows stand in place of so many tokens, which see each other and what stands before them. It belongs
+ *  between the tokens that a model begins and ends images with (hd_model_chat_tokens). What is read anew must hold no image: the calls
+ *  below that read tokens anew refuse it there, and change nothing. @param rows f32 [image_rows,hidden], as hd_vision_encode gives them.
+ *  Statuses: NULL_POINTER, WRONG_STATE (a session whose image_rows were 0), those of hd_session_feed. */
+HD_API hd_status hd_session_feed_image(hd_session *session, uint32_t sequence, const float *rows);
 /** A token for a sequence. */
 typedef struct hd_step {
     uint32_t sequence;
@@ -352,26 +361,29 @@ HD_API hd_status hd_session_logits(hd_session *session, uint32_t sequence, const
 HD_API uint32_t hd_session_position(const hd_session *session, uint32_t sequence);
 /** Forgets all tokens of a sequence from `position` on; 0 begins anew. What comes next is known only after the next feed.
  *  Pages of the cache that it then holds no token in are free for all sequences. Within a page that it shares with another sequence
- *  (hd_session_share) what stays of that page, at most 255 tokens, is read anew. Statuses: NULL_POINTER, INVALID_ARGUMENT; those of
- *  hd_session_feed where tokens are read, after which it holds what stands before that page. */
+ *  (hd_session_share) what stays of that page, at most 255 tokens, is read anew. Statuses: NULL_POINTER, INVALID_ARGUMENT, UNSUPPORTED
+ *  (an image would be cut, or read anew); those of hd_session_feed where tokens are read, after which it holds what stands before that
+ *  page. */
 HD_API hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t position);
 /** Has a sequence that holds nothing begin with the first `count` tokens of another one, such as what all conversations are told first.
  *  Full pages of 256 tokens lie once for both, whatever either does later; what is left of `count` is read anew. It is then, to the bit
  *  where feeding is, as if it had been fed them; where 256 divides `count`, what comes next is known only after the next feed.
- *  Statuses: NULL_POINTER, INVALID_ARGUMENT (no such sequence, one that holds tokens, more tokens than the other has), and
+ *  Statuses: NULL_POINTER, INVALID_ARGUMENT (no such sequence, one that holds tokens, more tokens than the other has), UNSUPPORTED, and
  *  those of hd_session_feed, after which it holds nothing. */
 HD_API hd_status hd_session_share(hd_session *session, uint32_t from, uint32_t count, uint32_t sequence);
 /** Forgets `drop` tokens of a sequence behind its first `keep`, and reads what stands behind them anew, at its new place: the
  *  sequence is then as if the others had never been said, to the bit where feeding is. For conversations that are longer than
  *  the context; it takes as long as a prompt of the tokens behind. Statuses: INVALID_ARGUMENT where no token stands behind
- *  them, OUT_OF_HOST_MEMORY, and those of hd_session_feed, after which the sequence holds its first `keep` tokens. */
+ *  them, UNSUPPORTED, OUT_OF_HOST_MEMORY, and those of hd_session_feed, after which the sequence holds its first `keep` tokens. */
 HD_API hd_status hd_session_shift(hd_session *session, uint32_t sequence, uint32_t keep, uint32_t drop);
 
-/** The tokens that a sequence holds. @param out_tokens NULL to ask the number only. @param count in: room in out_tokens; out: number of
- *  tokens. Statuses: NULL_POINTER, INVALID_ARGUMENT, LIMIT (more tokens than room; the first ones are filled in). */
+/** The tokens that a sequence holds; -1: a row of an image. @param out_tokens NULL to ask the number only. @param count in: room in
+ *  out_tokens; out: number of tokens. Statuses: NULL_POINTER, INVALID_ARGUMENT, LIMIT (more tokens than room; the first ones are filled
+ *  in). */
 HD_API hd_status hd_session_tokens(const hd_session *session, uint32_t sequence, int32_t *out_tokens, size_t *count);
 /** Writes what a sequence holds, its tokens and their cache, to a file: whole, or not at all. The file does not hang on the device, nor on
- *  where layers are. Statuses: NULL_POINTER, INVALID_ARGUMENT, ZERO_SIZE (it holds nothing), IO, OUT_OF_HOST_MEMORY, TIMEOUT,
+ *  where layers are. Statuses: NULL_POINTER, INVALID_ARGUMENT, ZERO_SIZE (it holds nothing), WRONG_STATE (it ends with an image; feed
+ *  a token), IO, OUT_OF_HOST_MEMORY, TIMEOUT,
  *  DEVICE_LOST. */
 HD_API hd_status hd_session_save(hd_session *session, uint32_t sequence, const char *path);
 /** Has the sequence hold what such a file says, in place of what it held; what comes next is known then. In exact mode it goes on with
@@ -696,6 +708,52 @@ typedef struct hd_embedder_text {
 HD_API hd_status hd_embedder_run(hd_embedder *embedder, const hd_embedder_text *texts, size_t count, float *out_vectors);
 /** Ends the embedder. NULL is fine. */
 HD_API void hd_embedder_destroy(hd_embedder *embedder);
+
+/* ----------------------------------------------------------------------------------------------------- 8. images */
+
+/* AN IMAGE IN A PROMPT. A model that sees comes as two files: the model, and what it sees with (Gemma 3's, which llama.cpp calls its
+ * mmproj file). That one makes rows of an image, and the model takes them in place of tokens (hd_session_feed_image). */
+
+/** What a model sees with, on a device. Used by one thread at a time. */
+typedef struct hd_vision hd_vision;
+/** Wishes for it. */
+typedef struct hd_vision_desc {
+    hd_device *device; /* NULL: the best one, opened for it and closed with it */
+    hd_math    math;   /* HD_MATH_EXACT: the same rows on every device */
+} hd_vision_desc;
+/** Opens a GGUF file of the architecture "clip" whose projector is gemma3's, and puts its weights onto a device. @param desc NULL for
+ *  defaults. @param out_vision yours; hd_vision_close. Statuses: NULL_POINTER, IO, PARSE, UNSUPPORTED (another kind of file or of
+ *  projector; a tensor or key that is not known; named), NAME_NOT_FOUND, SHAPE, LIMIT, TYPE (a key or tensor, named), INVALID_ARGUMENT,
+ *  OUT_OF_HOST_MEMORY, those of hd_device_open, hd_buffer_create and hd_plan_create. */
+HD_API hd_status hd_vision_open(hd_context *context, const char *path, const hd_vision_desc *desc, hd_vision **out_vision);
+/** Ends it. NULL is fine. */
+HD_API void hd_vision_close(hd_vision *vision);
+
+/** Facts of it. */
+typedef struct hd_vision_info {
+    uint32_t side;         /* pixels in each direction that images are resized to */
+    uint32_t rows, hidden; /* of an image: so many rows, as long as `hidden` of the model that they are for (hd_model_info) */
+    uint64_t weight_bytes;
+} hd_vision_info;
+/** Reads the facts. Statuses: NULL_POINTER. */
+HD_API hd_status hd_vision_get_info(const hd_vision *vision, hd_vision_info *out_info);
+
+/** An image: 8 bits each of red, green and blue, row by row from the top, [height][width][3]. */
+typedef struct hd_image {
+    uint32_t       width, height; /* at most 16,384 */
+    const uint8_t *pixels;
+} hd_image;
+/** Reads an image: PNG (by libpng16, opened at run time), JPEG (by libturbojpeg, likewise) or PPM (P6, 8 bits a colour); of at most 64
+ *  MiB and 2^26 pixels. How opaque pixels are and which way up a camera was held are left out. @param out_image yours; hd_image_free.
+ *  Statuses: NULL_POINTER, IO, UNSUPPORTED (another kind of file; or the library is not there, named), PARSE, LIMIT,
+ *  OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_image_read(hd_context *context, const char *path, hd_image *out_image);
+/** Frees the pixels of an image that was read, before its context ends. NULL is fine. */
+HD_API void hd_image_free(hd_context *context, hd_image *image);
+/** The rows of an image, which is resized to a square first, as the model was trained: each pixel a mean of those that it covers.
+ *  @param out_rows [rows,hidden] (hd_vision_info). Statuses: NULL_POINTER, ZERO_SIZE, LIMIT (of the image), INVALID_ARGUMENT (a row that
+ *  is not a number, as broken weights make it), OUT_OF_HOST_MEMORY, those of hd_plan_run. */
+HD_API hd_status hd_vision_encode(hd_vision *vision, const hd_image *image, float *out_rows);
 
 #ifdef __cplusplus
 }

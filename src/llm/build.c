@@ -91,7 +91,7 @@ hd_status hd_weights_load(hd_model *model, hd_device *device, hd_weights **out_w
 hd_status hd_weights_bind(hd_weights *weights, hd_plan *plan) {
     hd_weights *found = hd_handle_find(weights, kind);
     if (!found) return hd_handle_refuse(weights, kind);
-    return plan ? hdl_store_bind(&found->store, plan, false) : HD_STATUS_NULL_POINTER;
+    return plan ? hdl_store_bind(&found->store, plan, false, true) : HD_STATUS_NULL_POINTER;
 }
 
 void hd_weights_destroy(hd_weights *weights) {

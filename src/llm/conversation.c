@@ -15,6 +15,74 @@ static void forget(conversation *c) {
     hdl_messages_free(&c->messages);
 }
 
+/* ---- images ---- */
+
+/* What Gemma 3 was trained with around an image. */
+#define AROUND_BEGIN "\n\n" HDL_IMAGE_BEGIN
+#define AROUND_END   "<end_of_image>\n\n"
+
+static int32_t image_token(const hd_model *model) {
+    return model->figures.sees ? hdl_token_find(model->tokenizer, HDL_IMAGE_BEGIN, strlen(HDL_IMAGE_BEGIN))
+                               : HDL_NO_TOKEN;
+}
+
+static size_t count_marks(const conversation *c) {
+    size_t count = 0;
+    for (const char *at = c->text; (at = strstr(at, HDL_IMAGE_BEGIN)); at++) count++;
+    return count;
+}
+
+/* Puts what stands around an image in the place of each mark, of which there are as many as images. */
+static hd_status put_around(conversation *c) {
+    static const char around[] = AROUND_BEGIN AROUND_END;
+    const hd_model *model = c->messages.model;
+    const size_t images = c->messages.image_count, mark = strlen(HDL_IMAGE_BEGIN), more = sizeof around - 1 - mark;
+    if (images == 0) return HD_OK;
+    if (image_token(model) == HDL_NO_TOKEN)
+        return hdl_fail(&c->error, HD_STATUS_UNSUPPORTED, "this %s does not see; leave images out, or take a gemma3 "
+                        "with its mmproj file", model->arch_name);
+    if (count_marks(c) != images)
+        return hdl_fail(&c->error, HD_STATUS_UNSUPPORTED, "the chat template has %zu places for %zu images",
+                        count_marks(c), images);
+    const size_t bytes = c->bytes + images * more;
+    char *made = hdl_alloc(&model->allocator, bytes + 1), *to = made;
+    if (!made) return hdl_fail(&c->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a conversation");
+    const char *from = c->text;
+    for (const char *at; (at = strstr(from, HDL_IMAGE_BEGIN)); from = at + mark) {
+        memcpy(to, from, (size_t)(at - from));
+        to += at - from;
+        memcpy(to, around, sizeof around - 1);
+        to += sizeof around - 1;
+    }
+    memcpy(to, from, (size_t)(c->text + c->bytes - from));
+    hdl_chat_free(&model->allocator, c->text, c->bytes);
+    c->text = made;
+    c->bytes = bytes;
+    return HD_OK;
+}
+
+/* Puts -1 behind each token that begins an image. */
+static hd_status put_places(const conversation *c, hdl_id_list *list, hd_error *error) {
+    const int32_t begin = image_token(c->messages.model);
+    const size_t images = c->messages.image_count;
+    size_t found = 0;
+    if (images == 0) return HD_OK;
+    if (!hdl_grow(&list->allocator, &list->ids, &list->capacity, list->count + images, sizeof *list->ids))
+        return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for tokens");
+    for (size_t i = 0; i < list->count; i++) found += list->ids[i] == begin;
+    if (found != images)
+        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "the tokenizer has %zu places for %zu images", found, images);
+    for (size_t from = list->count, to = from + images; from > 0 && to > from;) {
+        const int32_t token = list->ids[--from];
+        if (token == begin) list->ids[--to] = HDL_NO_TOKEN;
+        list->ids[--to] = token;
+    }
+    list->count += images;
+    return HD_OK;
+}
+
+/* ---- the text ---- */
+
 /* @param turn whether the text ends where an assistant is to begin */
 static hd_status render(conversation *c, const hd_chat_form *form, const hd_message *messages, bool guard, bool turn) {
     const hdl_messages *m = &c->messages;
@@ -37,7 +105,7 @@ static hd_status render(conversation *c, const hd_chat_form *form, const hd_mess
                                  .text_arguments = calls && calls->text_arguments,
                                  .now = (int64_t)time(NULL) };
     status = hdl_chat_render(&model->allocator, &desc, &c->text, &c->bytes, &c->error);
-    if (status || c->bytes) return status;
+    if (status || c->bytes) return status ? status : put_around(c);
     return hdl_fail(&c->error, HD_STATUS_UNSUPPORTED,
                     "the chat template makes no text of these messages; name one of " HDL_TEMPLATE_NAMES);
 }
@@ -78,6 +146,7 @@ static hd_status tokens_of(whole *w, size_t count, bool turn, hdl_id_list *list)
     hd_status status = render(&c, w->form, w->messages, true, turn);
     if (!status)
         status = hdl_tokenize(w->model->tokenizer, c.text, c.bytes, HDL_PARSE_SPECIAL | HDL_GUARDED, list, &c.error);
+    if (!status) status = put_places(&c, list, &c.error);
     forget(&c);
     if (status) w->error = c.error;
     return status;

@@ -51,8 +51,10 @@ uint32_t hdl_drafter_guess(hdl_drafter *d, uint32_t most, int32_t *out_tokens) {
     const uint32_t from = d->plain_count && size && d->count > 1 ? find(d->text, d->count) : 0;
     if (!from) return 0;
     const uint32_t count = (1u << size) - 1;
-    for (uint32_t i = 0; i < count; i++) /* a run that reaches the end goes on with what it is itself */
+    for (uint32_t i = 0; i < count; i++) { /* a run that reaches the end goes on with what it is itself */
         out_tokens[i] = from + i < d->count ? d->text[from + i] : out_tokens[from + i - d->count];
+        if (out_tokens[i] < 0) return 0; /* an image comes there */
+    }
     return count;
 }
 

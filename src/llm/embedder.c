@@ -125,7 +125,7 @@ static hd_status make_plan(hd_embedder *e, uint32_t texts, uint32_t length, hd_p
     if (!status) status = hd_plan_create(e->device, p, &(hd_plan_desc){ .math = e->math, .alone = 1 }, out_plan);
     hd_program_destroy(p);
     if (status) return status;
-    status = hdl_store_bind(&e->store, *out_plan, false);
+    status = hdl_store_bind(&e->store, *out_plan, false, true);
     if (status) hd_plan_destroy(*out_plan);
     return status;
 }

@@ -29,11 +29,12 @@ static void build(const hd_model *model, hdl_split split, hdl_size size, hdl_pla
     const int64_t rows = (int64_t)size.sequences * size.tokens, table = size.bucket / HDL_PAGE_TOKENS;
     hd_program *p = placed->program;
     hdl_graph g = { .model = model, .program = p, .size = size };
-    hd_value x = hd_input(p, "tokens", HD_I32, HD_SHAPE(rows));
+    hd_value x = size.is_image ? 0 : hd_input(p, "tokens", HD_I32, HD_SHAPE(rows));
     g.positions = hd_input(p, "positions", HD_I32, HD_SHAPE(rows));
     g.past = hd_input(p, "past", HD_I32, HD_SHAPE(size.sequences));
     g.pages = hd_input(p, "pages", HD_I32, size.sequences == 1 ? HD_SHAPE(table) : HD_SHAPE(size.sequences, table));
-    x = hdl_embed(&g, x);
+    /* the last input in front of the first layer: the route names what is behind it */
+    x = size.is_image ? hd_input(p, "image", HD_F32, HD_SHAPE(rows, model->figures.hidden)) : hdl_embed(&g, x);
     for (g.layer = 0; g.layer < model->figures.layers; g.layer++) {
         const hd_value before = x;
         x = hdl_layer(&g, x);

@@ -34,10 +34,10 @@ static inline hdl_part hdl_part_on_cpu(hdl_split split) {
 
 /* How many tokens a program is for.
  *
- * Inputs   "tokens" i32 [rows]; "positions" i32 [rows]; "past" i32 [sequences]: tokens that each sequence holds
- *          already; "last" i32 [results], where results are fewer than rows: the rows whose logits are wanted; "pages"
- *          i32 [P], or [sequences,P] for more than one, with P = bucket / 256: where those tokens lie; and the weights,
- *          by their names in the file
+ * Inputs   "tokens" i32 [rows], or, of an image, "image" f32 [rows,H]; "positions" i32 [rows]; "past" i32 [sequences]:
+ *          tokens that each sequence holds already; "last" i32 [results], where results are fewer than rows: the rows
+ *          whose logits are wanted; "pages" i32 [P], or [sequences,P] for more than one, with P = bucket / 256: where
+ *          those tokens lie; and the weights, by their names in the file
  * States   "keys.<layer>", "values.<layer>": [pages,256,Hkv,D] in the cache's type, the same for every size
  * Outputs  "logits" f32 [results,V]; "best" i32 [results], the index of the largest; "peak" f32 [results], that
  *          largest, NaN where one is; where candidates are wanted, "candidates" i32 [results,candidates], the indices
@@ -52,6 +52,7 @@ typedef struct hdl_size {
     uint32_t context;           /* tokens that a sequence of the session may come to hold */
     uint32_t halves;            /* 1: weights that have copies in f16 are read so */
     hd_dtype cache_type;
+    uint32_t is_image;          /* 1: the rows are an image's, and see each other */
 } hdl_size;
 /* How many candidates a plan gives where they are wanted. */
 static inline uint32_t hdl_candidates(const hd_model *model) {

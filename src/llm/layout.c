@@ -35,17 +35,23 @@ hdl_size hdl_layout_step(const hdl_layout *layout, uint32_t rows) {
     while (size < rows) size = size >= sequences ? 4 * size : 2 * size < sequences ? 2 * size : sequences;
     if (size > most) size = most;
     return (hdl_size){ size, 1, layout->rows, layout->pages, size < sequences ? size : sequences, 0, layout->context,
-                       reads_halves(layout, size), layout->cache_type };
+                       reads_halves(layout, size), layout->cache_type, 0 };
 }
 
 hdl_size hdl_layout_one(const hdl_layout *layout, uint32_t tokens, uint32_t bucket, uint32_t candidates) {
     return (hdl_size){ 1, tokens, bucket, layout->pages, 1, candidates, layout->context, reads_halves(layout, tokens),
-                       layout->cache_type };
+                       layout->cache_type, 0 };
 }
 
 hdl_size hdl_layout_draft(const hdl_layout *layout, uint32_t rows, uint32_t bucket, uint32_t candidates) {
     return (hdl_size){ 1, rows, bucket, layout->pages, rows, candidates, layout->context, reads_halves(layout, rows),
-                       layout->cache_type };
+                       layout->cache_type, 0 };
+}
+
+hdl_size hdl_layout_image(const hdl_layout *layout) {
+    hdl_size size = hdl_layout_one(layout, layout->image_rows, layout->rows, 0);
+    size.is_image = 1;
+    return size;
 }
 
 /* ---- bytes ---- */
@@ -64,7 +70,7 @@ enum { DEVICE, CPU, BOTH };
 /* What a plan takes beside weights and cache: intermediates, tables, outputs, and inputs that are written for each
  * run. */
 static hd_status plan_bytes(const where *w, hdl_size size, uint64_t inout_bytes[BOTH]) {
-    const uint64_t rows = (uint64_t)size.sequences * size.tokens;
+    const uint64_t rows = (uint64_t)size.sequences * size.tokens, each = size.is_image ? w->model->figures.hidden : 1;
     hdl_placed placed;
     hd_plan_memory memory[BOTH];
     hd_status status = hdl_graph_build(w->model, w->split, size, &placed);
@@ -76,7 +82,8 @@ static hd_status plan_bytes(const where *w, hdl_size size, uint64_t inout_bytes[
         const bool embeds = at == (w->split.cpu_layers ? CPU : DEVICE);
         inout_bytes[at] += memory[at].scratch_bytes + memory[at].constant_bytes + memory[at].output_bytes;
         if (at == CPU && !w->split.cpu_layers) continue; /* experts read none of these inputs */
-        inout_bytes[at] += hdl_aligned(rows * sizeof(int32_t)) * (embeds ? 2 : 1); /* positions, tokens */
+        inout_bytes[at] += hdl_aligned(rows * sizeof(int32_t)); /* positions */
+        if (embeds) inout_bytes[at] += hdl_aligned(rows * each * sizeof(int32_t)); /* tokens, or rows of an image */
         inout_bytes[at] += hdl_aligned(size.sequences * sizeof(int32_t)); /* past */
         inout_bytes[at] += hdl_aligned(size.results * sizeof(int32_t)); /* last */
     }
@@ -115,6 +122,7 @@ static hd_status scratch_bytes(const where *w, uint64_t out_bytes[BOTH]) {
     }
     for (uint32_t tokens = layout->chunk; tokens && !status; tokens = smaller(tokens))
         status = plan_bytes(w, hdl_layout_one(layout, tokens, layout->rows, 0), out_bytes);
+    if (layout->image_rows && !status) status = plan_bytes(w, hdl_layout_image(layout), out_bytes);
     return status;
 }
 
@@ -275,13 +283,18 @@ static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_
     const uint32_t made_for = model->figures.context;
     *out = (hdl_layout){ .context = desc->context ? desc->context : made_for < DEFAULT_CONTEXT ? made_for
                          : DEFAULT_CONTEXT, .sequences = desc->sequences ? desc->sequences : 1, .chunk = DEFAULT_CHUNK,
-                         .math = desc->math, .draft = desc->draft,
+                         .math = desc->math, .draft = desc->draft, .image_rows = desc->image_rows,
                          .cache_type = desc->cache_type == HD_DTYPE_NONE ? HD_F16 : desc->cache_type };
     if (out->context > 1u << 24 || out->sequences > HDL_MOST_SEQUENCES)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a session has at most 2^24 tokens and 256 sequences");
     if (out->context > made_for && hdl_weight_of(model, 0, "position_embd.weight")->present)
         return hdl_model_fail(model, HD_STATUS_UNSUPPORTED,
                               "the model knows positions of %u tokens; give a context of at most as many", made_for);
+    if (desc->image_rows && !model->figures.sees)
+        return hdl_model_fail(model, HD_STATUS_UNSUPPORTED, "this %s does not see; take a gemma3", model->arch_name);
+    if (desc->image_rows > out->context)
+        return hdl_model_fail(model, HD_STATUS_LIMIT, "an image of %u rows does not fit into a context of %u",
+                              desc->image_rows, out->context);
     if (desc->draft != HD_DRAFT_NONE && desc->draft != HD_DRAFT_LOOKUP)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a session's draft is none that there is");
     if (desc->chunk > 1u << 16)

@@ -131,6 +131,23 @@ static hdl_span said(const hd_model *model, const char *content) {
     return (hdl_span){ (const uint8_t *)content, to ? (uint64_t)(to - content) : strlen(content) };
 }
 
+/* Puts the marks of images in front of a text. */
+static hd_status put_images(hdl_messages *m, uint32_t count, hdl_span *text, hd_error *error) {
+    enum { MARK = sizeof HDL_IMAGE_BEGIN - 1, MOST_IMAGES = 64 };
+    if (count > MOST_IMAGES)
+        return hdl_fail(error, HD_STATUS_LIMIT, "a message has %u images; the limit is %d", count, MOST_IMAGES);
+    const uint64_t bytes = (uint64_t)count * MARK + text->count;
+    uint8_t *made = hdl_alloc(&m->model->allocator, bytes);
+    if (!made) return no_memory(error);
+    for (uint32_t i = 0; i < count; i++) memcpy(made + i * MARK, HDL_IMAGE_BEGIN, MARK);
+    if (text->count) memcpy(made + (uint64_t)count * MARK, text->bytes, text->count);
+    const hd_status status = keep(m, made, bytes, error);
+    if (status) return status;
+    *text = (hdl_span){ made, bytes };
+    m->image_count += count;
+    return HD_OK;
+}
+
 static hd_status take_messages(hdl_messages *m, const hd_message *messages, bool guard, const hdl_call_form *form,
                                hd_error *error) {
     const hdl_chat_message *asked = NULL;
@@ -150,6 +167,7 @@ static hd_status take_messages(hdl_messages *m, const hd_message *messages, bool
         if (form && form->no_content && to->call_count && !to->content.count) to->content.bytes = NULL;
         if (hdl_same(to->role, hdl_text("tool"))) to->call = find_call(asked, from->call_id, results++);
         if (!status && guard && !own) status = guard_text(m, &to->content, error);
+        if (!status && from->images) status = put_images(m, from->images, &to->content, error);
     }
     return status;
 }

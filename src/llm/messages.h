@@ -19,6 +19,7 @@ typedef struct hdl_messages {
     hdl_span         *made;       /* texts that were made for them */
     size_t            count, call_count, call_room, made_count, made_room;
     uint32_t          tools;      /* value of the first document; HDL_NO_VALUE: there are none */
+    size_t            image_count; /* in all messages */
 } hdl_messages;
 
 /* The template that a form names, or the file's. Statuses: NAME_NOT_FOUND; UNSUPPORTED (there is none, or it knows no
@@ -34,5 +35,7 @@ hd_status hdl_find_calls(const hd_model *model, const hd_chat_form *form, hdl_to
 hd_status hdl_messages_take(hdl_messages *m, hdl_span source, const char *tools, const hd_message *messages, bool guard,
                             hd_error *error);
 void hdl_messages_free(hdl_messages *m);
+/* What a message has in place of an image when it goes into a template: Gemma 3's control token. */
+#define HDL_IMAGE_BEGIN "<start_of_image>"
 
 #endif

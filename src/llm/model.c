@@ -53,10 +53,17 @@ static hd_status open_model(hd_model *model, const char *path, const hd_model_de
     return status;
 }
 
+static hd_status open_seeing(hd_model *model, const char *path, hd_error *error) {
+    hd_status status = hdl_gguf_open(path, &(hdl_gguf_desc){ .allocator = &model->allocator }, &model->gguf, error);
+    if (!status) status = hdl_sight_read(model, error);
+    if (!status) status = hdl_weights_find(model, error);
+    return !status && hd_context_strict(model->context) ? check_weights(model, error) : status;
+}
+
 static atomic_uint_fast64_t opened; /* models so far */
 
-hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_desc *desc, const hdl_files *files,
-                         hd_model **out_model) {
+/* A model of which nothing is read yet. */
+static hd_status make_model(hd_context *context, const char *path, hd_model **out_model) {
     const hd_status status = hdl_context_lives(context);
     if (status || !path || !out_model) return status ? status : HD_STATUS_NULL_POINTER;
     *out_model = NULL;
@@ -71,12 +78,30 @@ hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_d
     model->holders = 1;
     model->number = 2 * atomic_fetch_add(&opened, 1);
     model->allocator = allocator;
-    if (open_model(model, path, desc, files, &error)) {
-        hd_model_close(model);
-        return hd_context_put_error(context, &error);
-    }
     *out_model = model;
     return HD_OK;
+}
+
+/* Closes a model that cannot be read. */
+static hd_status give_up(hd_context *context, hd_error *error, hd_model **out_model) {
+    hd_model_close(*out_model);
+    *out_model = NULL;
+    return hd_context_put_error(context, error);
+}
+
+hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_desc *desc, const hdl_files *files,
+                         hd_model **out_model) {
+    hd_error error = { 0 };
+    const hd_status status = make_model(context, path, out_model);
+    if (status || !open_model(*out_model, path, desc, files, &error)) return status;
+    return give_up(context, &error, out_model);
+}
+
+hd_status hdl_model_open_seeing(hd_context *context, const char *path, hd_model **out_model) {
+    hd_error error = { 0 };
+    const hd_status status = make_model(context, path, out_model);
+    if (status || !open_seeing(*out_model, path, &error)) return status;
+    return give_up(context, &error, out_model);
 }
 
 static const char kind[] = "model";

@@ -11,6 +11,13 @@
 typedef struct hdl_arch hdl_arch;             /* what is known of a family: arch/arch.h */
 typedef struct hdl_tensor_row hdl_tensor_row; /* a tensor that it lists */
 
+/* Of a file that sees: images are squares of `image` pixels, cut into squares of `patch`; of so many patches in both
+ * directions as `merged` says one row is made, `projected` long. Colours are made (c / 255 - mean) / deviation. */
+typedef struct hdl_sight {
+    uint32_t image, patch, merged, projected;
+    float    mean[3], deviation[3];
+} hdl_sight;
+
 /* Figures of a model. */
 typedef struct hdl_figures {
     uint32_t layers, hidden, heads, kv_heads, head_size, feed_forward, vocabulary, context;
@@ -23,6 +30,7 @@ typedef struct hdl_figures {
     uint32_t token_types;        /* rows of the table of token types; 0: there is none */
     uint32_t pooling;            /* of rows to a vector, as the file's number says */
     bool     causal;             /* a token sees none behind it */
+    bool     sees;               /* rows of images may stand in place of tokens */
     bool     parallel;           /* feed-forward beside attention, not behind it */
     bool     norm_between;       /* post_attention_norm is not behind attention, but before the feed-forward */
     float    epsilon;
@@ -38,6 +46,7 @@ typedef struct hdl_figures {
     bool     yarn_truncates;     /* the bounds between which yarn mixes are whole pairs */
     float   *rope_factors;       /* rope_dims / 2 divisors; NULL: all 1 */
     float   *rope_far_factors;   /* those of contexts above rope_context; NULL: the same */
+    hdl_sight sight;             /* of what sees, whose context is its patches; else 0 */
 } hdl_figures;
 
 /* A weight as programs use it. */
@@ -97,12 +106,17 @@ hd_status hdl_model_find(void *model_at);
 /* hd_model_open out of `files`, without a handle; NULL: the system's. */
 hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_desc *desc, const hdl_files *files,
                          hd_model **out_model);
+/* What sees, likewise. */
+hd_status hdl_model_open_seeing(hd_context *context, const char *path, hd_model **out_model);
 /* Gives it a handle, which is the caller's; closes it where that fails. */
 hd_status hdl_model_hand_out(hd_model *model, hd_model **out_model);
 
 /* ---- figures.c ---- */
 /* Reads architecture and figures. Statuses: those of the getters, UNSUPPORTED. */
 hd_status hdl_figures_read(hd_model *model, hd_error *error);
+/* ---- sight.c ---- */
+/* The same of a file that sees. */
+hd_status hdl_sight_read(hd_model *model, hd_error *error);
 /* ---- rope.c ---- */
 /* Is it one of the tensors that the figures are made from? */
 bool hdl_rope_takes(hdl_span tensor);

@@ -58,7 +58,7 @@ hd_status hd_model_fit(hd_model *model, const hd_session_desc *desc, hd_fit *out
 static hd_status make_room(hd_session *session) {
     const hdl_layout *l = &session->layout;
     const hd_allocator *allocator = &session->model->allocator;
-    const uint64_t rows = hdl_layout_most(l);
+    const uint64_t rows = hdl_layout_room(l);
     const uint32_t results = l->draft && l->sequences < HDL_DRAFT_ROWS ? HDL_DRAFT_ROWS : l->sequences;
     session->logits_bytes = (uint64_t)results * session->model->figures.vocabulary * sizeof(float);
     session->sequences = hdl_alloc(allocator, l->sequences * sizeof *session->sequences);
@@ -135,7 +135,7 @@ void hd_session_destroy(hd_session *session) {
     if (!session || (session->handle && !hd_handle_end(session->handle))) return;
     const hd_allocator allocator = session->model->allocator;
     hdl_stage_end(&session->stage);
-    const uint64_t rows = hdl_layout_most(&session->layout);
+    const uint64_t rows = hdl_layout_room(&session->layout);
     hdl_free(&allocator, session->sequences, session->layout.sequences * sizeof *session->sequences);
     hdl_free(&allocator, session->tokens, rows * sizeof *session->tokens);
     hdl_free(&allocator, session->positions, rows * sizeof *session->positions);
@@ -153,7 +153,7 @@ void hd_session_destroy(hd_session *session) {
 
 hd_status hdl_session_run(hd_session *session, hdl_size size, const uint32_t *sequences, const int32_t *past,
                           const int32_t *last) {
-    const hdl_run run = { size, session->tokens, session->positions, past, last };
+    const hdl_run run = { size, session->tokens, session->positions, past, last, session->image };
     hd_plan *plan = NULL;
     hdl_pages_show(&session->pages, sequences, size.sequences);
     session->run++;
@@ -207,20 +207,11 @@ bool hdl_session_has_room(const hd_session *session, uint32_t sequence) {
     return position < session->layout.context && hdl_pages_needed(position, 1) <= session->pages.free_count;
 }
 
-/* Feeds `count` tokens, at most the size's, to one sequence. Its pages are taken already; padding that would stand
- * behind them is written nowhere. */
-static hd_status feed_piece(hd_session *session, uint32_t sequence, const int32_t *tokens, uint32_t count,
-                            uint32_t padded) {
+/* Runs what stands in tokens, or an image, for one sequence, whose `count` first rows it holds then. */
+static hd_status run_piece(hd_session *session, uint32_t sequence, hdl_size size, uint32_t count) {
     hdl_sequence *s = &session->sequences[sequence];
     const int32_t past = (int32_t)s->position, last = (int32_t)count - 1;
-    /* Padding stands behind all that is seen; what it leaves in the cache is overwritten. */
-    for (uint32_t i = 0; i < padded; i++) {
-        session->tokens[i] = i < count ? tokens[i] : 0;
-        session->positions[i] = past + (int32_t)i;
-    }
-    const uint32_t bucket = padded == 1 ? hdl_layout_bucket(&session->layout, s->position) : session->layout.rows;
-    const uint32_t candidates = padded == 1 ? session->candidates : 0; /* prompts have no second plan for them */
-    const hdl_size size = hdl_layout_one(&session->layout, padded, bucket, candidates);
+    for (uint32_t i = 0; i < size.tokens; i++) session->positions[i] = past + (int32_t)i;
     hd_status status = hdl_session_run(session, size, &sequence, &past, &last);
     if (!status) status = hdl_session_read_best(session, &s->best, 1);
     if (status) return status;
@@ -228,6 +219,18 @@ static hd_status feed_piece(hd_session *session, uint32_t sequence, const int32_
     s->run = session->run;
     s->row = 0;
     return HD_OK;
+}
+
+/* Feeds `count` tokens, at most the size's, to one sequence. Its pages are taken already; padding that would stand
+ * behind them is written nowhere. */
+static hd_status feed_piece(hd_session *session, uint32_t sequence, const int32_t *tokens, uint32_t count,
+                            uint32_t padded) {
+    const uint32_t position = session->sequences[sequence].position;
+    /* Padding stands behind all that is seen; what it leaves in the cache is overwritten. */
+    for (uint32_t i = 0; i < padded; i++) session->tokens[i] = i < count ? tokens[i] : 0;
+    const uint32_t bucket = padded == 1 ? hdl_layout_bucket(&session->layout, position) : session->layout.rows;
+    const uint32_t candidates = padded == 1 ? session->candidates : 0; /* prompts have no second plan for them */
+    return run_piece(session, sequence, hdl_layout_one(&session->layout, padded, bucket, candidates), count);
 }
 
 hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t *tokens, size_t count) {
@@ -257,6 +260,34 @@ hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t 
     }
     *(count > 1 ? &session->stats.prompt_tokens : &session->stats.decode_tokens) += count;
     *(count > 1 ? &session->stats.prompt_ns : &session->stats.decode_ns) += hdl_now_ns() - began;
+    return HD_OK;
+}
+
+hd_status hd_session_feed_image(hd_session *session, uint32_t sequence, const float *rows) {
+    hd_status status = hdl_session_find(&session);
+    if (status || !rows) return status ? status : HD_STATUS_NULL_POINTER;
+    const uint32_t count = session->layout.image_rows;
+    status = hdl_session_check_sequence(session, sequence);
+    if (!status && count == 0)
+        status = FAIL(session, HD_STATUS_WRONG_STATE, "the session was made without image_rows, and takes no image");
+    if (!status) status = check_room(session, sequence, count);
+    if (!status) status = check_pages(session, hdl_pages_needed(session->sequences[sequence].position, count));
+    if (status) return status;
+    const uint64_t began = hdl_now_ns();
+    const hdl_sequence before = session->sequences[sequence];
+    for (uint32_t i = 0; i < count; i++) session->tokens[i] = HDL_NO_TOKEN;
+    hdl_pages_take(&session->pages, sequence, before.position, count);
+    hdl_pages_note(&session->pages, sequence, before.position, session->tokens, count);
+    session->image = rows;
+    status = run_piece(session, sequence, hdl_layout_image(&session->layout), count);
+    session->image = NULL;
+    if (status) {
+        hdl_pages_give(&session->pages, sequence, before.position + count, before.position);
+        session->sequences[sequence] = before;
+        return status;
+    }
+    session->stats.prompt_tokens += count;
+    session->stats.prompt_ns += hdl_now_ns() - began;
     return HD_OK;
 }
 
@@ -413,6 +444,28 @@ uint32_t hd_session_position(const hd_session *session, uint32_t sequence) {
                                                                                : 0;
 }
 
+static bool is_row(const hd_session *session, uint32_t sequence, uint32_t position) {
+    return hdl_pages_token(&session->pages, sequence, position) == HDL_NO_TOKEN;
+}
+
+/* Does an image end before `position`, where a sequence is cut? Rows of it have seen the ones behind them. */
+static hd_status check_cut(const hd_session *session, uint32_t sequence, uint32_t position) {
+    if (position == 0 || position >= session->sequences[sequence].position) return HD_OK;
+    if (!is_row(session, sequence, position - 1) || !is_row(session, sequence, position)) return HD_OK;
+    return FAIL(session, HD_STATUS_UNSUPPORTED, "token %u of sequence %u is within an image, which is kept whole",
+                position, sequence);
+}
+
+/* Can tokens first .. end-1 of a sequence be read anew? An image's rows were the caller's. */
+static hd_status check_read_anew(const hd_session *session, uint32_t sequence, uint32_t first, uint32_t end) {
+    for (uint32_t i = first; i < end; i++)
+        if (is_row(session, sequence, i))
+            return FAIL(session, HD_STATUS_UNSUPPORTED,
+                        "token %u of sequence %u is a row of an image, which cannot be read anew; begin the sequence "
+                        "anew", i, sequence);
+    return HD_OK;
+}
+
 hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t position) {
     hd_status status = hdl_session_find(&session);
     if (status) return status;
@@ -426,6 +479,9 @@ hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t pos
     int32_t tokens[HDL_PAGE_TOKENS];
     /* A page that others hold too is not written: its tokens that stay are read into one of the sequence's own. */
     const bool leaves = rest && position < s->position && hdl_pages_are_shared(&session->pages, sequence, position);
+    status = check_cut(session, sequence, position);
+    if (!status && leaves) status = check_read_anew(session, sequence, first, position);
+    if (status) return status;
     for (uint32_t i = 0; i < rest && leaves; i++) tokens[i] = hdl_pages_token(&session->pages, sequence, first + i);
     hdl_pages_give(&session->pages, sequence, s->position, leaves ? first : position);
     s->position = leaves ? first : position;
@@ -447,6 +503,9 @@ hd_status hd_session_share(hd_session *session, uint32_t from, uint32_t count, u
                     "sequence %u holds %u tokens, and is to begin with %u of the %u that sequence %u holds", sequence,
                     s->position, count, held, from);
     int32_t tokens[HDL_PAGE_TOKENS];
+    status = check_cut(session, from, count);
+    if (!status) status = check_read_anew(session, from, first, count);
+    if (status) return status;
     for (uint32_t i = 0; i < rest; i++) tokens[i] = hdl_pages_token(&session->pages, from, first + i);
     hdl_pages_share(&session->pages, from, first / HDL_PAGE_TOKENS, sequence);
     s->position = first;
@@ -466,6 +525,9 @@ hd_status hd_session_shift(hd_session *session, uint32_t sequence, uint32_t keep
     if (keep >= held || drop >= held - keep)
         return FAIL(session, HD_STATUS_INVALID_ARGUMENT,
                     "sequence %u holds %u tokens: none behind %u kept and %u dropped", sequence, held, keep, drop);
+    status = check_cut(session, sequence, keep);
+    if (!status) status = check_read_anew(session, sequence, keep + drop, held);
+    if (status) return status;
     const size_t count = held - keep - drop;
     int32_t *tokens = hdl_alloc(&session->model->allocator, count * sizeof *tokens);
     if (!tokens) return FAIL(session, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %zu tokens", count);

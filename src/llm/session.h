@@ -12,6 +12,7 @@ typedef struct hdl_layout {
     uint32_t    context, rows;       /* tokens of a sequence; the same in whole pages */
     uint32_t    sequences, chunk;
     uint32_t    pages;               /* of the cache, for all sequences */
+    uint32_t    image_rows;          /* of an image; 0: none comes */
     uint32_t    half_rows;           /* runs of so many rows or more read copies of weights in f16; 0: there are none */
     hd_math     math;
     hd_draft    draft;
@@ -49,8 +50,9 @@ struct hd_session {
     hdl_stage     stage;
     hdl_sequence *sequences;
     hdl_pages     pages;               /* a sequence holds those that its tokens need */
-    int32_t      *tokens, *positions;  /* of one run: hdl_layout_most of each */
+    int32_t      *tokens, *positions;  /* of one run: hdl_layout_room of each */
     uint32_t     *rows;                /* of one step: whose row each is */
+    const float  *image;               /* while one is run */
     float        *logits;              /* of the last run, when asked for */
     uint64_t      logits_bytes;
     hd_plan      *last_plan;           /* holds the outputs of the last run */
@@ -97,9 +99,13 @@ hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd
 void hdl_layout_leave_halves(hdl_layout *layout);
 /* The size of the run that comes next when `left` tokens of one sequence wait: how many go in at once. */
 uint32_t hdl_layout_tokens(const hdl_layout *layout, uint64_t left);
-/* Most rows of any run. */
+/* Most rows of any run of tokens, and of any run. */
 static inline uint32_t hdl_layout_most(const hdl_layout *layout) {
     return layout->chunk > layout->sequences ? layout->chunk : layout->sequences;
+}
+static inline uint32_t hdl_layout_room(const hdl_layout *layout) {
+    const uint32_t most = hdl_layout_most(layout);
+    return layout->image_rows > most ? layout->image_rows : most;
 }
 /* Most rows of a run for several sequences, whose rows each have a table of pages; for one sequence: 1. */
 enum { HDL_STEP_ROWS = 512 };
@@ -113,6 +119,8 @@ hdl_size hdl_layout_step(const hdl_layout *layout, uint32_t rows);
 hdl_size hdl_layout_one(const hdl_layout *layout, uint32_t tokens, uint32_t bucket, uint32_t candidates);
 /* The same where every row's scores are wanted: tokens and guesses. The sizes are 2, 4 and 8 rows. */
 hdl_size hdl_layout_draft(const hdl_layout *layout, uint32_t rows, uint32_t bucket, uint32_t candidates);
+/* The size of a run for an image. */
+hdl_size hdl_layout_image(const hdl_layout *layout);
 /* The tokens that a decode step at `position` has room for: the smallest bucket. */
 uint32_t hdl_layout_bucket(const hdl_layout *layout, uint32_t position);
 

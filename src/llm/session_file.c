@@ -179,6 +179,9 @@ hd_status hd_session_save(hd_session *session, uint32_t sequence, const char *pa
     hd_error error = { 0 };
     const uint32_t tokens = session->sequences[sequence].position;
     if (!tokens) return hdl_model_fail(model, HD_STATUS_ZERO_SIZE, "sequence %u holds nothing to be saved", sequence);
+    if (hdl_pages_token(&session->pages, sequence, tokens - 1) == HDL_NO_TOKEN)
+        return hdl_model_fail(model, HD_STATUS_WRONG_STATE, "sequence %u ends with an image; feed what comes behind it",
+                              sequence);
     if ((status = make_head(session, tokens, &s.head))) return status;
     s.piece = hdl_alloc(allocator, piece_room(session));
     if (!s.piece) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to save a sequence");
@@ -291,7 +294,8 @@ static hd_status load(loading *l, hd_session *session, uint32_t sequence) {
     if (!tokens) return hdl_fail(l->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %u tokens", h.tokens);
     if (!hdl_files_read_all(l->files, l->file, sizeof h, tokens, h.tokens * sizeof *tokens)) status = fail_read(l);
     for (uint32_t i = 0; i < h.tokens && !status; i++)
-        if (tokens[i] < 0 || (uint32_t)tokens[i] >= model->figures.vocabulary)
+        if ((tokens[i] < 0 || (uint32_t)tokens[i] >= model->figures.vocabulary) &&
+            (tokens[i] != HDL_NO_TOKEN || !model->figures.sees || i + 1 == h.tokens))
             status = hdl_fail(l->error, HD_STATUS_PARSE, "%.160s: it is damaged; save it anew", l->path);
     if (!status) status = take_cache(l, session, sequence, tokens, h.tokens);
     hdl_free(&model->allocator, tokens, h.tokens * sizeof *tokens);

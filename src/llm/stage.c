@@ -42,8 +42,8 @@ static hd_status make_plan(hdl_stage *stage, hdl_size size, hdl_sized *sized) {
     hdl_placed_end(stage->model, &placed);
     if (status) return status;
     sized->size = size;
-    status = hdl_store_bind(&stage->here, sized->plan, size.halves);
-    if (!status && stage->cpu) status = hdl_store_bind(&stage->there, sized->plan, false);
+    status = hdl_store_bind(&stage->here, sized->plan, size.halves, !size.is_image);
+    if (!status && stage->cpu) status = hdl_store_bind(&stage->there, sized->plan, false, !size.is_image);
     if (status) hd_plan_destroy(sized->plan);
     return status;
 }
@@ -67,7 +67,9 @@ static hd_status write_inputs(hdl_stage *stage, const hdl_run *run, hd_plan *pla
     const uint64_t rows = (uint64_t)run->size.sequences * run->size.tokens;
     hd_status status = hdl_store_write_table(&stage->here);
     if (!status && stage->cpu) status = hdl_store_write_table(&stage->there);
-    if (!status) status = hd_plan_write(plan, "tokens", run->tokens, rows * sizeof *run->tokens);
+    if (!status && run->size.is_image)
+        status = hd_plan_write(plan, "image", run->image, rows * stage->model->figures.hidden * sizeof *run->image);
+    else if (!status) status = hd_plan_write(plan, "tokens", run->tokens, rows * sizeof *run->tokens);
     if (!status) status = hd_plan_write(plan, "positions", run->positions, rows * sizeof *run->positions);
     if (!status) status = hd_plan_write(plan, "past", run->past, run->size.sequences * sizeof *run->past);
     if (!status && run->size.results != rows)

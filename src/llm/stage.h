@@ -31,6 +31,7 @@ void hdl_stage_end(hdl_stage *stage);
 typedef struct hdl_run {
     hdl_size       size;
     const int32_t *tokens, *positions, *past, *last;
+    const float   *image;
 } hdl_run;
 /* Runs once, and counts what was submitted and recorded. @param out_plan where the outputs are. */
 hd_status hdl_stage_run(hdl_stage *stage, const hdl_run *run, hd_session_stats *inout_stats, hd_plan **out_plan);

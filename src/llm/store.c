@@ -337,12 +337,14 @@ void hdl_store_end(hdl_store *store) {
 
 /* ---- plans ---- */
 
-hd_status hdl_store_bind(hdl_store *store, hd_plan *plan, bool halves) {
+hd_status hdl_store_bind(hdl_store *store, hd_plan *plan, bool halves, bool embeds) {
+    const hdl_part read = { 0, store->model->figures.layers, store->part.embeds && embeds, store->part.heads,
+                            store->part.vectors };
     hd_status status = store->table ? hd_plan_bind(plan, "pages", store->table, 0) : HD_OK;
     for (uint32_t i = 0; i < store->model->weight_count && !status; i++) {
         char name[HDL_WEIGHT_NAME];
         const hdl_place *place = &store->places[i];
-        if (!place->buffer) continue;
+        if (!place->buffer || !hdl_part_needs(store->model, read, i)) continue;
         if (halves && store->halves && store->halves[i].buffer) place = &store->halves[i];
         hdl_weight_name(i / store->model->layer_weights, store->model->weights[i].row, name);
         status = hd_plan_bind(plan, name, place->buffer, place->offset);

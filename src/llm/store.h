@@ -47,8 +47,9 @@ typedef struct hdl_loading {
 hd_status hdl_store_load(hdl_store *store, hdl_loading *loading);
 void hdl_store_end(hdl_store *store);
 
-/* Binds table, weights and cache to a plan; with `halves` the weights that have copies in f16 as these. */
-hd_status hdl_store_bind(hdl_store *store, hd_plan *plan, bool halves);
+/* Binds table, weights and cache to a plan; with `halves` the weights that have copies in f16 as these. `embeds`: the
+ * plan begins with the embedding. */
+hd_status hdl_store_bind(hdl_store *store, hd_plan *plan, bool halves, bool embeds);
 /* Buffers of the store for many weights each, taken one after the other: a device has few allocations to give. */
 typedef struct hdl_slabs {
     const char *label;

@@ -20,6 +20,8 @@ static int64_t length_of(const hdl_figures *f, hdl_length length) {
     case HDL_LEN_EXPERT: return f->expert_forward;
     case HDL_LEN_SHARED: return f->shared_forward;
     case HDL_LEN_TYPES: return f->token_types;
+    case HDL_LEN_PATCH: return 3 * (int64_t)f->sight.patch * f->sight.patch;
+    case HDL_LEN_PROJECTED: return f->sight.projected;
     case HDL_LEN_VOCABULARY: return f->vocabulary;
     case HDL_LEN_NONE: break;
     }
@@ -82,6 +84,12 @@ static hd_status check_alike(const search *s, uint32_t layer, const hdl_weight *
                     "layer 0 and layer %u differ in %s; layers of different parts cannot be run", layer, name);
 }
 
+/* Is it added, or multiplied with in another way than quantised weights can be? */
+static bool is_plain(const hdl_tensor_row *row) {
+    return row->columns == HDL_LEN_NONE || row->rows == HDL_LEN_TYPES ||
+           (row->seeing && row->where != HDL_LAYER);
+}
+
 static hd_status find_weight(search *s, uint32_t layer, hdl_weight *w) {
     const hdl_tensor_row *row = w->row;
     const bool matrix = row->columns != HDL_LEN_NONE, is_table = row->where == HDL_EMBED;
@@ -94,13 +102,14 @@ static hd_status find_weight(search *s, uint32_t layer, hdl_weight *w) {
     const int64_t columns = length_of(f, row->columns);
     w->shape = matrix ? HD_SHAPE(rows, columns) : HD_SHAPE(rows);
     if (row->each) w->shape = matrix ? HD_SHAPE(f->experts, rows, columns) : HD_SHAPE(f->experts, rows);
-    hd_status status = hdl_gguf_need_tensor(s->model->gguf, name, w->shape, &w->tensor, s->error);
+    const int64_t side = f->sight.patch;
+    const hd_shape in_file = row->columns == HDL_LEN_PATCH ? HD_SHAPE(rows, 3, side, side) : w->shape;
+    hd_status status = hdl_gguf_need_tensor(s->model->gguf, name, in_file, &w->tensor, s->error);
     if (status) return status;
     const bool is_i2s = w->tensor.type == HDL_GGUF_TYPE_I2_S;
     w->dtype = is_i2s ? hdl_i2s_dtype(w->shape) : hdl_gguf_dtype(w->tensor.type);
     const bool plain = w->dtype == HD_F32 || w->dtype == HD_F16 || w->dtype == HD_BF16;
-    const bool is_added = !matrix || row->rows == HDL_LEN_TYPES; /* and not multiplied with, or looked up in */
-    if (w->dtype == HD_DTYPE_NONE || w->dtype == HD_I32 || w->dtype == HD_U8 || (is_added && !plain) ||
+    if (w->dtype == HD_DTYPE_NONE || w->dtype == HD_I32 || w->dtype == HD_U8 || (is_plain(row) && !plain) ||
         (is_i2s && (is_table || row->each)))
         return hdl_fail(s->error, HD_STATUS_UNSUPPORTED, "%s is of type %s, which cannot be run there", name,
                         hdl_gguf_type_info(w->tensor.type).name);
@@ -149,8 +158,9 @@ hd_status hdl_weights_find(hd_model *model, hd_error *error) {
 /* ---- their names ---- */
 
 void hdl_weight_name(uint32_t layer, const hdl_tensor_row *row, char out[HDL_WEIGHT_NAME]) {
-    if (row->where != HDL_LAYER) snprintf(out, HDL_WEIGHT_NAME, "%s", row->name);
-    else snprintf(out, HDL_WEIGHT_NAME, "blk.%u.%s", layer, row->name);
+    const char *name = row->seeing ? row->seeing : row->name;
+    if (row->where != HDL_LAYER) snprintf(out, HDL_WEIGHT_NAME, "%s", name);
+    else snprintf(out, HDL_WEIGHT_NAME, "%sblk.%u.%s", row->seeing ? "v." : "", layer, name);
 }
 
 void hdl_cache_name(uint32_t layer, bool values, char out[HDL_CACHE_NAME]) {

@@ -1,4 +1,4 @@
-/* test_gradients_images.c: convolution, pooling and resizing beside PyTorch's (images.txt, by tools/fixtures/images_fixture.py):
+/* test_gradients_images.c: convolution, pooling and resizing beside PyTorch's (images.txt, by tools/fixtures/convolution_fixture.py):
  * the results and the gradients of all inputs, on the CPU in both modes; and the same gradients against central differences. */
 #include "differences.h"
 #include <setjmp.h>

@@ -46,6 +46,8 @@ typedef enum hdl_length {
     HDL_LEN_EXPERT,     /* of the feed-forward of one expert */
     HDL_LEN_SHARED,     /* of that of the expert of all tokens */
     HDL_LEN_TYPES,      /* of tokens: which of two texts they belong to */
+    HDL_LEN_PATCH,      /* of an image: the colours of its pixels */
+    HDL_LEN_PROJECTED,  /* of a row that a model takes in place of a token's */
     HDL_LEN_VOCABULARY
 } hdl_length;
 /* A tensor of a family. */
@@ -55,18 +57,19 @@ struct hdl_tensor_row {
     bool        optional;
     hdl_where   where;
     bool        each;       /* there is one for each expert, in one tensor with an axis more */
+    const char *seeing;     /* its name in files that see; of a layer what follows "v.blk.N."; NULL: as `name` */
 };
 
 /* Rows of a layer: a norm; a weight that is multiplied with, and its bias. */
-#define HDL_NORM(stem, length) { stem ".weight", HDL_LEN_##length, HDL_LEN_NONE, false, HDL_LAYER, false }
+#define HDL_NORM(stem, length) { stem ".weight", HDL_LEN_##length, HDL_LEN_NONE, false, HDL_LAYER, false, NULL }
 #define HDL_LINEAR(stem, rows, columns, optional_bias)                                                                 \
-    { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, false }, \
-    { stem ".bias", HDL_LEN_##rows, HDL_LEN_NONE, optional_bias, HDL_LAYER, false }
+    { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, false, NULL }, \
+    { stem ".bias", HDL_LEN_##rows, HDL_LEN_NONE, optional_bias, HDL_LAYER, false, NULL }
 #define HDL_LAYER_NORM(stem, length)                                                                                   \
-    HDL_NORM(stem, length), { stem ".bias", HDL_LEN_##length, HDL_LEN_NONE, false, HDL_LAYER, false }
+    HDL_NORM(stem, length), { stem ".bias", HDL_LEN_##length, HDL_LEN_NONE, false, HDL_LAYER, false, NULL }
 #define HDL_OPTIONAL_LAYER_NORM(stem, length)                                                                          \
-    { stem ".weight", HDL_LEN_##length, HDL_LEN_NONE, true, HDL_LAYER, false }, \
-    { stem ".bias", HDL_LEN_##length, HDL_LEN_NONE, true, HDL_LAYER, false }
+    { stem ".weight", HDL_LEN_##length, HDL_LEN_NONE, true, HDL_LAYER, false, NULL }, \
+    { stem ".bias", HDL_LEN_##length, HDL_LEN_NONE, true, HDL_LAYER, false, NULL }
 /* Rows that most families have. A family's list has the rows of a layer first, and ends with HDL_TENSORS_OUTSIDE. */
 #define HDL_TENSORS_NORMS HDL_NORM("attn_norm", HIDDEN), HDL_NORM("ffn_norm", HIDDEN)
 #define HDL_TENSORS_QKV(optional_bias)                                                                                 \
@@ -77,13 +80,15 @@ struct hdl_tensor_row {
     HDL_LINEAR("ffn_gate", FORWARD, HIDDEN, true), HDL_LINEAR("ffn_up", FORWARD, HIDDEN, true),                        \
     HDL_LINEAR("ffn_down", HIDDEN, FORWARD, true)
 /* A mixture of experts in place of ffn_gate, ffn_up and ffn_down. */
-#define HDL_EXPERTS(stem, rows, columns) { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, true }
+#define HDL_EXPERTS(stem, rows, columns)                                                                               \
+    { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, true, NULL }
 #define HDL_TENSORS_EXPERTS                                                                                            \
-    { "ffn_gate_inp.weight", HDL_LEN_EXPERTS, HDL_LEN_HIDDEN, false, HDL_LAYER, false },                               \
+    { "ffn_gate_inp.weight", HDL_LEN_EXPERTS, HDL_LEN_HIDDEN, false, HDL_LAYER, false, NULL },                         \
     HDL_EXPERTS("ffn_gate_exps", EXPERT, HIDDEN), HDL_EXPERTS("ffn_up_exps", EXPERT, HIDDEN),                          \
     HDL_EXPERTS("ffn_down_exps", HIDDEN, EXPERT)
 /* An expert that all tokens use. Where its length is 0 there is none. */
-#define HDL_SHARED(stem, rows, columns) { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, false }
+#define HDL_SHARED(stem, rows, columns)                                                                                \
+    { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, false, NULL }
 #define HDL_TENSORS_SHARED                                                                                             \
     HDL_SHARED("ffn_gate_shexp", SHARED, HIDDEN), HDL_SHARED("ffn_up_shexp", SHARED, HIDDEN),                          \
     HDL_SHARED("ffn_down_shexp", HIDDEN, SHARED)
@@ -91,20 +96,20 @@ struct hdl_tensor_row {
 #define HDL_TENSORS_LAYER_NORMS HDL_LAYER_NORM("attn_norm", HIDDEN), HDL_LAYER_NORM("ffn_norm", HIDDEN)
 #define HDL_TENSORS_UNGATED HDL_LINEAR("ffn_up", FORWARD, HIDDEN, true), HDL_LINEAR("ffn_down", HIDDEN, FORWARD, true)
 /* Of layer norms: the bias of the last one, which is outside of the layers. */
-#define HDL_BIAS_OUTSIDE { "output_norm.bias", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false }
+#define HDL_BIAS_OUTSIDE { "output_norm.bias", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false, NULL }
 #define HDL_TENSORS_OUTSIDE                                                                                            \
-    { "token_embd.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, false, HDL_EMBED, false }, \
-    { "output_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false }, \
-    { "output.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, true, HDL_HEAD, false }, \
-    { "output.bias", HDL_LEN_VOCABULARY, HDL_LEN_NONE, true, HDL_HEAD, false }, { 0 }
+    { "token_embd.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, false, HDL_EMBED, false, NULL }, \
+    { "output_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false, NULL }, \
+    { "output.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, true, HDL_HEAD, false, NULL }, \
+    { "output.bias", HDL_LEN_VOCABULARY, HDL_LEN_NONE, true, HDL_HEAD, false, NULL }, { 0 }
 /* Of encoders: norms behind each block, and what goes into the first layer; nothing makes logits. */
 #define HDL_TENSORS_SUM_NORMS                                                                                          \
     HDL_LAYER_NORM("attn_output_norm", HIDDEN), HDL_LAYER_NORM("layer_output_norm", HIDDEN)
 #define HDL_TENSORS_EMBEDDED                                                                                           \
-    { "token_embd.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, false, HDL_EMBED, false }, \
-    { "token_types.weight", HDL_LEN_TYPES, HDL_LEN_HIDDEN, true, HDL_EMBED, false }, \
-    { "token_embd_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_EMBED, false }, \
-    { "token_embd_norm.bias", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_EMBED, false }, { 0 }
+    { "token_embd.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, false, HDL_EMBED, false, NULL }, \
+    { "token_types.weight", HDL_LEN_TYPES, HDL_LEN_HIDDEN, true, HDL_EMBED, false, NULL }, \
+    { "token_embd_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_EMBED, false, NULL }, \
+    { "token_embd_norm.bias", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_EMBED, false, NULL }, { 0 }
 
 /* ---- families ---- */
 
@@ -168,7 +173,8 @@ typedef struct hdl_graph {
     hdl_size        size;
     uint32_t        layer;      /* the one that is built, */
     hd_value        first_expert, last_expert; /* and the values that its experts compute */
-    hd_value        positions, past, pages, embedding; /* the last: the table of tokens. No pages: there is no cache */
+    hd_value        positions, past, pages, embedding; /* the last: the table of tokens, where it was
+                                                            read. No pages: there is no cache */
     size_t          ports;      /* that the program had before */
     const hd_model_graph_desc *desc; /* of a graph that a caller asked for, else NULL */
 } hdl_graph;
@@ -177,6 +183,13 @@ hd_value hdl_embed(hdl_graph *g, hd_value tokens);         /* i32 [rows] to f32 
 hd_value hdl_layer(hdl_graph *g, hd_value x);              /* layer g->layer: [rows,H] to the same */
 hd_value hdl_hidden(const hdl_graph *g, hd_value x);       /* behind the last norm: [n,H] to the same */
 hd_value hdl_logits(const hdl_graph *g, hd_value x);       /* [n,H] to [n,V] */
+hd_value hdl_linear(const hdl_graph *g, hd_value x, const char *stem); /* x times a weight, and its bias */
+hd_value hdl_input(const hdl_graph *g, const char *name);  /* a weight, as an input that is there once */
+/* What sees (siglip.c): f32 [patches,3*P*P], colours of pixels, to what its first layer gets; and what its last one
+ * gave to rows that a model takes in place of tokens. */
+extern const hdl_arch hdl_arch_siglip, hdl_arch_siglip_old; /* whose files have ffn_up and ffn_down the other way */
+hd_value hdl_patches(const hdl_graph *g, hd_value patches);
+hd_value hdl_project(const hdl_graph *g, hd_value x);
 /* Attention of an encoder whose windows are centred (centred.c), where a text is longer than one reaches: q, k and v
  * are [rows,heads,D], the result is [B,T,Hkv,heads/Hkv,D]. */
 bool hdl_sees_centred(const hdl_graph *g);

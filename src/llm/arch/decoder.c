@@ -11,7 +11,7 @@ static const hdl_weight *weight(const hdl_graph *g, const char *name) {
 static bool has(const hdl_graph *g, const char *name) { return weight(g, name)->present; }
 
 /* An input, once for all parts of a program that read it. */
-static hd_value input(const hdl_graph *g, const char *name) {
+hd_value hdl_input(const hdl_graph *g, const char *name) {
     char full[HDL_WEIGHT_NAME];
     const hdl_weight *w = weight(g, name);
     hdl_weight_name(g->layer, w->row, full);
@@ -28,7 +28,7 @@ static hd_value vector(const hdl_graph *g, const char *stem, const char *kind) {
     char name[HDL_WEIGHT_NAME];
     snprintf(name, sizeof name, "%s.%s", stem, kind);
     if (!has(g, name)) return 0;
-    const hd_value v = input(g, name);
+    const hd_value v = hdl_input(g, name);
     return weight(g, name)->dtype == HD_F32 ? v : hd_cast(g->program, v, HD_F32);
 }
 
@@ -47,8 +47,8 @@ static hd_value adapted(const hdl_graph *g, const char *name, hd_value x, hd_val
     snprintf(down, sizeof down, "%s" HDL_LORA_A, name);
     snprintf(up, sizeof up, "%s" HDL_LORA_B, name);
     if (has(g, down)) {
-        const hd_value narrow = hd_matmul_with(p, x, input(g, down), HD_TRANSPOSE_B);
-        y = hd_add(p, y, hd_matmul_with(p, narrow, input(g, up), HD_TRANSPOSE_B));
+        const hd_value narrow = hd_matmul_with(p, x, hdl_input(g, down), HD_TRANSPOSE_B);
+        y = hd_add(p, y, hd_matmul_with(p, narrow, hdl_input(g, up), HD_TRANSPOSE_B));
     }
     if (!g->desc || !g->desc->adapt || !hdl_is_product(weight(g, name))) return y;
     hdl_weight_name(g->layer, weight(g, name)->row, full);
@@ -75,12 +75,12 @@ static void tell(const hdl_graph *g, const char *name, hd_value x, hd_value chos
     g->desc->on_product(g->desc->user, g->program, full, x, chosen);
 }
 
-static hd_value linear(const hdl_graph *g, hd_value x, const char *stem) {
+hd_value hdl_linear(const hdl_graph *g, hd_value x, const char *stem) {
     char name[HDL_WEIGHT_NAME];
     snprintf(name, sizeof name, "%s.weight", stem);
     if (hdl_is_product(weight(g, name))) x = entering(g, name, x);
     tell(g, name, x, 0);
-    return product(g, x, input(g, name), weight(g, name)->scale, stem, name);
+    return product(g, x, hdl_input(g, name), weight(g, name)->scale, stem, name);
 }
 
 /* Columns begin .. end-1 of [rows,n]: a part of what a fused weight gives. */
@@ -125,11 +125,11 @@ static qkv project(const hdl_graph *g, hd_value x) {
     const hdl_figures *f = &g->model->figures;
     const int64_t q = (int64_t)f->heads * f->head_size, k = (int64_t)f->kv_heads * f->head_size;
     const bool fused = has(g, "attn_qkv.weight");
-    const hd_value all = fused ? linear(g, x, "attn_qkv") : 0;
+    const hd_value all = fused ? hdl_linear(g, x, "attn_qkv") : 0;
     qkv s;
-    s.q = fused ? columns(g, all, 0, q) : linear(g, x, "attn_q");
-    s.k = fused ? columns(g, all, q, q + k) : linear(g, x, "attn_k");
-    s.v = fused ? columns(g, all, q + k, q + 2 * k) : linear(g, x, "attn_v");
+    s.q = fused ? columns(g, all, 0, q) : hdl_linear(g, x, "attn_q");
+    s.k = fused ? columns(g, all, q, q + k) : hdl_linear(g, x, "attn_k");
+    s.v = fused ? columns(g, all, q + k, q + 2 * k) : hdl_linear(g, x, "attn_v");
     s.q = normed_heads(g, s.q, f->heads, "attn_q_norm");
     s.k = normed_heads(g, s.k, f->kv_heads, "attn_k_norm");
     s.v = heads(g, s.v, f->kv_heads);
@@ -190,7 +190,7 @@ static hd_value attend(const hdl_graph *g, qkv s) {
     const hd_attention_desc desc = { .pages = g->pages, .scale = f->attention_scale, .cap = f->attention_cap,
                                      .starts = starts ? hd_reshape(g->program, starts, places) : 0,
                                      .window = has_window(g) && !f->window_centred ? f->window : 0,
-                                     .not_causal = !f->causal,
+                                     .not_causal = !f->causal || g->size.is_image,
                                      .sinks = vector(g, "attn_sinks", "weight"), .bf16 = g->desc && g->desc->bf16 };
     return hd_reshape(g->program, hd_attention(g->program, s.q, s.k, s.v, g->past, &desc), HD_SHAPE(rows, width));
 }
@@ -214,7 +214,7 @@ static hd_value gated(const hdl_graph *g, hd_value x) {
     const int64_t n = f->feed_forward;
     const bool apart = has(g, "ffn_gate.weight"),
                fused = !apart && weight(g, "ffn_up.weight")->row->rows == HDL_LEN_GATE_UP;
-    hd_value gate = apart ? linear(g, x, "ffn_gate") : 0, up = linear(g, x, "ffn_up");
+    hd_value gate = apart ? hdl_linear(g, x, "ffn_gate") : 0, up = hdl_linear(g, x, "ffn_up");
     if (!apart && !fused) return f->activation(g->program, up);
     if (fused) {
         gate = columns(g, up, 0, n);
@@ -230,7 +230,7 @@ static hd_value chosen_linear(const hdl_graph *g, hd_value x, const char *stem, 
     char name[HDL_WEIGHT_NAME];
     snprintf(name, sizeof name, "%s.weight", stem);
     tell(g, name, x, chosen);
-    const hd_value y = scaled(g, hd_matmul_experts(g->program, x, input(g, name), chosen), weight(g, name)->scale);
+    const hd_value y = scaled(g, hd_matmul_experts(g->program, x, hdl_input(g, name), chosen), weight(g, name)->scale);
     const hd_value biases = vector(g, stem, "bias");
     return biases ? hd_add(g->program, y, hd_gather(g->program, biases, chosen)) : y;
 }
@@ -238,8 +238,8 @@ static hd_value chosen_linear(const hdl_graph *g, hd_value x, const char *stem, 
 /* What the expert of all tokens gives: where the file has a gate of it, in that measure. */
 static hd_value shared(const hdl_graph *g, hd_value x) {
     hd_program *p = g->program;
-    const hd_value gate = linear(g, x, "ffn_gate_shexp");
-    const hd_value y = linear(g, gate_of(g, gate, linear(g, x, "ffn_up_shexp")), "ffn_down_shexp");
+    const hd_value gate = hdl_linear(g, x, "ffn_gate_shexp");
+    const hd_value y = hdl_linear(g, gate_of(g, gate, hdl_linear(g, x, "ffn_up_shexp")), "ffn_down_shexp");
     const hd_value measure = vector(g, "ffn_gate_inp_shexp", "weight");
     if (!measure) return y;
     const hd_value row = hd_reshape(p, measure, HD_SHAPE(1, g->model->figures.hidden));
@@ -251,7 +251,7 @@ static hd_value mixture(hdl_graph *g, hd_value x) {
     const hdl_figures *f = &g->model->figures;
     const int64_t rows = (int64_t)g->size.sequences * g->size.tokens;
     hd_program *p = g->program;
-    const hd_value scores = linear(g, x, "ffn_gate_inp"), chosen = hd_top_k(p, scores, f->experts_used);
+    const hd_value scores = hdl_linear(g, x, "ffn_gate_inp"), chosen = hd_top_k(p, scores, f->experts_used);
     const hd_value shares = g->model->arch->whole_shares ? hd_softmax(p, hd_take_along(p, scores, chosen), -1)
                                                          : hd_take_along(p, hd_softmax(p, scores, -1), chosen);
     g->first_expert = shares + 1;
@@ -271,7 +271,7 @@ static hd_value added(const hdl_graph *g, hd_value x, hd_value block) {
 
 static hd_value feed_forward(hdl_graph *g, hd_value x) {
     if (g->model->figures.experts) return mixture(g, x);
-    return linear(g, normed(g, gated(g, x), "ffn_sub_norm"), "ffn_down");
+    return hdl_linear(g, normed(g, gated(g, x), "ffn_sub_norm"), "ffn_down");
 }
 
 hd_value hdl_layer(hdl_graph *g, hd_value x) {
@@ -279,7 +279,7 @@ hd_value hdl_layer(hdl_graph *g, hd_value x) {
     /* falcon.c: of attention alone */
     const hd_value first = normed(g, x, "attn_norm"), own = normed(g, x, "attn_norm_2");
     hd_value y = attend(g, turned(g, project(g, own == x ? first : own)));
-    y = linear(g, normed(g, y, "attn_sub_norm"), "attn_output");
+    y = hdl_linear(g, normed(g, y, "attn_sub_norm"), "attn_output");
     hd_value attended = added(g, x, between ? y : normed(g, y, "post_attention_norm"));
     attended = normed(g, attended, "attn_output_norm"); /* bert.c: of the sum */
     const hd_value second = normed(g, parallel ? x : attended, between ? "post_attention_norm" : "ffn_norm");
@@ -295,17 +295,17 @@ static hd_value in_f32(const hdl_graph *g, hd_value x, const char *name) {
 }
 
 hd_value hdl_embed(hdl_graph *g, hd_value tokens) {
-    g->embedding = input(g, "token_embd.weight");
+    g->embedding = hdl_input(g, "token_embd.weight");
     hd_program *p = g->program;
     hd_value x = hd_gather(p, g->embedding, tokens);
     x = scaled(g, in_f32(g, x, "token_embd.weight"), g->model->figures.embedding_scale);
     if (has(g, "token_types.weight")) { /* all tokens are of a first text: row 0 */
         const int64_t end[] = { 1, g->model->figures.hidden };
-        const hd_value first = hd_slice(p, input(g, "token_types.weight"), (int64_t[]){ 0, 0 }, end, 2);
+        const hd_value first = hd_slice(p, hdl_input(g, "token_types.weight"), (int64_t[]){ 0, 0 }, end, 2);
         x = hd_add(p, x, in_f32(g, first, "token_types.weight"));
     }
     if (has(g, "position_embd.weight")) {
-        const hd_value places = hd_gather(p, input(g, "position_embd.weight"), g->positions);
+        const hd_value places = hd_gather(p, hdl_input(g, "position_embd.weight"), g->positions);
         x = hd_add(p, x, in_f32(g, places, "position_embd.weight"));
     }
     return entering(g, "token_embd.weight", normed(g, x, "token_embd_norm"));
@@ -316,7 +316,8 @@ hd_value hdl_hidden(const hdl_graph *g, hd_value x) { return normed(g, x, "outpu
 hd_value hdl_logits(const hdl_graph *g, hd_value x) {
     const float cap = g->model->figures.logit_cap;
     x = hdl_hidden(g, x);
-    x = has(g, "output.weight") ? linear(g, x, "output") : product(g, x, g->embedding, 1, "output", NULL);
+    const hd_value tied = g->embedding || has(g, "output.weight") ? g->embedding : hdl_input(g, "token_embd.weight");
+    x = has(g, "output.weight") ? hdl_linear(g, x, "output") : product(g, x, tied, 1, "output", NULL);
     x = scaled(g, x, g->model->figures.logit_scale);
     return cap > 0 ? scaled(g, hd_tanh(g->program, scaled(g, x, 1 / cap)), cap) : x;
 }

@@ -19,6 +19,7 @@ void hdl_gemma3_read(hdl_keys *k) {
 static void read(hdl_keys *k) {
     hdl_figures *f = &k->model->figures;
     hdl_gemma3_read(k);
+    f->sees = true;
     f->logit_cap = hdl_key_f32(k, "final_logit_softcapping", 0, 1e6f, 0);
     if (f->layers == 62) f->attention_scale = (float)(1 / sqrt((double)f->hidden / f->heads));
 }
