@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm.comp, digest 1915b9377ccd8b73. Do not edit. */
+/* Made by tools/blobs from glsl/norm.comp, digest b236a0048b628297. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm;
 static const uint32_t words[] = {
@@ -1174,4 +1174,4 @@ static const uint32_t words[] = {
 0x00000509,0x00000508,0x000006a8,0x000200f9,0x00000507,0x000200f8,0x0000050c,0x000200f9,
 0x000000fa,0x000200f8,0x000000fa,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0x1915b9377ccd8b73), NULL };
+const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0xb236a0048b628297), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm_gradient.comp, digest 8728085584db8e79. Do not edit. */
+/* Made by tools/blobs from glsl/norm_gradient.comp, digest 07570114987f8932. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm_gradient;
 static const uint32_t words[] = {
@@ -1546,4 +1546,4 @@ static const uint32_t words[] = {
 0x000008d9,0x000200f9,0x00000763,0x000200f8,0x00000768,0x000200f9,0x00000154,0x000200f8,
 0x00000154,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_norm_gradient = { words, sizeof words / 4, UINT64_C(0x8728085584db8e79), NULL };
+const hdi_blob hdi_blob_norm_gradient = { words, sizeof words / 4, UINT64_C(0x07570114987f8932), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm_sums.comp, digest 3bdbe0a5625192f5. Do not edit. */
+/* Made by tools/blobs from glsl/norm_sums.comp, digest ee0ff2e57fa21e8f. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm_sums;
 static const uint32_t words[] = {
@@ -1056,4 +1056,4 @@ static const uint32_t words[] = {
 0x0000000f,0x000000ba,0x000005ea,0x0003003e,0x000005f5,0x000005f4,0x000200f9,0x00000441,
 0x000200f8,0x00000441,0x000200f9,0x00000103,0x000200f8,0x00000103,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_norm_sums = { words, sizeof words / 4, UINT64_C(0x3bdbe0a5625192f5), NULL };
+const hdi_blob hdi_blob_norm_sums = { words, sizeof words / 4, UINT64_C(0xee0ff2e57fa21e8f), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/softmax.comp, digest 7e0b401b19074a02. Do not edit. */
+/* Made by tools/blobs from glsl/softmax.comp, digest c0649ac80e8b6955. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_softmax;
 static const uint32_t words[] = {
@@ -1403,4 +1403,4 @@ static const uint32_t words[] = {
 0x00000635,0x000200f8,0x00000635,0x000200f9,0x00000143,0x000200f8,0x00000143,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0x7e0b401b19074a02), NULL };
+const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0xc0649ac80e8b6955), NULL };

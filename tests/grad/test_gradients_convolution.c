@@ -1,4 +1,4 @@
-/* test_gradients_images.c: convolution, pooling and resizing beside PyTorch's (images.txt, by tools/fixtures/convolution_fixture.py):
+/* test_gradients_convolution.c: convolution, pooling and resizing beside PyTorch's (convolution.txt, by tools/fixtures/convolution_fixture.py):
  * the results and the gradients of all inputs, on the CPU in both modes; and the same gradients against central differences. */
 #include "differences.h"
 #include <setjmp.h>
@@ -91,7 +91,7 @@ static void compare(const char *what, hd_plan *plan, const char *name, const ten
 
 static void as_torch(void **state) {
     (void)state;
-    FILE *file = fopen(HEDDLE_TESTS_DIR "/grad/images.txt", "r");
+    FILE *file = fopen(HEDDLE_TESTS_DIR "/grad/convolution.txt", "r");
     hd_context *context;
     hd_device *cpu;
     uint32_t cases = 0;
@@ -131,7 +131,7 @@ static void as_torch(void **state) {
 
 static void by_differences(void **state) {
     (void)state;
-    FILE *file = fopen(HEDDLE_TESTS_DIR "/grad/images.txt", "r");
+    FILE *file = fopen(HEDDLE_TESTS_DIR "/grad/convolution.txt", "r");
     assert_non_null(file);
     while (next(file))
         for (int round = 0; round < 3; round++) {

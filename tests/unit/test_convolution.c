@@ -1,4 +1,4 @@
-/* test_images.c: convolution, transposed convolution, pooling and resizing against their definitions: loops over places,
+/* test_convolution.c: convolution, transposed convolution, pooling and resizing against their definitions: loops over places,
  * channels and taps in double, for random shapes, on the CPU in both modes. What devices compute is in test_ops_windows.c. */
 #include <heddle.h>
 #include <setjmp.h>
