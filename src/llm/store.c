@@ -338,8 +338,8 @@ void hdl_store_end(hdl_store *store) {
 /* ---- plans ---- */
 
 hd_status hdl_store_bind(hdl_store *store, hd_plan *plan, bool halves, bool embeds) {
-    const hdl_part read = { 0, store->model->figures.layers, store->part.embeds && embeds, store->part.heads,
-                            store->part.vectors };
+    const hdl_layers all = { 0, store->model->figures.layers };
+    const hdl_part read = { all, all, store->part.embeds && embeds, store->part.heads, store->part.vectors };
     hd_status status = store->table ? hd_plan_bind(plan, "pages", store->table, 0) : HD_OK;
     for (uint32_t i = 0; i < store->model->weight_count && !status; i++) {
         char name[HDL_WEIGHT_NAME];

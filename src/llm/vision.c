@@ -53,7 +53,7 @@ static hd_status prepare(hd_vision *v, const hd_vision_desc *desc) {
     if (status) return status;
     v->device = desc->device ? desc->device : v->own_device;
     v->store = (hdl_store){ .model = model, .device = v->device, .pages = &v->none,
-                            .part = { 0, model->figures.layers, .embeds = true, .heads = true } };
+                            .part = { .layers = { 0, model->figures.layers }, .embeds = true, .heads = true } };
     v->patches = hdl_alloc(&model->allocator, 3 * pixels_of(model) * sizeof *v->patches);
     v->resized = hdl_alloc(&model->allocator, 3 * pixels_of(model));
     if (!v->patches || !v->resized) return FAIL(v, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for an image");
