@@ -56,18 +56,30 @@ static const uint32_t *read_row(const hdi_cpu_call *call, uint32_t input, uint32
     return row;
 }
 
+/* Is the chain nothing but a copy of words, from elsewhere into their order? */
+static bool moves_words(const hdi_cpu_call *call) {
+    const uint32_t *spec = call->spec;
+    return spec[HDI_SPEC_CHAIN] == 1 && (spec[HDI_SPEC_STEP] & 0xFFu) == HDI_STEP_COPY && !is_dense(call, 0) &&
+           spec[HDI_SPEC_CHAIN_TYPE] == spec[HDI_SPEC_OUT_TYPE];
+}
+
 HDCPU_KERNEL(elementwise) {
     uint32_t *rows = call->scratch, *out_row = rows + HDI_CHAIN_INPUTS * HDCPU_ROW, *chain_rows = out_row + HDCPU_ROW;
     const uint32_t per_group = call->spec[HDI_SPEC_WORKGROUP] * HDI_EW_PER_INVOCATION;
     const uint64_t first = ((uint64_t)group_y * HDI_GRID_WIDTH + group_x) * per_group;
     const uint32_t out_type = call->spec[HDI_SPEC_OUT_TYPE];
     const bool in_place = is_dense(call, OUTPUT) && (out_type == HDI_TYPE_F32 || out_type == HDI_TYPE_I32);
+    const bool moves = in_place && moves_words(call);
     const uint64_t end = HDI_MIN((uint64_t)call->push[0], first + per_group);
     const uint32_t *out_words = words_of(call, OUTPUT), *attributes = words_of(call, OUTPUT + 1);
     (void)group_z;
     for (uint64_t block = first; block < end; block += HDCPU_ROW) {
         const uint32_t at = (uint32_t)block, count = (uint32_t)HDI_MIN(end - block, HDCPU_ROW);
         const uint32_t *sources[HDI_CHAIN_INPUTS] = { NULL, NULL, NULL, NULL };
+        if (moves) {
+            read_row(call, 0, at, count, (uint32_t *)call->bindings[OUTPUT] + at);
+            continue;
+        }
         for (uint32_t i = 0; i < call->spec[HDI_EW_INPUTS]; i++)
             sources[i] = read_row(call, i, at, count, rows + i * HDCPU_ROW);
         uint32_t *out = in_place ? (uint32_t *)call->bindings[OUTPUT] + at : out_row;
