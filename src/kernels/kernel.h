@@ -50,6 +50,8 @@ typedef struct hdi_tensor {
 } hdi_tensor;
 hdi_tensor hdi_tensor_dense(uint32_t storage, hd_dtype dtype, hd_shape shape);
 bool hdi_tensor_is_dense(const hdi_tensor *tensor); /* strides are those of hdi_tensor_dense, whatever `first` is */
+/* The same elements in the same order as `shape`, where axes are only split; false where some are to be joined. */
+bool hdi_tensor_split(const hdi_tensor *tensor, hd_shape shape, hdi_tensor *out);
 /* Do several of its indices name one element, as those of windows do? */
 bool hdi_tensor_overlaps(const hdi_tensor *tensor);
 /* Does it fill the memory between its first and its last element, each once? */

@@ -34,6 +34,23 @@ bool hdi_tensor_overlaps(const hdi_tensor *tensor) {
     return false;
 }
 
+bool hdi_tensor_split(const hdi_tensor *tensor, hd_shape shape, hdi_tensor *out) {
+    uint32_t at = shape.rank;
+    *out = *tensor;
+    out->shape = shape;
+    for (uint32_t axis = tensor->shape.rank; axis-- > 0;) {
+        int64_t left = tensor->shape.dims[axis], step = tensor->strides[axis];
+        while (left > 1 && at > 0 && left % shape.dims[at - 1] == 0) {
+            out->strides[--at] = step;
+            step *= shape.dims[at];
+            left /= shape.dims[at];
+        }
+        if (left > 1) return false;
+    }
+    while (at > 0 && shape.dims[at - 1] == 1) out->strides[--at] = 1;
+    return at == 0;
+}
+
 bool hdi_tensor_is_gapless(const hdi_tensor *tensor) {
     uint64_t span = 1;
     for (uint32_t axis = 0; axis < tensor->shape.rank; axis++)

@@ -339,10 +339,12 @@ static hd_status fuse_elementwise(fusion *f, const hdi_node *node, hd_value id) 
 
 /* ---- views ---- */
 
-/* A reshape needs its operand dense, but not from the storage's start. */
+/* A reshape needs its operand dense, but not from the storage's start, and not where it splits the axes of windows. */
 static hd_status view_reshape(fusion *f, const hdi_node *node, hd_value id) {
     hd_status status = settle(f, node->operands[0]);
     hdi_tensor from = f->values[node->operands[0]].view;
+    const bool splits = node_of(f, node->operands[0])->op == HDI_OP_WINDOWS;
+    if (!status && splits && hdi_tensor_split(&from, node->shape, &f->values[id].view)) return HD_OK;
     if (!status && !hdi_tensor_is_dense(&from)) status = hdi_fusion_dense(f, node->operands[0], &from);
     uint64_t first = from.first;
     f->values[id].view = hdi_tensor_dense(from.storage, from.dtype, node->shape);

@@ -30,42 +30,100 @@ hd_value hdi_sweep_pad(hd_program *p, hd_value x, uint32_t rank, const hdi_sweep
 
 /* ---- sums of windows ---- */
 
-/* x [size, ..,O,..] with axis + 1 as long as `reach`: its elements `stride` apart, and zeros between and behind. */
-static hd_value spread(hd_program *p, hd_value x, hd_shape shape, uint32_t axis, int64_t stride, int64_t reach) {
-    const int64_t none[HD_MAX_RANK] = { 0 };
-    int64_t after[HD_MAX_RANK] = { 0 };
-    hd_shape flat = { 4, { 1, shape.dims[axis], 1, 1 } };
-    for (uint32_t i = 0; i < shape.rank; i++)
-        if (i != axis) flat.dims[i < axis ? 0 : 3] *= shape.dims[i];
-    if (stride > 1) {
-        after[2] = stride - 1;
-        x = hd_pad(p, hd_reshape(p, x, flat), none, after, 4, 0);
-        shape.dims[axis] *= stride;
-        x = hd_reshape(p, x, shape);
-    }
-    after[2] = 0;
-    if (shape.dims[axis] > reach) {
-        shape.dims[axis] = reach;
-        return hd_slice(p, x, none, shape.dims, shape.rank);
-    }
-    after[axis] = reach - shape.dims[axis];
-    return after[axis] ? hd_pad(p, x, none, after, shape.rank, 0) : x;
+/* Windows to be summed: x [..,count,..,size], as values of this order: size, the axes in front, `count` and what is
+ * behind. */
+typedef struct overlap {
+    hd_shape shape;            /* in this order */
+    uint32_t place;            /* of `count` in it */
+    int64_t  length, stride, dilation;
+    int64_t  row;              /* elements that the axis is given, zeros among them */
+    uint32_t back[HD_MAX_RANK]; /* axes of the result in their own order, once `size` is gone */
+} overlap;
+
+/* Elements of the axes in front of `place`, without the first one, or behind it. */
+static int64_t elements(const overlap *o, bool behind) {
+    int64_t count = 1;
+    for (uint32_t i = 1; i < o->shape.rank; i++)
+        if (i != o->place && (i > o->place) == behind) count *= o->shape.dims[i];
+    return count;
 }
 
-/* Number k of each window belongs k * dilation further on than where it lies in x [size, ..,reach,..], where reach is
- * `dilation` more than the length. Read as rows that are as much shorter, all that belongs together is a column. */
-static hd_value sum_shifted(hd_program *p, hd_value x, hd_shape shape, uint32_t axis, int64_t dilation) {
-    const int64_t none[HD_MAX_RANK] = { 0 }, size = shape.dims[0];
-    int64_t behind = dilation, row = (int64_t)hd_shape_elements(shape) / size;
-    hd_shape whole = { shape.rank - 1, { 0 } };
-    for (uint32_t i = axis + 1; i < shape.rank; i++) behind *= shape.dims[i];
-    for (uint32_t i = 1; i < shape.rank; i++) whole.dims[i - 1] = shape.dims[i];
-    const int64_t kept = size * (row - behind), after[] = { 0, behind };
-    x = hd_slice(p, hd_reshape(p, x, HD_SHAPE(size * row)), none, &kept, 1);
-    x = hd_sum(p, hd_reshape(p, x, HD_SHAPE(size, row - behind)), 0);
-    x = hd_reshape(p, hd_pad(p, x, none, after, 2, 0), whole);
-    whole.dims[axis - 1] -= dilation;
-    return hd_slice(p, x, none, whole.dims, whole.rank);
+/* Elements `stride` apart, with zeros between and behind them: rows of o->row. */
+static hd_value spread(hd_program *p, hd_value x, const overlap *o) {
+    const int64_t none[HD_MAX_RANK] = { 0 }, count = o->shape.dims[o->place];
+    int64_t after[HD_MAX_RANK] = { 0 };
+    hd_shape shape = o->shape;
+    if (o->stride == 1) {
+        after[o->place] = o->row - count;
+        return o->row > count ? hd_pad(p, x, none, after, shape.rank, 0) : x;
+    }
+    const hd_shape flat = { 4, { shape.dims[0] * elements(o, false), count, 1, elements(o, true) } };
+    after[1] = o->row / o->stride - count;
+    after[2] = o->stride - 1;
+    shape.dims[o->place] = o->row;
+    return hd_reshape(p, hd_pad(p, hd_reshape(p, x, flat), none, after, 4, 0), shape);
+}
+
+/* Number k of each window belongs k * dilation further on than where it lies in the rows. Read as if all in front of
+ * `place` were a line that is dilation shorter than it is, what belongs together is a column. */
+static hd_value sum_shifted(hd_program *p, hd_value x, const overlap *o) {
+    const int64_t none = 0, size = o->shape.dims[0], behind = elements(o, true),
+                  line = (elements(o, false) * o->row - o->dilation) * behind, kept = size * line;
+    x = hd_reshape(p, x, HD_SHAPE(size * (line + o->dilation * behind)));
+    x = hd_sum(p, hd_reshape(p, hd_slice(p, x, &none, &kept, 1), HD_SHAPE(size, line)), 0);
+    return hd_windows(p, hd_reshape(p, x, HD_SHAPE(line)), 0, o->length * behind, o->row * behind, 1);
+}
+
+/* Windows side by side, maybe with gaps between. */
+static hd_value join_apart(hd_program *p, hd_value x, hd_shape from, uint32_t axis, const overlap *o) {
+    const int64_t none[HD_MAX_RANK] = { 0 };
+    int64_t after[HD_MAX_RANK] = { 0 };
+    uint32_t axes[HD_MAX_RANK];
+    hd_shape shape = { from.rank - 1, { 0 } };
+    for (uint32_t i = 0; i < from.rank; i++) axes[i] = i <= axis ? i : i == axis + 1 ? from.rank - 1 : i - 1;
+    for (uint32_t i = 0; i < shape.rank; i++) shape.dims[i] = i == axis ? from.dims[i] * o->stride : from.dims[i];
+    after[axis + 1] = o->stride - from.dims[from.rank - 1];
+    x = hd_permute(p, x, axes, from.rank);
+    if (after[axis + 1]) x = hd_pad(p, x, none, after, from.rank, 0);
+    x = hd_reshape(p, x, shape);
+    after[axis + 1] = 0;
+    after[axis] = o->length - shape.dims[axis];
+    if (after[axis] > 0) return hd_pad(p, x, none, after, shape.rank, 0);
+    shape.dims[axis] = o->length;
+    return after[axis] ? hd_slice(p, x, none, shape.dims, shape.rank) : x;
+}
+
+/* Fills in the order. Short axes behind `axis` go in front of it, so that many elements are moved at a time. */
+static void order_axes(hd_shape from, uint32_t axis, uint32_t *out_axes, overlap *o) {
+    enum { SHORT = 16 };
+    const uint32_t last = from.rank - 1;
+    int64_t behind = 1;
+    uint32_t n = 1;
+    for (uint32_t i = axis + 1; i < last; i++) behind *= from.dims[i];
+    out_axes[0] = last;
+    for (uint32_t i = 0; i < last; i++)
+        if (i < axis || (i > axis && behind < SHORT)) out_axes[n++] = i;
+    o->place = n;
+    out_axes[n++] = axis;
+    for (uint32_t i = axis + 1; i < last && n < from.rank; i++) out_axes[n++] = i;
+    o->shape.rank = from.rank;
+    for (uint32_t i = 0; i < from.rank; i++) {
+        o->shape.dims[i] = from.dims[out_axes[i]];
+        if (i > 0) o->back[out_axes[i]] = i - 1;
+    }
+}
+
+static hd_value sum_of_windows(hd_program *p, hd_value x, hd_shape from, uint32_t axis, overlap *o) {
+    uint32_t axes[HD_MAX_RANK] = { 0 };
+    const int64_t size = from.dims[from.rank - 1], count = from.dims[axis];
+    if (o->dilation == 1 && size <= o->stride) return join_apart(p, x, from, axis, o);
+    order_axes(from, axis, axes, o);
+    const int64_t reach = o->length + o->dilation;
+    o->row = HDI_MAX(count, (reach + o->stride - 1) / o->stride) * o->stride;
+    x = sum_shifted(p, spread(p, hd_permute(p, x, axes, from.rank), o), o);
+    hd_shape shape = { from.rank - 1, { 0 } };
+    for (uint32_t i = 0; i < shape.rank; i++) shape.dims[i] = i + 1 == o->place ? o->length : o->shape.dims[i + 1];
+    return hd_permute(p, hd_reshape(p, x, shape), o->back, shape.rank);
 }
 
 hd_value hd_windows_sum(hd_program *p, hd_value x, int axis, int64_t length, int64_t stride, int64_t dilation) {
@@ -91,17 +149,8 @@ hd_value hd_windows_sum(hd_program *p, hd_value x, int axis, int64_t length, int
     if (length < 1 || size - 1 > (length - 1) / dilation || count - 1 > (length - 1 - (size - 1) * dilation) / stride)
         return hdi_build_refuse(p, name, HD_STATUS_SHAPE, "%s reaches beyond %lld elements along axis %u",
                                 hdi_shape_text(from, text), (long long)length, at);
-    uint32_t axes[HD_MAX_RANK] = { (uint32_t)rank };
-    hd_shape shape = { from.rank, { size } }, alone = { from.rank - 1, { 0 } };
-    for (uint32_t i = 1; i < from.rank; i++) {
-        axes[i] = i - 1;
-        shape.dims[i] = alone.dims[i - 1] = from.dims[i - 1];
-    }
-    const int64_t reach = length + (size > 1 ? dilation : 0);
-    x = spread(p, hd_permute(p, x, axes, from.rank), shape, at + 1, stride, reach);
-    shape.dims[at + 1] = reach;
-    alone.dims[at] = length;
-    return size > 1 ? sum_shifted(p, x, shape, at + 1, dilation) : hd_reshape(p, x, alone);
+    if (count == 1) stride = size;
+    return sum_of_windows(p, x, from, at, &(overlap){ .length = length, .stride = stride, .dilation = dilation });
 }
 
 /* ---- convolutions ---- */
@@ -190,11 +239,6 @@ static bool read_convolution(hd_program *p, const hd_value operands[3], const hd
     return true;
 }
 
-static hd_value with_bias(hd_program *p, hd_value y, hd_value bias, const convolution *c) {
-    hd_shape shape = { c->x.rank - 1, { c->O, 1, 1 } };
-    return bias ? hd_add(p, y, hd_reshape(p, bias, shape)) : y;
-}
-
 /* The windows as columns: [C * taps, N * places], or with groups [N, G, C / G * taps, places]. */
 static hd_value columns_of(hd_program *p, hd_value x, const convolution *c) {
     const uint32_t axes = c->x.rank - HDI_SWEEP_FIRST;
@@ -224,12 +268,13 @@ hd_value hd_conv(hd_program *p, hd_value x, hd_value w, hd_value bias, const hd_
     const int64_t depth = c.C / c.G * c.taps;
     w = hd_reshape(p, w, c.G == 1 ? HD_SHAPE(c.O, depth) : HD_SHAPE(c.G, c.O / c.G, depth));
     hd_value y = hd_matmul(p, w, columns);
+    if (bias) /* a number for each row of the product, with which it is one kernel */
+        y = hd_add(p, y, hd_reshape(p, bias, c.G == 1 ? HD_SHAPE(c.O, 1) : HD_SHAPE(c.G, c.O / c.G, 1)));
     hd_shape shape = { c.x.rank, { c.N, c.O, c.along[0].count, c.along[1].count } };
-    if (c.G > 1) return with_bias(p, hd_reshape(p, y, shape), bias, &c);
+    if (c.G > 1) return hd_reshape(p, y, shape);
     shape.dims[0] = c.O;
     shape.dims[1] = c.N;
-    y = hd_reshape(p, y, shape);
-    return with_bias(p, images_first(p, y, shape.rank), bias, &c);
+    return images_first(p, hd_reshape(p, y, shape), shape.rank);
 }
 
 /* What each window gives, as [N, O, places.., taps..] in f32. */
@@ -279,5 +324,6 @@ hd_value hd_conv_transpose(hd_program *p, hd_value x, hd_value w, hd_value bias,
         y = hd_windows_sum(p, y, (int)(HDI_SWEEP_FIRST + i), lengths[i], c.along[i].stride, c.along[i].dilation);
     y = hd_slice(p, y, begin, end, c.x.rank);
     if (dtype != HD_F32) y = hd_cast(p, y, dtype);
-    return with_bias(p, y, bias, &c);
+    const hd_shape each = { axes + 1, { c.O, 1, 1 } };
+    return bias ? hd_add(p, y, hd_reshape(p, bias, each)) : y;
 }

@@ -32,6 +32,21 @@ static void windows(void) {
     }
 }
 
+/* Windows whose axes are split again, and joined: a view, and a copy. */
+static void splits(void) {
+    for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
+        ops_begin(hd_dtype_name(floats[t]), OPS_UNFUSED);
+        for (uint32_t k = 0; k < 6; k++) {
+            hd_program *p = ops_program();
+            const int64_t stride = 1 + ops_random(15), size = 12, count = 6;
+            const hd_value x = ops_input(floats[t], HD_SHAPE(3, (count - 1) * stride + size), OPS_WIDE), y = hd_windows(p, x, 1, size, stride, 1);
+            static const hd_shape shapes[] = { { 4, { 3, 6, 4, 3 } }, { 5, { 3, 2, 3, 1, 12 } }, { 6, { 1, 3, 3, 2, 2, 6 } }, { 3, { 3, 9, 8 } }, { 2, { 18, 12 } }, { 4, { 3, 6, 12, 1 } } };
+            ops_case_of(HDI_OP_WINDOWS, hd_neg(p, hd_reshape(p, y, shapes[k])));
+        }
+        ops_end();
+    }
+}
+
 /* Windows of windows, as columns that a product reads, on either side. */
 static void products(void) {
     for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
@@ -128,6 +143,6 @@ static void resizes(void) {
 }
 
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "windows", windows }, { "products", products }, { "sums", sums }, { "convolution", convolutions }, { "pool", pools }, { "resize", resizes } };
+    static const ops_test tests[] = { { "windows", windows }, { "splits", splits }, { "products", products }, { "sums", sums }, { "convolution", convolutions }, { "pool", pools }, { "resize", resizes } };
     return ops_main("windows", tests, HDI_COUNT(tests), argc, argv);
 }
