@@ -31,6 +31,7 @@ static inline bool hdi_attr_flag(const hdi_attrs *attrs, const hdi_attr *attr) {
     return attrs->ints[attr->at / 64] >> attr->at % 64 & 1;
 }
 
+#define HDI_MAX_TENSOR_BYTES (UINT64_C(1) << 40)
 #define HDI_MAX_ATTRS 8
 /* The attributes of an operation in its row's order; returns their number. */
 uint32_t hdi_op_attrs(hdi_op op, const hdi_attr *out_attrs[HDI_MAX_ATTRS]);

@@ -27,6 +27,11 @@ hd_value hdi_build_refuse_operand(hd_program *program, const char *op, uint32_t 
                             "operand %u is a value of another program, or none", number);
 }
 
+bool hdi_build_fits(hd_shape shape) {
+    const uint64_t bytes = hd_tensor_bytes(HD_F32, shape);
+    return bytes > 0 && bytes <= HDI_MAX_TENSOR_BYTES;
+}
+
 /* ---- constants ---- */
 
 hd_value hdi_build_nought(hd_program *program, hd_value x) {

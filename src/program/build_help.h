@@ -14,6 +14,9 @@ hd_value hdi_build_refuse(hd_program *program, const char *op, hd_status status,
 /* The same where operand `number`, counted from 1, is no value of the program. */
 hd_value hdi_build_refuse_operand(hd_program *program, const char *op, uint32_t number);
 
+/* Has a tensor of f32 as few bytes as there may be? */
+bool hdi_build_fits(hd_shape shape);
+
 /* One u8 without axes, 0, made of x. */
 hd_value hdi_build_nought(hd_program *program, hd_value x);
 /* A tensor whose elements are all `value`, made of a nought; i32 and u8: a whole number below 2^24. */

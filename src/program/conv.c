@@ -30,6 +30,8 @@ hd_value hdi_sweep_pad(hd_program *p, hd_value x, uint32_t rank, const hdi_sweep
 
 /* ---- sums of windows ---- */
 
+static const char windows_sum[] = "windows_sum";
+
 /* Windows to be summed: x [..,count,..,size], as values of this order: size, the axes in front, `count` and what is
  * behind. */
 typedef struct overlap {
@@ -120,6 +122,11 @@ static hd_value sum_of_windows(hd_program *p, hd_value x, hd_shape from, uint32_
     order_axes(from, axis, axes, o);
     const int64_t reach = o->length + o->dilation;
     o->row = HDI_MAX(count, (reach + o->stride - 1) / o->stride) * o->stride;
+    hd_shape rows = o->shape;
+    rows.dims[o->place] = o->row;
+    if (!hdi_build_fits(rows))
+        return hdi_build_refuse(p, windows_sum, HD_STATUS_LIMIT, "%lld elements of each window, as rows of %lld, are "
+                                "more than a tensor can have", (long long)size, (long long)o->row);
     x = sum_shifted(p, spread(p, hd_permute(p, x, axes, from.rank), o), o);
     hd_shape shape = { from.rank - 1, { 0 } };
     for (uint32_t i = 0; i < shape.rank; i++) shape.dims[i] = i + 1 == o->place ? o->length : o->shape.dims[i + 1];
@@ -127,7 +134,7 @@ static hd_value sum_of_windows(hd_program *p, hd_value x, hd_shape from, uint32_
 }
 
 hd_value hd_windows_sum(hd_program *p, hd_value x, int axis, int64_t length, int64_t stride, int64_t dilation) {
-    static const char name[] = "windows_sum";
+    const char *name = windows_sum;
     const hdi_node *node = hdi_build_node(p, x);
     if (!node) return hdi_build_refuse_operand(p, name, 1);
     const hd_shape from = node->shape;
@@ -149,6 +156,11 @@ hd_value hd_windows_sum(hd_program *p, hd_value x, int axis, int64_t length, int
     if (length < 1 || size - 1 > (length - 1) / dilation || count - 1 > (length - 1 - (size - 1) * dilation) / stride)
         return hdi_build_refuse(p, name, HD_STATUS_SHAPE, "%s reaches beyond %lld elements along axis %u",
                                 hdi_shape_text(from, text), (long long)length, at);
+    hd_shape whole = { from.rank - 1, { 0 } };
+    for (uint32_t i = 0; i < whole.rank; i++) whole.dims[i] = i == at ? length : from.dims[i];
+    if (!hdi_build_fits(whole))
+        return hdi_build_refuse(p, name, HD_STATUS_LIMIT, "%s is more than a tensor can have",
+                                hdi_shape_text(whole, text));
     if (count == 1) stride = size;
     return sum_of_windows(p, x, from, at, &(overlap){ .length = length, .stride = stride, .dilation = dilation });
 }
@@ -217,6 +229,14 @@ static bool read_convolution(hd_program *p, const hd_value operands[3], const hd
     if (bias && !hdi_shape_equal(bias->shape, HD_SHAPE(c->O))) {
         hdi_build_refuse(p, c->name, HD_STATUS_SHAPE, "the bias is %s, it must be [%lld]",
                          hdi_shape_text(bias->shape, text), (long long)c->O);
+        return false;
+    }
+    hd_shape padded = c->x;
+    for (uint32_t k = 0; k + HDI_SWEEP_FIRST < c->x.rank && !transposed; k++)
+        padded.dims[HDI_SWEEP_FIRST + k] += (int64_t)d->pad_before[k] + d->pad_after[k];
+    if (!hdi_build_fits(padded)) {
+        hdi_build_refuse(p, c->name, HD_STATUS_LIMIT, "%s, as padding makes it, is more than a tensor can have",
+                         hdi_shape_text(padded, text));
         return false;
     }
     c->taps = c->places = 1;

@@ -2,11 +2,10 @@
  * op_table.inc. A rule reads its operands, replaces relative attributes (negative axes and bounds, zeros for a default)
  * by absolute ones, and sets the result; or it fails with a sentence that names the types or shapes. Attributes may
  * come from a hostile text, so no number is trusted before it was compared. */
-#include "program/program.h"
+#include "program/attrs.h"
 #include <math.h>
 #include <stdio.h>
 
-#define MAX_TENSOR_BYTES (UINT64_C(1) << 40)
 #define MAX_ROPE_DIMS 65536
 #define TEXT(shape) hdi_shape_text(shape, (char[HDI_SHAPE_TEXT]){ 0 })
 
@@ -278,7 +277,7 @@ static hd_status pad(inference *in) {
             return fail(in, HD_STATUS_INVALID_ARGUMENT,
                         "%lld before and %lld after along axis %u of %s: use slice to cut", (long long)before,
                         (long long)after, i, TEXT(shape));
-        if ((uint64_t)HDI_MAX(before, after) > MAX_TENSOR_BYTES)
+        if ((uint64_t)HDI_MAX(before, after) > HDI_MAX_TENSOR_BYTES)
             return fail(in, HD_STATUS_LIMIT, "%lld before and %lld after along axis %u are more than a tensor can have",
                         (long long)before, (long long)after, i);
         shape.dims[i] += before + after;
@@ -762,7 +761,7 @@ static hd_status check_size(const inference *in) {
         return fail(in, HD_STATUS_SHAPE, "the last axis of %s is no multiple of %u, the block of %s", TEXT(shape),
                     facts.block_elements, facts.name);
     uint64_t bytes = hd_tensor_bytes(in->node->dtype, shape);
-    if (bytes == 0 || bytes > MAX_TENSOR_BYTES)
+    if (bytes == 0 || bytes > HDI_MAX_TENSOR_BYTES)
         return fail(in, HD_STATUS_LIMIT, "a tensor %s of %s has more than 2^40 bytes", TEXT(shape), facts.name);
     return HD_OK;
 }

@@ -297,7 +297,7 @@ static void refusals(void **state) {
     REFUSED(SHAPE, "conv: the bias is [5], it must be [6]", hd_conv(s.p, x4, w4, b, &(hd_conv_desc){ .groups = 2 }));
     REFUSED(SHAPE, "conv: a window of 3 elements, 3 apart, is longer than axis 2, 5 elements with padding", hd_conv(s.p, x4, w4, 0, &(hd_conv_desc){ .groups = 2, .dilation = { 3, 1 } }));
     REFUSED(SHAPE, "3 elements, 4294967295 apart, is longer than axis 3, 6 elements with padding", hd_conv(s.p, x4, w4, 0, &(hd_conv_desc){ .groups = 2, .dilation = { 1, all }, .pad_after = { 0, 1 } }));
-    REFUSED(LIMIT, "more than 2^40 bytes", hd_conv(s.p, x4, w4, 0, &(hd_conv_desc){ .groups = 2, .pad_before = { all, all }, .pad_after = { all, all } }));
+    REFUSED(LIMIT, "conv: [1,4,8589934595,8589934595], as padding makes it, is more than a tensor can have", hd_conv(s.p, x4, w4, 0, &(hd_conv_desc){ .groups = 2, .pad_before = { all, all }, .pad_after = { all, all } }));
     REFUSED(LIMIT, "conv_transpose: axis 2 is more than a tensor can have", hd_conv_transpose(s.p, hd_input(s.p, "far", HD_F32, HD_SHAPE(1, 1, INT64_C(1) << 36)), hd_input(s.p, "k", HD_F32, HD_SHAPE(1, 1, 2)), 0, &(hd_conv_desc){ .stride = { all } }));
     REFUSED(SHAPE, "conv_transpose: [1,4,5,5] with weights [6,2,3,3]", hd_conv_transpose(s.p, x4, w4, 0, NULL));
     REFUSED(INVALID_ARGUMENT, "conv_transpose: output_pad 2 must be below the stride, 2, or the dilation, 1", hd_conv_transpose(s.p, x4, hd_input(s.p, "k", HD_F32, HD_SHAPE(4, 1, 2, 2)), 0, &(hd_conv_desc){ .stride = { 2 }, .output_pad = { 2 } }));
@@ -312,11 +312,51 @@ static void refusals(void **state) {
     REFUSED(SHAPE, "resize: 2 lengths given for [5]", hd_resize(s.p, b, (const int64_t[]){ 2, 2 }, 2, HD_RESIZE_LINEAR));
     REFUSED(NULL_POINTER, "resize: lengths is NULL", hd_resize(s.p, b, NULL, 1, HD_RESIZE_LINEAR));
     REFUSED(INVALID_ARGUMENT, "resize: 9 is none of hd_resize_mode", hd_resize(s.p, b, (const int64_t[]){ 2 }, 1, (hd_resize_mode)9));
+    REFUSED(LIMIT, "windows_sum: [2,9223372036854775807] is more than a tensor can have", hd_windows_sum(s.p, l3, 1, INT64_MAX, 1, 1));
+    REFUSED(LIMIT, "windows_sum: 1073741824 elements of each window, as rows of 1073741826, are more than a tensor can have", hd_windows_sum(s.p, hd_input(s.p, "far", HD_F32, HD_SHAPE(2, INT64_C(1) << 30)), 0, (INT64_C(1) << 30) + 1, 1, 1));
+    REFUSED(LIMIT, "more than 2^40 bytes", hd_max_pool(s.p, x4, &(hd_pool_desc){ .pad_before = { all, all }, .pad_after = { all, all }, .size = { 2, 2 } }));
     REFUSED(SHAPE, "windows_sum: [2,4,5] reaches beyond 7 elements along axis 1", hd_windows_sum(s.p, l3, 1, 7, 1, 1));
     REFUSED(SHAPE, "windows_sum: [2,4,5] reaches beyond", hd_windows_sum(s.p, l3, 1, 8, 1, INT64_MAX));
     REFUSED(INVALID_ARGUMENT, "windows_sum: axis 2 is outside of [2,4,5] without its last axis", hd_windows_sum(s.p, l3, 2, 8, 1, 1));
     REFUSED(INVALID_ARGUMENT, "windows_sum: stride -1 and dilation 1 must be above 0", hd_windows_sum(s.p, l3, 1, 8, -1, 1));
     hd_program_destroy(s.p);
+}
+
+/* Whatever the numbers are: a well-formed program, or a failure that names the operation. */
+static void any_numbers(void **state) {
+    (void)state;
+    static const uint32_t words[] = { 0, 0, 0, 1, 1, 2, 2, 3, 5, 7, 1u << 31, UINT32_MAX };
+    static const int64_t lengths[] = { 1, 1, 2, 3, 4, 7, 64, INT64_C(1) << 20, (INT64_C(1) << 31) - 1, INT64_C(1) << 37 };
+    uint32_t made = 0, refused_count = 0;
+    for (int round = 0; round < 20000; round++) {
+        uint32_t numbers[14];
+        hd_shape shapes[2] = { { (uint32_t)(3 + chance(2)), { 0 } }, { 0, { 0 } } };
+        for (int i = 0; i < 14; i++) numbers[i] = words[chance(12)];
+        shapes[1].rank = shapes[0].rank;
+        for (int i = 0; i < 8; i++) shapes[i / 4].dims[i % 4] = lengths[chance(round % 2 ? 6 : 10)];
+        if (round % 4) shapes[1].dims[round / 8 % 2] = shapes[0].dims[1]; /* channels that go together */
+        s.p = hd_program_create(s.context);
+        const hd_value a = hd_input(s.p, "a", HD_F32, shapes[0]), b = hd_input(s.p, "b", HD_F32, shapes[1]);
+        hd_conv_desc d;
+        hd_pool_desc pool;
+        memcpy(&d, numbers, sizeof d);
+        memcpy(&pool, numbers, sizeof pool);
+        hd_value y = 0;
+        switch (round / 16 % 6) {
+        case 0: y = hd_conv(s.p, a, b, 0, &d); break;
+        case 1: y = hd_conv_transpose(s.p, a, b, 0, &d); break;
+        case 2: y = hd_max_pool(s.p, a, &pool); break;
+        case 3: y = hd_mean_pool(s.p, a, &pool); break;
+        case 4: y = hd_resize(s.p, a, shapes[1].dims, (uint32_t)chance(5), (hd_resize_mode)chance(4)); break;
+        default: y = hd_windows_sum(s.p, a, (int)chance(5) - 2, lengths[chance(10)] + (int64_t)numbers[0], numbers[1], numbers[2]); break;
+        }
+        if (y && a && b) hd_output(s.p, "y", y);
+        const hd_status status = hd_program_check(s.p);
+        if (y && a && b) assert_int_equal(status, HD_OK), made++;
+        else assert_int_not_equal(status, HD_OK), refused_count++;
+        hd_program_destroy(s.p);
+    }
+    assert_true(made > 1000 && refused_count > 1000);
 }
 
 static int open_cpu(void **state) {
@@ -330,6 +370,6 @@ static int close_cpu(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(convolutions), cmocka_unit_test(transposed), cmocka_unit_test(pools), cmocka_unit_test(resizes), cmocka_unit_test(infinities), cmocka_unit_test(refusals) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(convolutions), cmocka_unit_test(transposed), cmocka_unit_test(pools), cmocka_unit_test(resizes), cmocka_unit_test(infinities), cmocka_unit_test(refusals), cmocka_unit_test(any_numbers) };
     return cmocka_run_group_tests(tests, open_cpu, close_cpu);
 }
