@@ -38,20 +38,25 @@ static inline const uint32_t *words_at(const reduction *r, uint64_t first, uint6
     return (const uint32_t *)(const void *)floats_at(r->type, r->x, first, count, room);
 }
 
-static void store(const reduction *r, uint64_t at, uint32_t bits) {
-    if (r->op == HDI_REDUCE_ARGMAX || r->out_type == HDI_TYPE_I32) ((uint32_t *)r->y)[at] = bits;
-    else {
-        const float value = exact_from_bits(bits);
-        store_floats(r->out_type, r->y, at, 1, &value);
-    }
+static void store_all(const reduction *r, uint64_t at, uint32_t count, const uint32_t *bits) {
+    if (r->op == HDI_REDUCE_ARGMAX || r->out_type == HDI_TYPE_I32)
+        memcpy((uint32_t *)r->y + at, bits, count * sizeof *bits);
+    else store_floats(r->out_type, r->y, at, count, (const float *)(const void *)bits);
 }
+static void store(const reduction *r, uint64_t at, uint32_t bits) { store_all(r, at, 1, &bits); }
 static void store_pair(const reduction *r, uint64_t at, int32_t best, uint32_t best_at) {
     ((uint32_t *)r->y)[2 * at] = pick_bits(r, best);
     ((uint32_t *)r->y)[2 * at + 1] = best_at;
 }
+static void finish(const reduction *r, uint32_t count, float *sums) {
+    if (r->form == 1 && r->stage & HDI_REDUCE_IS_PART) return;
+    const float whole = (float)r->whole;
+    if (r->op == HDI_REDUCE_MEAN) for (uint32_t l = 0; l < count; l++) sums[l] = exact_div(sums[l], whole);
+    for (uint32_t l = 0; l < count; l++) sums[l] = exact_canonical(sums[l]);
+}
 static uint32_t finished(const reduction *r, float sum) {
-    if (r->form == 1 && r->stage & HDI_REDUCE_IS_PART) return exact_bits(sum);
-    return exact_bits(exact_canonical(r->op == HDI_REDUCE_MEAN ? exact_div(sum, (float)r->whole) : sum));
+    finish(r, 1, &sum);
+    return exact_bits(sum);
 }
 
 /* The lanes' product as a tree, as rows.h has their sum. */
@@ -174,7 +179,8 @@ static void add_columns(const reduction *r, uint64_t first, uint64_t out, uint32
             block[l] = 0.0f;
         }
     }
-    for (uint32_t l = 0; l < width; l++) store(r, out + l, r->type == HDI_TYPE_I32 ? whole[l] : finished(r, total[l]));
+    if (r->type != HDI_TYPE_I32) finish(r, width, total);
+    store_all(r, out, width, r->type == HDI_TYPE_I32 ? whole : (const uint32_t *)(const void *)total);
 }
 static void multiply_columns(const reduction *r, uint64_t first, uint64_t out, uint32_t width) {
     float total[LANES], block[LANES], room[LANES];
@@ -191,7 +197,8 @@ static void multiply_columns(const reduction *r, uint64_t first, uint64_t out, u
             block[l] = 1.0f;
         }
     }
-    for (uint32_t l = 0; l < width; l++) store(r, out + l, r->type == HDI_TYPE_I32 ? whole[l] : finished(r, total[l]));
+    if (r->type != HDI_TYPE_I32) finish(r, width, total);
+    store_all(r, out, width, r->type == HDI_TYPE_I32 ? whole : (const uint32_t *)(const void *)total);
 }
 static void pick_columns(const reduction *r, uint64_t first, uint64_t out, uint32_t width) {
     const bool pairs = r->op == HDI_REDUCE_ARGMAX && r->stage != 0, more = r->stage & HDI_REDUCE_GOES_ON;
@@ -212,9 +219,9 @@ static void pick_columns(const reduction *r, uint64_t first, uint64_t out, uint3
             best[l] = keys[l] > best[l] ? keys[l] : best[l];
         }
     }
-    for (uint32_t l = 0; l < width; l++)
-        if (pairs) store_pair(r, out + l, best[l], best_at[l]);
-        else store(r, out + l, r->op == HDI_REDUCE_ARGMAX ? best_at[l] : pick_bits(r, best[l]));
+    for (uint32_t l = 0; l < width && pairs; l++) store_pair(r, out + l, best[l], best_at[l]);
+    for (uint32_t l = 0; l < width && !pairs && r->op != HDI_REDUCE_ARGMAX; l++) best_at[l] = pick_bits(r, best[l]);
+    if (!pairs) store_all(r, out, width, best_at);
 }
 
 HDCPU_KERNEL(reduce) {
