@@ -167,12 +167,17 @@ hd_value hd_windows_sum(hd_program *p, hd_value x, int axis, int64_t length, int
 
 /* ---- convolutions ---- */
 
+/* Images with fewer places than that are too small for products of their own. With more, what is computed of an image
+ * needs no other one, so that images may be computed apart. */
+enum { FEW_PLACES = 256 };
+
 typedef struct convolution {
     const char *name;
     hd_shape  x, w;
     int64_t   N, C, O, G;
     int64_t   taps;   /* of a window, along all axes */
     int64_t   places; /* of windows likewise */
+    bool      joined; /* all images are one product; else each image and group is one */
     hdi_sweep along[HDI_SWEEP_MOST];
 } convolution;
 
@@ -256,10 +261,11 @@ static bool read_convolution(hd_program *p, const hd_value operands[3], const hd
         c->taps *= s->size;
         c->places *= s->count;
     }
+    c->joined = c->G == 1 && (c->N == 1 || c->places < FEW_PLACES);
     return true;
 }
 
-/* The windows as columns: [C * taps, N * places], or with groups [N, G, C / G * taps, places]. */
+/* The windows as columns: [C * taps, N * places] where images are joined, else [N, G, C / G * taps, places]. */
 static hd_value columns_of(hd_program *p, hd_value x, const convolution *c) {
     const uint32_t axes = c->x.rank - HDI_SWEEP_FIRST;
     hd_shape shape = { c->x.rank, { c->N * c->G, c->C / c->G } };
@@ -270,8 +276,8 @@ static hd_value columns_of(hd_program *p, hd_value x, const convolution *c) {
         x = hd_windows(p, x, (int)(HDI_SWEEP_FIRST + i), c->along[i].size, c->along[i].stride, c->along[i].dilation);
     static const uint32_t one[2][2 * HDI_SWEEP_MOST + 2] = { { 1, 3, 0, 2 }, { 1, 4, 5, 0, 2, 3 } },
                           many[2][2 * HDI_SWEEP_MOST + 2] = { { 0, 1, 3, 2 }, { 0, 1, 4, 5, 2, 3 } };
-    x = hd_permute(p, x, c->G == 1 ? one[axes - 1] : many[axes - 1], 2 * axes + 2);
-    return hd_reshape(p, x, c->G == 1 ? HD_SHAPE(c->C * c->taps, c->N * c->places)
+    x = hd_permute(p, x, c->joined ? one[axes - 1] : many[axes - 1], 2 * axes + 2);
+    return hd_reshape(p, x, c->joined ? HD_SHAPE(c->C * c->taps, c->N * c->places)
                                       : HD_SHAPE(c->N, c->G, c->C / c->G * c->taps, c->places));
 }
 
@@ -286,12 +292,12 @@ hd_value hd_conv(hd_program *p, hd_value x, hd_value w, hd_value bias, const hd_
     if (!read_convolution(p, (const hd_value[]){ x, w, bias }, desc, false, &c)) return 0;
     const hd_value columns = columns_of(p, hdi_sweep_pad(p, x, c.x.rank, c.along, 0), &c);
     const int64_t depth = c.C / c.G * c.taps;
-    w = hd_reshape(p, w, c.G == 1 ? HD_SHAPE(c.O, depth) : HD_SHAPE(c.G, c.O / c.G, depth));
+    w = hd_reshape(p, w, c.joined ? HD_SHAPE(c.O, depth) : HD_SHAPE(c.G, c.O / c.G, depth));
     hd_value y = hd_matmul(p, w, columns);
     if (bias) /* a number for each row of the product, with which it is one kernel */
-        y = hd_add(p, y, hd_reshape(p, bias, c.G == 1 ? HD_SHAPE(c.O, 1) : HD_SHAPE(c.G, c.O / c.G, 1)));
+        y = hd_add(p, y, hd_reshape(p, bias, c.joined ? HD_SHAPE(c.O, 1) : HD_SHAPE(c.G, c.O / c.G, 1)));
     hd_shape shape = { c.x.rank, { c.N, c.O, c.along[0].count, c.along[1].count } };
-    if (c.G > 1) return hd_reshape(p, y, shape);
+    if (!c.joined) return hd_reshape(p, y, shape);
     shape.dims[0] = c.O;
     shape.dims[1] = c.N;
     return images_first(p, hd_reshape(p, y, shape), shape.rank);
@@ -301,7 +307,7 @@ hd_value hd_conv(hd_program *p, hd_value x, hd_value w, hd_value bias, const hd_
 static hd_value given_by_windows(hd_program *p, hd_value x, hd_value w, const convolution *c) {
     const uint32_t axes = c->x.rank - HDI_SWEEP_FIRST;
     const int64_t rows = c->O / c->G * c->taps;
-    const bool one = c->G == 1;
+    const bool one = c->joined;
     if (one) x = images_first(p, x, c->x.rank);
     x = hd_reshape(p, x, one ? HD_SHAPE(c->C, c->N * c->places) : HD_SHAPE(c->N, c->G, c->C / c->G, c->places));
     w = hd_reshape(p, w, one ? HD_SHAPE(c->C, rows) : HD_SHAPE(c->G, c->C / c->G, rows));

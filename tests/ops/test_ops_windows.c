@@ -96,7 +96,7 @@ static void convolutions(void) {
             const bool line = k % 4 == 3, turned = k % 2;
             hd_conv_desc d = random_conv();
             const int64_t G = d.groups, C = G * (1 + ops_random(3)), O = G * (1 + ops_random(3)), taps = 1 + ops_random(3);
-            const int64_t N = 1 + ops_random(3), H = 6 + ops_random(6), W = 7 + ops_random(9);
+            const int64_t N = 1 + ops_random(3), H = (k % 6 ? 6 : 20) + ops_random(6), W = (k % 6 ? 7 : 20) + ops_random(9);
             if (turned) d.output_pad[0] = d.stride[0] > 1;
             hd_shape x = { line ? 3 : 4, { N, C, H, W } }, w = { x.rank, { turned ? C : O, (turned ? O : C) / G, taps, 1 + ops_random(3) } };
             const hd_value bias = k % 3 ? ops_input(floats[t], HD_SHAPE(O), OPS_UNIT) : 0;
