@@ -552,6 +552,44 @@ static void wrong_files_are_refused_by_name(void **state) {
     remove(path);
 }
 
+/* Any allocation may fail: it is told, and nothing is lost. */
+static void memory_may_end_anywhere(void **state) {
+    (void)state;
+    static meter counted;
+    char path[512], png[512];
+    float rows[MOST_ROWS * MOST_HIDDEN];
+    const hd_context_desc desc = { .allocator = meter_allocator(&counted), .backend = "cpu", .cpu_threads = 1, .cache_dir = "" };
+    hd_context *own = NULL;
+    hd_device *device = NULL;
+    uint32_t failures = 0;
+    path_of("_mmproj_f32.gguf", path);
+    path_of(".png", png);
+    assert_int_equal(hd_context_create(&desc, &own), HD_OK);
+    assert_int_equal(hd_device_open(own, &(hd_device_desc){ .id = "cpu" }, &device), HD_OK);
+    hd_status status = HD_STATUS_OUT_OF_HOST_MEMORY;
+    for (uint64_t fail = 1; status; fail += 1 + fail / 20) {
+        hd_vision *vision = NULL;
+        hd_image read = image();
+        const uint64_t before = counted.live_bytes;
+        counted.calls = 0;
+        counted.fail_call = fail;
+        status = hd_image_read(own, png, &read);
+        if (status == HD_STATUS_UNSUPPORTED) status = HD_OK, read = image(); /* there is no libpng */
+        if (!status) status = hd_vision_open(own, path, &(hd_vision_desc){ .device = device }, &vision);
+        if (!status) status = hd_vision_encode(vision, &read, rows);
+        counted.fail_call = 0;
+        if (status && status != HD_STATUS_OUT_OF_HOST_MEMORY) fail_msg("call %llu: status %d: %s", (unsigned long long)fail, status, hd_context_error(own));
+        failures += status != HD_OK;
+        (void)hd_context_error(own);
+        hd_vision_close(vision);
+        if (read.pixels != seen.pixels) hd_image_free(own, &read);
+        if (status && counted.live_bytes > before + 4096) fail_msg("call %llu: %llu bytes are lost", (unsigned long long)fail, (unsigned long long)(counted.live_bytes - before));
+    }
+    assert_true(failures > 10);
+    hd_context_destroy(own);
+    assert_int_equal(counted.live_bytes, 0);
+}
+
 static void misuse_is_told(void **state) {
     (void)state;
     char path[512];
@@ -591,6 +629,7 @@ int main(void) {
         cmocka_unit_test(conversations_have_places_for_images),
         cmocka_unit_test(sequences_hold_images),
         cmocka_unit_test(wrong_files_are_refused_by_name),
+        cmocka_unit_test(memory_may_end_anywhere),
         cmocka_unit_test(misuse_is_told),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
