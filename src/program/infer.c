@@ -3,20 +3,12 @@
  * by absolute ones, and sets the result; or it fails with a sentence that names the types or shapes. Attributes may
  * come from a hostile text, so no number is trusted before it was compared. */
 #include "program/attrs.h"
+#include "program/types.h"
 #include <math.h>
 #include <stdio.h>
 
 #define MAX_ROPE_DIMS 65536
-#define SET_TEXT 64
 #define TEXT(shape) hdi_shape_text(shape, (char[HDI_SHAPE_TEXT]){ 0 })
-
-/* Sets of types. NONE: there is no operand, or the rule looks itself. */
-enum {
-    NONE, FLOATS = 1, I32 = 2, U8 = 4, I8 = 8, U32 = 16, I64 = 32, QUANTISED = 64, SETS = 128,
-    NUMBERS = FLOATS | I32, PLAIN = NUMBERS | U8, ANY = PLAIN | QUANTISED, /* of which kernels know */
-    SIGNED = I32 | U8 | I8, WHOLE = SIGNED | U32, INTEGERS = WHOLE | I64, INDICES = I32 | U32 | I64,
-    DIVIDED = NUMBERS | I8 | U32, SUMMED = DIVIDED | I64, EVERY = SUMMED | U8, ALL = EVERY | QUANTISED
-};
 
 typedef struct inference {
     const hd_program *program;
@@ -36,40 +28,13 @@ static hd_status fail(const inference *in, hd_status status, const char *format,
     return hdi_fail(in->error, status, "%s: %s", in->name, text);
 }
 
-static unsigned set_of(hd_dtype dtype) {
-    if (hdi_dtype_is_float(dtype)) return FLOATS;
-    if (hdi_dtype_is_quantised(dtype)) return QUANTISED;
-    switch (dtype) {
-    case HD_I32: return I32;
-    case HD_U8: return U8;
-    case HD_I8: return I8;
-    case HD_U32: return U32;
-    case HD_I64: return I64;
-    default: return 0;
-    }
-}
-
-/* "f32, f16, bf16 or i32" */
-static const char *set_text(unsigned set, char out[SET_TEXT]) {
-    static const char *const names[] = { "f32, f16, bf16", "i32", "u8", "i8", "u32", "i64", "a quantised type" };
-    size_t at = 0;
-    out[0] = 0;
-    for (unsigned bit = 0; 1u << bit < SETS; bit++) {
-        if (!(set >> bit & 1)) continue;
-        const bool last = set >> bit == 1;
-        at += (size_t)snprintf(out + at, SET_TEXT - at, "%s%s", at == 0 ? "" : last ? " or " : ", ", names[bit]);
-    }
-    if (set == FLOATS) snprintf(out, SET_TEXT, "f32, f16 or bf16");
-    return out;
-}
-
 /* ---- what the rules share ---- */
 
 static hd_status takes(const inference *in, uint32_t index, unsigned set) {
     hd_dtype dtype = in->x[index]->dtype;
-    if (set_of(dtype) & set) return HD_OK;
+    if (hdi_types_of(dtype) & set) return HD_OK;
     return fail(in, HD_STATUS_TYPE, "operand %u is %s, it must be %s", index + 1, hd_dtype_name(dtype),
-                set_text(set, (char[SET_TEXT]){ 0 }));
+                hdi_types_text(set, (char[HDI_TYPES_TEXT]){ 0 }));
 }
 
 static hd_status same_type(const inference *in, uint32_t a, uint32_t b) {
@@ -137,8 +102,8 @@ static hd_status list_fits(const inference *in, const char *what) {
 
 static hd_status given(inference *in) {
     hdi_node *node = in->node;
-    if (set_of(node->dtype) == 0) return fail(in, HD_STATUS_TYPE, "%d is no data type", (int)node->dtype);
-    if (node->op == HDI_OP_STATE && !(set_of(node->dtype) & ANY))
+    if (hdi_types_of(node->dtype) == 0) return fail(in, HD_STATUS_TYPE, "%d is no data type", (int)node->dtype);
+    if (node->op == HDI_OP_STATE && !(hdi_types_of(node->dtype) & ANY))
         return fail(in, HD_STATUS_TYPE, "a state cannot be %s; cast to i32, and keep that", hd_dtype_name(node->dtype));
     if (node->op == HDI_OP_INPUT || !hdi_dtype_is_quantised(node->dtype)) return HD_OK;
     if (node->op != HDI_OP_STATE)
