@@ -324,8 +324,8 @@ static hd_status cumsum(inference *in) {
 static hd_status dot(inference *in) {
     hd_shape each = in->x[0]->shape;
     hd_status status = same_type(in, 0, 1);
-    if (!status) status = resolve_axis(in);
-    for (uint32_t i = 1 + (uint32_t)in->node->attrs.ints[0]; !status && i < each.rank; i++) each.dims[i] = 1;
+    const int64_t axis = in->node->attrs.ints[0], first = axis < 0 ? axis + each.rank : axis;
+    for (int64_t i = HDI_MAX(first, 0) + 1; i < each.rank; i++) each.dims[i] = 1;
     if (!status && !hdi_shape_equal(in->x[1]->shape, each))
         status = has_shape(in, 1, "operand 2", in->x[0]->shape);
     return status ? status : reduce(in);

@@ -156,7 +156,7 @@ static const infer_case cases[] = {
     BAD(SHAPE, "take_along f i2", "operand 2 is [2], the number of its axes must be 2"), BAD(SHAPE, "take_along f0 i0", "operand 1 is [], it needs at least 1 axes"),
     BAD(SHAPE, "take_along f32 i", "indices is [2,3], it must be [3,3] to go with [3,2]"),
     GOOD("dot f f axis=1", "f32[2,1]"), BAD(TYPE, "dot f h axis=0", "operands 1 and 2 are f32 and f16: cast one of them"),
-    BAD(SHAPE, "dot f f21 axis=0", "operand 2 is [2,1], it must be [2,3] to go with [2,3]"),
+    GOOD("dot f f21 axis=0", "f32[1,3]"), BAD(SHAPE, "dot f f21 axis=1", "operand 2 is [2,1], it must be [2,3] to go with [2,3]"),
     BAD(TYPE, "dot i i axis=0", NULL), BAD(INVALID_ARGUMENT, "dot f f axis=2", "axis 2 is outside of [2,3]"),
     GOOD("softmax h axis=0", "f16[2,3]"), GOOD("log_softmax f axis=-2", "f32[2,3]"), AXIS("softmax"), AXIS("log_softmax"),
     BAD(TYPE, "softmax i axis=0", NULL), GOOD("rms_norm f eps=0", "f32[2,3]"), GOOD("rms_norm f f3 eps=1e-6", "f32[2,3]"),

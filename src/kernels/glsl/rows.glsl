@@ -51,12 +51,12 @@ float sum_of_lanes() {
         barrier();
         for (uint l = ME; l < FEW; l += WORKGROUP) {
             float sum = 0.0;
-            [[unroll]] for (uint k = 0u; k < LANES / FEW; k++) sum += uintBitsToFloat(lanes[l + k * FEW]);
+            [[unroll]] for (uint k = 0u; k < LANES / FEW; k++) sum = add_rounded(sum, uintBitsToFloat(lanes[l + k * FEW]));
             lanes[l] = floatBitsToUint(sum);
         }
         barrier();
         float sum = 0.0;
-        [[unroll]] for (uint k = 0u; k < FEW; k++) sum += uintBitsToFloat(lanes[k]);
+        [[unroll]] for (uint k = 0u; k < FEW; k++) sum = add_rounded(sum, uintBitsToFloat(lanes[k]));
         barrier();
         return sum;
     }
