@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Allocations of one label and kind. */
+/* Allocations of one label and kind that the host reaches in one way. */
 typedef struct held {
     const hd_device *device;
     hd_memory_info   info; /* bytes: of all */
@@ -19,7 +19,8 @@ typedef struct holdings {
 static held *find(const holdings *all, const hd_device *device, const hd_memory_info *info) {
     for (size_t i = 0; i < all->count; i++) {
         held *at = &all->of[i];
-        if (at->device == device && at->info.kind == info->kind && strcmp(at->info.label, info->label) == 0) return at;
+        const bool alike = at->info.kind == info->kind && at->info.in_place == info->in_place;
+        if (at->device == device && alike && strcmp(at->info.label, info->label) == 0) return at;
     }
     return NULL;
 }
@@ -63,7 +64,7 @@ static bool collect(const cli_session *session, holdings *out) {
 }
 
 int cli_held_print(const cli_session *session) {
-    static const char *const heads[] = { "HELD", "KIND", "DEVICE", "ALLOCATIONS", "BYTES" };
+    static const char *const heads[] = { "HELD", "KIND", "DEVICE", "REACHED", "ALLOCATIONS", "BYTES" };
     holdings all;
     cli_cell *cells = collect(session, &all) ? calloc((all.count + 1) * CLI_COUNT(heads), sizeof *cells) : NULL;
     if (!cells) {
@@ -77,11 +78,12 @@ int cli_held_print(const cli_session *session) {
         snprintf(row[0], CLI_CELL, "%s", h->info.label[0] ? h->info.label : "-");
         snprintf(row[1], CLI_CELL, "%s", hd_memory_kind_name(h->info.kind));
         snprintf(row[2], CLI_CELL, "%s", hd_device_get_info(h->device)->id);
-        snprintf(row[3], CLI_CELL, "%zu", h->count);
-        cli_bytes(h->info.bytes, row[4]);
+        snprintf(row[3], CLI_CELL, "%s", h->info.in_place ? "in place" : "by copies");
+        snprintf(row[4], CLI_CELL, "%zu", h->count);
+        cli_bytes(h->info.bytes, row[5]);
     }
     cli_print("\n");
-    cli_table(cells, all.count + 1, CLI_COUNT(heads), 1u << 3 | 1u << 4);
+    cli_table(cells, all.count + 1, CLI_COUNT(heads), 1u << 4 | 1u << 5);
     free(cells);
     free(all.of);
     return CLI_OK;
@@ -96,6 +98,7 @@ json_t *cli_held_json(const cli_session *session, bool *ok) {
         cli_put(row, "label", cli_json_text(all.of[i].info.label), ok);
         cli_put(row, "kind", json_string(hd_memory_kind_name(all.of[i].info.kind)), ok);
         cli_put(row, "device", cli_json_text(hd_device_get_info(all.of[i].device)->id), ok);
+        cli_put(row, "in_place", json_boolean(all.of[i].info.in_place), ok);
         cli_put(row, "allocations", json_integer((json_int_t)all.of[i].count), ok);
         cli_put(row, "bytes", json_integer((json_int_t)all.of[i].info.bytes), ok);
         if (json_array_append_new(list, row) != 0) *ok = false;

@@ -561,6 +561,7 @@ typedef struct hd_memory_info {
     char           label[48]; /* of the buffer, or the name of the value; "" for none */
     hd_memory_kind kind;
     uint64_t       bytes;
+    bool           in_place;  /* the host reads and writes it where it lies; else its bytes travel by copies */
 } hd_memory_info;
 /** What lies on the device now, the largest first; together it is hd_device_stats.device_bytes, and what is staged. @param out_infos
  *  NULL to ask the number only. @param count in: room in out_infos; out: number of allocations. Any thread. Statuses: NULL_POINTER,

@@ -117,7 +117,8 @@ static hd_status try_alloc(hd_device *device, const hdi_alloc_desc *desc, hdi_me
     hd_status status = refuse_lost(device, error);
     if (!status) status = note(device, hdi_fault(device, HDI_FAULT_ALLOC, error), error);
     if (!status) status = note(device, device->backend->alloc(device->handle, desc, out_memory, error), error);
-    if (!status && !hdi_holdings_add(&device->holdings, device->host->allocator, *out_memory, desc)) {
+    const bool in_place = !status && device->backend->map(device->handle, *out_memory);
+    if (!status && !hdi_holdings_add(&device->holdings, device->host->allocator, *out_memory, desc, in_place)) {
         device->backend->free(device->handle, *out_memory);
         *out_memory = NULL;
         status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to note an allocation");

@@ -63,7 +63,7 @@ typedef struct hdi_holdings {
 } hdi_holdings;
 /* False without memory. */
 bool hdi_holdings_add(hdi_holdings *holdings, const hd_allocator *allocator, const hdi_memory *memory,
-                      const hdi_alloc_desc *desc);
+                      const hdi_alloc_desc *desc, bool in_place);
 void hdi_holdings_remove(hdi_holdings *holdings, const hdi_memory *memory);
 void hdi_holdings_free(hdi_holdings *holdings, const hd_allocator *allocator);
 

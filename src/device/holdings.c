@@ -27,10 +27,10 @@ static bool make_room(hdi_holdings *holdings, const hd_allocator *allocator) {
 }
 
 bool hdi_holdings_add(hdi_holdings *holdings, const hd_allocator *allocator, const hdi_memory *memory,
-                      const hdi_alloc_desc *desc) {
+                      const hdi_alloc_desc *desc, bool in_place) {
     if (!make_room(holdings, allocator)) return false;
     hdi_holding *place = place_of(holdings, memory);
-    *place = (hdi_holding){ memory, { .kind = desc->kind, .bytes = desc->bytes } };
+    *place = (hdi_holding){ memory, { .kind = desc->kind, .bytes = desc->bytes, .in_place = in_place } };
     snprintf(place->info.label, sizeof place->info.label, "%s", desc->label ? desc->label : "");
     holdings->count++;
     return true;

@@ -28,7 +28,7 @@ static hd_status open_ring(hd_device *device, int direction, hd_error *error) {
     memset(stage->tickets[direction], 0, sizeof stage->tickets[direction]);
     hdi_holdings *holdings = &device->holdings;
     if (stage->pointer[direction] &&
-        hdi_holdings_add(holdings, device->host->allocator, stage->memory[direction], &desc))
+        hdi_holdings_add(holdings, device->host->allocator, stage->memory[direction], &desc, true))
         return HD_OK;
     device->backend->free(device->handle, stage->memory[direction]);
     stage->memory[direction] = NULL;

@@ -7,8 +7,14 @@ static hd_value number(hdi_grad *g, hd_dtype dtype, float value) {
     return hdi_grad_fill(g, dtype, (hd_shape){ 0 }, value);
 }
 
-void hdi_grad_gather(hdi_grad *g) {
+/* As i32, whatever they are: those of several operations are joined, and beyond i32 there are no rows. */
+static hd_value indices_of(hdi_grad *g) {
     const hd_value indices = hdi_grad_x(g, 1);
+    return hdi_grad_type(g, indices) == HD_I32 ? indices : hd_cast(g->program, indices, HD_I32);
+}
+
+void hdi_grad_gather(hdi_grad *g) {
+    const hd_value indices = indices_of(g);
     const int64_t count = (int64_t)hd_shape_elements(hdi_grad_shape(g, indices));
     hdi_grad_give_rows(g, 0, hd_reshape(g->program, indices, HD_SHAPE(count)),
                        hd_reshape(g->program, g->dy, HD_SHAPE(count, operand_shape(g, 0).dims[1])));
@@ -33,7 +39,7 @@ void hdi_grad_take_along(hdi_grad *g) {
         return;
     }
     const hd_value begin = hd_mul(p, hdi_grad_count(g, 2, 0, rows), hdi_grad_whole(g, n));
-    const hd_value at = inside(g, hd_reshape(p, hdi_grad_x(g, 1), HD_SHAPE(rows, k)), hdi_grad_whole(g, n), begin);
+    const hd_value at = inside(g, hd_reshape(p, indices_of(g), HD_SHAPE(rows, k)), hdi_grad_whole(g, n), begin);
     const hd_value sums = hd_scatter_add(p, zeros(g, hdi_grad_type(g, g->dy), HD_SHAPE(rows * n, 1)),
                                          hd_reshape(p, at, HD_SHAPE(count)), hd_reshape(p, g->dy, HD_SHAPE(count, 1)));
     hdi_grad_give(g, 0, hd_reshape(p, sums, from));

@@ -36,7 +36,7 @@ if "$python3" -c 'import numpy' 2>/dev/null; then
     expect 0 'nan' - $run
     refuse 1 'not-finite in log: v2, log f32\[4\], is the first to hold a NaN .*1 NaN and 0 infinities of 4 elements, the first at \[1\]' \
         env HEDDLE_FIND_NAN=1 $run
-    expect 0 '^x +input +cpu +1 +16 B$' - $run --held --metrics n.txt
+    expect 0 '^x +input +cpu +in place +1 +16 B$' - $run --held --metrics n.txt
     matches n.txt '^heddle_failures_total 0$' metrics
     expect 0 '"kind": "input"' - $run --held --json
 fi

@@ -257,6 +257,25 @@ static void run(const char *id, void (*build)(int), int which, hd_math math) {
     hd_context_destroy(context);
 }
 
+/* Gradients of tables whose rows and elements are taken by i64 and by u32: how often each is. */
+static void gradients(int which) {
+    static held any, at, again, counts, elements;
+    const hd_dtype dtype = which ? HD_I64 : HD_U32;
+    const hd_value row = input(&any, HD_F32), table = hd_reshape(p, input(&any, HD_F32), HD_SHAPE(N, 1));
+    const hd_value index = input(&at, dtype), other = input(&again, HD_I32);
+    const hd_value taken = hd_add(p, hd_gather(p, table, index), hd_gather(p, table, other));
+    const hd_value loss = hd_add(p, hd_sum(p, taken, HD_ALL_AXES), hd_sum(p, hd_take_along(p, row, index), HD_ALL_AXES));
+    hd_value slopes[2];
+    assert_int_equal(hd_gradients(p, loss, (hd_value[]){ table, row }, 2, NULL, slopes), HD_OK);
+    counts = elements = (held){ .dtype = HD_F32 };
+    for (int i = 0; i < N; i++) {
+        if (at.whole[i] >= 0 && at.whole[i] < N) counts.real[at.whole[i]]++, elements.real[at.whole[i]]++;
+        if (again.whole[i] >= 0 && again.whole[i] < N) counts.real[again.whole[i]]++;
+    }
+    output("of gather", hd_reshape(p, slopes[0], HD_SHAPE(N)), &counts);
+    output("of take_along", slopes[1], &elements);
+}
+
 static const char *named; /* a device, in place of those that are usual */
 
 static void each(void (*build)(int)) {
@@ -272,6 +291,10 @@ static void each(void (*build)(int)) {
 static void computes(void **state) { (void)state; each(arithmetic); }
 static void converts(void **state) { (void)state; each(casts); }
 static void moves(void **state) { (void)state; each(forms); }
+static void has_gradients(void **state) {
+    (void)state;
+    for (int which = 0; which < 2; which++) run(named ? named : "cpu", gradients, which, HD_MATH_EXACT);
+}
 
 /* What they are not taken for is refused by name; texts hold them as any type. */
 static void refuses_and_reads(void **state) {
@@ -301,7 +324,7 @@ static void refuses_and_reads(void **state) {
 
 int main(int argc, char **argv) {
     named = argc > 1 ? argv[1] : NULL;
-    const struct CMUnitTest tests[] = { cmocka_unit_test(computes), cmocka_unit_test(converts), cmocka_unit_test(moves),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(computes), cmocka_unit_test(converts), cmocka_unit_test(moves), cmocka_unit_test(has_gradients),
                                         cmocka_unit_test(refuses_and_reads) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

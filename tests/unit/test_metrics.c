@@ -23,7 +23,7 @@ static void holdings_hold_what_is_there(void **state) {
         const hdi_memory *memory = (const void *)&memories[at * 64];
         const hdi_alloc_desc desc = { .bytes = at + 1, .label = "m", .kind = HD_MEMORY_STATE };
         if (there[at]) hdi_holdings_remove(&holdings, memory);
-        else assert_true(hdi_holdings_add(&holdings, &hdi_default_allocator, memory, &desc));
+        else assert_true(hdi_holdings_add(&holdings, &hdi_default_allocator, memory, &desc, false));
         there[at] = !there[at];
         count = there[at] ? count + 1 : count - 1;
         assert_int_equal(holdings.count, count);
@@ -94,6 +94,7 @@ static void memory_is_told_by_label_and_kind(void **state) {
         assert_true(list_memory(kinds) >= 4);
         assert_string_equal(infos[0].label, "weights");
         assert_int_equal(infos[0].kind, HD_MEMORY_BUFFER);
+        assert_true(infos[0].in_place); /* lavapipe and the host share one memory */
         assert_int_equal(kinds[HD_MEMORY_BUFFER], 4 << 20);
         assert_int_equal(kinds[HD_MEMORY_INPUT], memory.input_bytes);
         assert_int_equal(kinds[HD_MEMORY_STATE], memory.state_bytes);

@@ -118,7 +118,39 @@ static void it_ends_what_is_not_cut(void **state) {
     }
 }
 
+/* A product cut along both axes of its grid, workgroup by workgroup, and whole: the same bits. */
+static void pieces_are_the_whole(void **state) {
+    (void)state;
+    enum { M = 150, K = 40, COLUMNS = 190 };
+    static const char *const devices[] = { "cpu", "vulkan", "opencl" };
+    static float a[M * K], b[K * COLUMNS], y[2][M * COLUMNS];
+    for (int i = 0; i < M * K; i++) a[i] = (float)(i * 7 % 23 - 11) / 8;
+    for (int i = 0; i < K * COLUMNS; i++) b[i] = (float)(i * 5 % 19 - 9) / 16;
+    for (uint32_t d = 0; d < HDI_COUNT(devices); d++) {
+        hd_context *context;
+        hd_device *device;
+        hd_plan_stats stats[2] = { 0 };
+        assert_int_equal(hd_context_create(&(hd_context_desc){ .backend = devices[d], .cache_dir = "" }, &context), HD_OK);
+        for (int i = 0; i < 2 && !hd_device_open(context, &(hd_device_desc){ .id = devices[d] }, &device); i++) {
+            hd_plan *plan;
+            hd_program *p = hd_program_create(context);
+            const hd_value left = hd_input(p, "a", HD_F32, HD_SHAPE(M, K)), right = hd_input(p, "b", HD_F32, HD_SHAPE(K, COLUMNS));
+            hd_output(p, "y", hd_matmul(p, left, right));
+            if (hd_plan_create(device, p, &(hd_plan_desc){ .slice_us = i ? 1 : UINT32_MAX }, &plan) ||
+                hd_plan_write(plan, "a", a, sizeof a) || hd_plan_write(plan, "b", b, sizeof b) || hd_plan_run(plan, NULL) ||
+                hd_plan_read(plan, "y", y[i], sizeof y[i])) fail_msg("%s: %s", devices[d], hd_context_error(context));
+            assert_int_equal(hd_plan_get_stats(plan, &stats[i]), HD_OK);
+            if (i == 0) continue;
+            print_message("%s: %u and %u dispatches\n", devices[d], stats[0].dispatches, stats[1].dispatches);
+            assert_memory_equal(y[0], y[1], sizeof *y);
+            assert_true(stats[1].dispatches > stats[0].dispatches);
+        }
+        hd_context_destroy(context);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(no_hand_over_wakes_it), cmocka_unit_test(it_ends_what_is_not_cut) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(no_hand_over_wakes_it), cmocka_unit_test(it_ends_what_is_not_cut),
+                                        cmocka_unit_test(pieces_are_the_whole) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
