@@ -91,7 +91,7 @@ typedef struct hdl_gguf_type_facts {
 hdl_gguf_type_facts hdl_gguf_type_info(uint32_t type);
 /* Bytes of a tensor; 0 where shape and type do not fit together or the bytes do not fit into 63 bits. */
 uint64_t hdl_gguf_tensor_bytes(uint32_t type, hd_shape shape);
-/* The library's type of the same bytes, or HD_DTYPE_NONE. */
+/* The library's type of the same bytes, where weights have it; or HD_DTYPE_NONE. */
 hd_dtype hdl_gguf_dtype(uint32_t type);
 
 /* ---- opening ---- */

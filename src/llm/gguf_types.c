@@ -39,5 +39,6 @@ uint64_t hdl_gguf_tensor_bytes(uint32_t type, hd_shape shape) {
 
 hd_dtype hdl_gguf_dtype(uint32_t type) {
     const hdl_gguf_type_facts facts = hdl_gguf_type_info(type);
-    return facts.block_elements && facts.usable ? hd_dtype_parse(facts.name) : HD_DTYPE_NONE;
+    const bool whole = type >= HDL_GGUF_TYPE_I8 && type <= HDL_GGUF_TYPE_I64; /* which no weight is */
+    return facts.block_elements && facts.usable && !whole ? hd_dtype_parse(facts.name) : HD_DTYPE_NONE;
 }

@@ -36,8 +36,7 @@ static hd_status find_type(work *w, hd_error *error) {
     w->type = HDL_GGUF_TYPE_COUNT;
     if (!w->desc->type) return HD_OK;
     for (uint32_t i = 0; i < HDL_GGUF_TYPE_COUNT; i++) {
-        const hd_dtype dtype = hdl_gguf_dtype(i);
-        if (dtype == HD_DTYPE_NONE || dtype == HD_I32 || dtype == HD_U8) continue;
+        if (hdl_gguf_dtype(i) == HD_DTYPE_NONE) continue;
         if (strcmp(hdl_gguf_type_info(i).name, w->desc->type) == 0) w->type = i;
     }
     if (w->type != HDL_GGUF_TYPE_COUNT) return HD_OK;

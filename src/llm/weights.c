@@ -109,8 +109,7 @@ static hd_status find_weight(search *s, uint32_t layer, hdl_weight *w) {
     const bool is_i2s = w->tensor.type == HDL_GGUF_TYPE_I2_S;
     w->dtype = is_i2s ? hdl_i2s_dtype(w->shape) : hdl_gguf_dtype(w->tensor.type);
     const bool plain = w->dtype == HD_F32 || w->dtype == HD_F16 || w->dtype == HD_BF16;
-    if (w->dtype == HD_DTYPE_NONE || w->dtype == HD_I32 || w->dtype == HD_U8 || (is_plain(row) && !plain) ||
-        (is_i2s && (is_table || row->each)))
+    if (w->dtype == HD_DTYPE_NONE || (is_plain(row) && !plain) || (is_i2s && (is_table || row->each)))
         return hdl_fail(s->error, HD_STATUS_UNSUPPORTED, "%s is of type %s, which cannot be run there", name,
                         hdl_gguf_type_info(w->tensor.type).name);
     w->present = true;
