@@ -357,7 +357,8 @@
 #define HDI_TOP_K_MOST   65536u /* and where there are rows for all compute units */
 
 /* ---- rows: softmax, log_softmax, rms_norm, layer_norm, cross_entropy over the last axis ----
- * softmax module: bindings x, targets (cross entropy; else x again), dy (its gradient; else x again), y. norm module: x,
+ * softmax module: bindings x, targets (cross entropy; else x again), dy (its gradient; else x again), the losses (its
+ * gradient, where HDI_ROW_HAS; else x again), y. norm module: x,
  * weight, bias (x again where absent), y. A workgroup a row; exact sums in the row order of reduce, never in parts. Rows of softmax and
  * log_softmax of more than HDI_ROW_SOFTMAX_WHOLE are made of reductions and element-wise steps instead: s in the order of
  * reduce, exact_div(exp(x - m), s). With m
@@ -367,7 +368,8 @@
  * eps), * weight, + bias. */
 #define HDI_ROW_OP   16
 #define HDI_ROW_TYPE 17 /* of x */
-#define HDI_ROW_HAS  18 /* norm: bit 0 weight, bit 1 bias; their type is HDI_ROW_TYPE; HDI_ROW_HALVES; HDI_ROW_ADDS */
+#define HDI_ROW_HAS  18 /* norm: bit 0 weight, bit 1 bias; their type is HDI_ROW_TYPE; HDI_ROW_HALVES; HDI_ROW_ADDS.
+                      * cross_entropy_gradient: 1: the losses are there, of which fast mode takes the sum of powers */
 #define HDI_ROW_HALVES 4u /* finite numbers that f16 does not hold become its largest */
 #define HDI_ROW_ADDS   8u /* of norm_gradient: a tensor is added to what it gives */
 #define HDI_ROW_SOFTMAX       0

@@ -18,12 +18,14 @@ void hdi_grad_log_softmax(hdi_grad *g) {
     hdi_grad_give(g, 0, hd_sub(p, dy, hd_mul(p, hd_exp(p, y), hd_sum(p, dy, (int)g->node.attrs.ints[0]))));
 }
 
-static hd_value slope_of_losses(hdi_grad *g, hd_value logits, hd_value targets, hd_value dy) {
-    return hdi_program_put(g->program, &(hdi_node){ .op = HDI_OP_CROSS_ENTROPY_GRADIENT, .operand_count = 3,
-                                                    .operands = (const hd_value[]){ logits, targets, dy } });
+/* @param losses 0: they are not at hand */
+static hd_value slope_of_losses(hdi_grad *g, hd_value logits, hd_value targets, hd_value dy, hd_value losses) {
+    return hdi_program_put(g->program, &(hdi_node){ .op = HDI_OP_CROSS_ENTROPY_GRADIENT,
+                                                    .operands = (const hd_value[]){ logits, targets, dy, losses },
+                                                    .operand_count = losses ? 4 : 3 });
 }
 void hdi_grad_cross_entropy(hdi_grad *g) {
-    hdi_grad_give(g, 0, slope_of_losses(g, x_wide(g), hdi_grad_x(g, 1), g->dy));
+    hdi_grad_give(g, 0, slope_of_losses(g, x_wide(g), hdi_grad_x(g, 1), g->dy, hdi_grad_y(g)));
 }
 
 /* With the rows' gradients a and s the softmax: of a, the sum of dy (s - 1 at the target); of the logits what softmax
@@ -36,7 +38,7 @@ void hdi_grad_cross_entropy_gradient(hdi_grad *g) {
     row.dims[shape.rank - 1] = 1;
     if (hdi_grad_wants(g, 2)) {
         const hd_value each = hdi_grad_expand(g, hdi_grad_fill(g, HD_F32, (hd_shape){ 0 }, 1), rows);
-        hdi_grad_give(g, 2, hd_dot(p, dy, slope_of_losses(g, logits, targets, each), -1));
+        hdi_grad_give(g, 2, hd_dot(p, dy, slope_of_losses(g, logits, targets, each, 0), -1));
     }
     if (!hdi_grad_wants(g, 0)) return;
     const hd_value y = hd_softmax(p, logits, -1), v = hd_mul(p, dy, hd_reshape(p, hdi_grad_x(g, 2), row));

@@ -712,8 +712,9 @@ static hd_status cross_entropy(inference *in) {
 
 static hd_status cross_entropy_gradient(inference *in) {
     hd_status status = cross_entropy(in);
-    if (!status) status = are_f32(in, 2, 3);
+    if (!status) status = are_f32(in, 2, 4);
     if (!status) status = has_shape(in, 2, "dy", in->node->shape);
+    if (!status && in->x[3]) status = has_shape(in, 3, "losses", in->node->shape);
     return status ? status : give(in, HD_F32, in->x[0]->shape);
 }
 

@@ -38,8 +38,10 @@ static uint64_t rows_both(const query *q) {
     return 3;
 }
 
-/* All of three operands, where the result has more than one axis. */
-static uint64_t rows_all(const query *q) { return q->node->shape.rank > 1 ? 7 : 0; }
+/* All operands, where the result has more than one axis. */
+static uint64_t rows_all(const query *q) {
+    return q->node->shape.rank > 1 ? (UINT64_C(1) << q->node->operand_count) - 1 : 0;
+}
 
 /* Experts: rows, and which experts they chose; not the weights. */
 static uint64_t rows_experts(const query *q) {

@@ -228,6 +228,9 @@ static void slopes_of_losses(void) {
                 const hd_value y = hdi_program_put(p, &(hdi_node){ .op = HDI_OP_CROSS_ENTROPY_GRADIENT, .operands = operands, .operand_count = 3 });
                 if (k) ops_case(y);
                 else ops_case_of(HDI_OP_CROSS_ENTROPY_GRADIENT, hd_cast(p, y, HD_BF16)); /* rounded as it is stored */
+                if (k == 0) continue;
+                const hd_value told[] = { x, operands[1], operands[2], hd_cross_entropy(p, x, operands[1]) }; /* which fast mode reads */
+                ops_case(hdi_program_put(p, &(hdi_node){ .op = HDI_OP_CROSS_ENTROPY_GRADIENT, .operands = told, .operand_count = 4 }));
             }
         ops_end();
     }

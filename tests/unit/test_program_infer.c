@@ -277,7 +277,7 @@ static const infer_case cases[] = {
     BAD(INVALID_ARGUMENT, "attention q4 k4 k4 window=4294967296", NULL),
     GOOD("attention_gradient q4 kf kf q4 q4", "f32[960]"), GOOD("attention_gradient q4 kf kf q4 q4 not_causal scale=2", "f32[960]"),
     GOOD("attention_gradient q4 q4 q4 q4 q4", "f32[1152]"), BAD(SHAPE, "attention_gradient q4 kf q4 q4 q4", "k and v differ: [9,2,16] and [4,6,16]"),
-    BAD(TYPE, "attention_gradient q4 k4 k4 q4 q4", "operand 2 is f16, it must be f32"), BAD(TYPE, "attention_gradient q4 kf kf q4 i", "operand 5 is i32, it must be f32"),
+    BAD(TYPE, "attention_gradient q4 k4 k4 q4 q4", "operands 1 and 2 are f32 and f16: cast one of them"), BAD(TYPE, "attention_gradient q4 kf kf q4 i", "operands 1 and 5 are f32 and i32: cast one of them"),
     BAD(SHAPE, "attention_gradient q4 kf kf kf q4", "y is [9,2,16], it must be [4,6,16] to go with [4,6,16]"),
     BAD(SHAPE, "attention_gradient q4 kf kf q4 kf", "dy is [9,2,16], it must be [4,6,16] to go with [4,6,16]"),
     BAD(SHAPE, "attention_gradient f f f f f", "operand 1 is [2,3], it needs 3 to 4 axes"),

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_matrix.comp, digest eae2550ae55b7146. Do not edit. */
+/* Made by tools/blobs from glsl/attention_matrix.comp, digest 552f62ca6acba1b6. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_matrix;
 static const uint32_t words[] = {
@@ -2382,4 +2382,4 @@ static const uint32_t words[] = {
 0x00000b7c,0x000200f8,0x00000b81,0x000200f9,0x00000119,0x000200f8,0x00000119,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_attention_matrix = { words, sizeof words / 4, UINT64_C(0xeae2550ae55b7146), NULL };
+const hdi_blob hdi_blob_attention_matrix = { words, sizeof words / 4, UINT64_C(0x552f62ca6acba1b6), NULL };

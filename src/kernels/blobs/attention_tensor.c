@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_tensor.comp, digest b3bcc04a579ce02b. Do not edit. */
+/* Made by tools/blobs from glsl/attention_tensor.comp, digest 6584c1122adf825e. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_tensor;
 static const uint32_t words[] = {
@@ -2864,4 +2864,4 @@ static const uint32_t words[] = {
 0x00000e36,0x000200f8,0x00000e37,0x00050081,0x0000005b,0x00000e38,0x00000e35,0x00000e36,
 0x000200fe,0x00000e38,0x00010038,
 };
-const hdi_blob hdi_blob_attention_tensor = { words, sizeof words / 4, UINT64_C(0xb3bcc04a579ce02b), NULL };
+const hdi_blob hdi_blob_attention_tensor = { words, sizeof words / 4, UINT64_C(0x6584c1122adf825e), NULL };

@@ -13,7 +13,7 @@ HDCPU_KERNEL(softmax) {
     const uint32_t row = group_number(group_x, group_y), n = call->push[1];
     if (row >= call->push[0]) return;
     const void *x = call->bindings[0];
-    void *y = call->bindings[3];
+    void *y = call->bindings[4];
     const uint64_t first = (uint64_t)row * n;
     const bool keeps = op == HDI_ROW_SOFTMAX && out_type == HDI_TYPE_F32;
     float room[LANES], values[LANES], lanes[LANES] = { 0 };

@@ -6,11 +6,13 @@
 #include "rows.glsl"
 layout(constant_id = HDI_ROW_OP) const uint OP = HDI_ROW_SOFTMAX;
 layout(constant_id = HDI_ROW_TYPE) const uint TYPE = HDI_TYPE_F32;
+layout(constant_id = HDI_ROW_HAS) const uint HAS = 0u;
 layout(push_constant) uniform Push { uint rows, n; } push;
 layout(std430, binding = 0) readonly buffer X { uint x[]; };
 layout(std430, binding = 1) readonly buffer Targets { uint targets[]; };
 layout(std430, binding = 2) readonly buffer Gradient { uint gradient[]; };
-layout(std430, binding = 3) buffer Y { uint y[]; };
+layout(std430, binding = 3) readonly buffer Losses { float losses[]; };
+layout(std430, binding = 4) buffer Y { uint y[]; };
 
 float largest, scale, log_sum, dy;
 uint at_target, kept; // kept: all bits, or none where there is no target
@@ -60,6 +62,13 @@ float sum_in_order(uint first) {
     return sum_of_lanes();
 }
 
+// A loss is the logarithm of all powers less the target's logit: beside that logarithm the powers' sum is 1.
+bool find_largest_by_loss(uint row, uint first) {
+    if (EXACT != 0u || HAS == 0u || targets[row] >= push.n) return false;
+    largest = losses[row] + LOAD_FLOAT(x, TYPE, first + targets[row]);
+    return abs(largest) < 1e30; // else a logit is infinite, or all are far below 0
+}
+
 void main() {
     uint row = group_number();
     if (row >= push.rows) return;
@@ -69,7 +78,8 @@ void main() {
         kept = ~uint(int(targets[row]) >> 31);
         at_target = targets[row] < push.n ? first + targets[row] : 0xFFFFFFFFu;
     }
-    float sum = EXACT == 0u ? sum_in_one_pass(first) : sum_in_order(first);
+    float sum = 1.0;
+    if (!find_largest_by_loss(row, first)) sum = EXACT == 0u ? sum_in_one_pass(first) : sum_in_order(first);
     if (OP == HDI_ROW_SOFTMAX || OP == HDI_ROW_CROSS_ENTROPY_GRADIENT) scale = divided(1.0, sum);
     else log_sum = logarithm(sum);
     if (OP == HDI_ROW_CROSS_ENTROPY) {

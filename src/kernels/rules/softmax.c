@@ -3,13 +3,15 @@
  * is too long for one, softmax is computed by reductions and element-wise chains. */
 #include "kernels/rows.h"
 
-/* Rows of `n` neighbouring elements; the inputs are these, the targets and the gradients of losses. */
-static hd_status add(const hdi_request *request, uint32_t op, uint64_t n, const hdi_tensor inputs[3],
+/* Rows of `n` neighbouring elements; the inputs are these, the targets, the gradients of losses, and these. */
+static hd_status add(const hdi_request *request, uint32_t op, uint64_t n, const hdi_tensor inputs[4],
                      const hdi_tensor *out, hdi_lowering *lowering, hd_error *error) {
     const uint64_t elements = hd_shape_elements(inputs->shape);
-    hdi_rows_launch launch = { .module = HDI_MODULE_SOFTMAX, .inputs = { &inputs[0], &inputs[1], &inputs[2] },
-                               .input_count = 3, .rows = elements / n,
-                               .out = out, .spec = { op, (uint32_t)inputs->dtype }, .spec_count = 2,
+    hdi_rows_launch launch = { .module = HDI_MODULE_SOFTMAX,
+                               .inputs = { &inputs[0], &inputs[1], &inputs[2], &inputs[3] }, .input_count = 4,
+                               .rows = elements / n,
+                               .out = out, .spec = { op, (uint32_t)inputs->dtype, hdi_rows_has(request, 3) },
+                               .spec_count = 3,
                                .push = { (uint32_t)(elements / n), (uint32_t)n }, .push_count = 2,
                                .groups = elements / n, .flops = 8 * elements, .because = "a workgroup for each row" };
     hdi_rows_choose(request, HDI_CLASS_SOFTMAX, inputs, elements / n, n, lowering->offer, &launch);
@@ -75,20 +77,21 @@ hd_status hdi_lower_softmax(const hdi_request *request, hdi_lowering *lowering, 
     const uint32_t op = request->op == HDI_OP_SOFTMAX ? HDI_ROW_SOFTMAX
                       : request->op == HDI_OP_LOG_SOFTMAX ? HDI_ROW_LOG_SOFTMAX
                       : request->op == HDI_OP_CROSS_ENTROPY ? HDI_ROW_CROSS_ENTROPY : HDI_ROW_CROSS_ENTROPY_GRADIENT;
-    const uint32_t others = op == HDI_ROW_CROSS_ENTROPY ? 1 : op == HDI_ROW_CROSS_ENTROPY_GRADIENT ? 2 : 0;
+    const uint32_t others = op == HDI_ROW_CROSS_ENTROPY ? 1 : op == HDI_ROW_CROSS_ENTROPY_GRADIENT ? 3 : 0;
     const hdi_tensor *input = &request->inputs[0];
     const uint32_t rank = input->shape.rank;
     const uint32_t axis = others > 0 || rank == 0 ? rank - 1 : (uint32_t)request->attrs->ints[0];
     const uint64_t n = rank == 0 ? 1 : (uint64_t)input->shape.dims[axis];
     uint64_t inner = 1;
     for (uint32_t i = axis + 1; rank != 0 && i < rank; i++) inner *= (uint64_t)input->shape.dims[i];
-    hdi_tensor inputs[3], y = request->out;
+    hdi_tensor inputs[4], y = request->out;
     const hdi_tensor view = inner == 1 ? *input : hdi_rows_axis_last(input, axis);
     hd_status status = hdi_rows_dense(request, &view, lowering, &inputs[0], error);
     if (status != HD_OK) return status;
-    inputs[1] = inputs[2] = inputs[0];
+    inputs[1] = inputs[2] = inputs[3] = inputs[0];
     for (uint32_t i = 1; i <= others && status == HD_OK; i++)
-        status = hdi_rows_dense(request, &request->inputs[i], lowering, &inputs[i], error);
+        if (hdi_rows_has(request, i))
+            status = hdi_rows_dense(request, &request->inputs[i], lowering, &inputs[i], error);
     if (status == HD_OK && inner != 1) status = hdi_rows_temporary(lowering, y.dtype, inputs[0].shape, &y, error);
     const hd_shape rows = HD_SHAPE((int64_t)(hd_shape_elements(inputs[0].shape) / n), (int64_t)n);
     const bool is_long = others == 0 && n > HDI_ROW_SOFTMAX_WHOLE;
