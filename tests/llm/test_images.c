@@ -244,7 +244,8 @@ static void rows_are_those_of_transformers(void **state) {
         assert_memory_equal(rows, exact, sizeof rows);
         hd_vision *halves = open_vision(device, "_mmproj_f16.gguf", HD_MATH_DEFAULT);
         CHECK(hd_vision_encode(halves, &whole, rows));
-        if (!(off(rows) < 5e-3)) fail_msg("%s, f16: %.2g off", places[at], off(rows));
+        /* beside weights in f16 fast mode may multiply in bf16, whose numbers are 2^-9 off at most */
+        if (!(off(rows) < 1e-2)) fail_msg("%s, f16: %.2g off", places[at], off(rows));
         hd_vision_close(halves);
         hd_device_close(device);
         devices++;
