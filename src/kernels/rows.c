@@ -48,6 +48,13 @@ hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi
     return status != HD_OK ? status : hdi_rows_copy(request, from, out_tensor, lowering, error);
 }
 
+hd_status hdi_rows_in(const hdi_request *request, const hdi_tensor *from, hd_dtype dtype, hdi_lowering *lowering,
+                      hdi_tensor *out_tensor, hd_error *error) {
+    if (from->dtype == dtype) return hdi_rows_dense(request, from, lowering, out_tensor, error);
+    const hd_status status = hdi_rows_temporary(lowering, dtype, from->shape, out_tensor, error);
+    return status ? status : hdi_rows_copy(request, from, out_tensor, lowering, error);
+}
+
 hdi_tensor hdi_rows_axis_last(const hdi_tensor *tensor, uint32_t axis) {
     hdi_tensor view = *tensor;
     const uint32_t last = tensor->shape.rank - 1;

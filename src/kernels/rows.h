@@ -18,6 +18,9 @@ hd_status hdi_rows_temporary(hdi_lowering *lowering, hd_dtype dtype, hd_shape sh
 /* `from` itself where a kernel can be given it as it is (dense, at an offset that the device can bind), else a copy. */
 hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
                          hdi_tensor *out_tensor, hd_error *error);
+/* The same in another type, if `from` is not of that. */
+hd_status hdi_rows_in(const hdi_request *request, const hdi_tensor *from, hd_dtype dtype, hdi_lowering *lowering,
+                      hdi_tensor *out_tensor, hd_error *error);
 /* Appends what writes `rows`, dense ones, over those of the request's result, a state, from `position` of each sequence
  * on; pages NULL: it is none of pages. Rows of f32 are rounded to the state's type. */
 hd_status hdi_rows_write(const hdi_request *request, const hdi_tensor *rows, const hdi_tensor *position,

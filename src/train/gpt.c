@@ -245,7 +245,7 @@ hd_value hdt_graph_rounded(hdt_graph *graph, hd_value x) {
     return graph->cast_to;
 }
 
-/* Of mixed precision both operands are cast, each once for all products that read it, and sums stay f32. */
+/* A weight in bf16: it is cast once for all that read it, where it is not kept so. */
 static hd_value rounded_weight(hdt_graph *graph, hd_value weight) {
     hd_dtype dtype = HD_F32;
     uint32_t at = 0;
@@ -255,6 +255,7 @@ static hd_value rounded_weight(hdt_graph *graph, hd_value weight) {
     return graph->casts[at];
 }
 
+/* Of mixed precision both operands are cast, each once for all products that read it, and sums stay f32. */
 hd_value hdt_graph_product(hdt_graph *graph, hd_value x, hd_value weight, uint32_t flags) {
     hd_program *p = graph->program;
     if (!graph->casts) return hd_matmul_with(p, x, weight, flags);

@@ -371,10 +371,8 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
         if (i >= 3 && !hdi_rows_has(request, i)) continue;
         const hdi_tensor *given = &request->inputs[i];
         const bool rounds = (i == 1 || i == 2) && rounds_keys(request);
-        hd_status status =
-            rounds ? hdi_rows_temporary(lowering, HD_F16, given->shape, &operands[i], error)
-                   : hdi_rows_dense(request, given, lowering, &operands[i], error);
-        if (rounds && !status) status = hdi_rows_copy(request, given, &operands[i], lowering, error);
+        const hd_status status =
+            hdi_rows_in(request, given, rounds ? HD_F16 : given->dtype, lowering, &operands[i], error);
         if (status != HD_OK) return status;
     }
     const hdi_tensor *q = &operands[0], *k = &operands[1], *pages = &operands[PAGES];

@@ -111,13 +111,10 @@ static hd_status add_units_pass(const gradient *g, bool of_keys, hdi_lowering *l
     return hdi_rows_add(g->request, &launch, lowering, error);
 }
 
-/* The operand in another type, if it is not of that. */
 static hd_status bring_to(const gradient *g, hd_dtype dtype, hdi_tensor *operand, hdi_lowering *lowering,
                           hd_error *error) {
     const hdi_tensor given = *operand;
-    if (given.dtype == dtype) return HD_OK;
-    const hd_status status = hdi_rows_temporary(lowering, dtype, given.shape, operand, error);
-    return status ? status : hdi_rows_copy(g->request, &given, operand, lowering, error);
+    return hdi_rows_in(g->request, &given, dtype, lowering, operand, error);
 }
 
 static hd_status lower_units(gradient *g, hdi_lowering *lowering, hd_error *error) {
