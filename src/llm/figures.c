@@ -48,11 +48,7 @@ static void read_heads(hdl_keys *k) {
                              "%s.attention.head_count is %u, no multiple of head_count_kv, %u", k->model->arch_name,
                              f->heads, f->kv_heads);
     f->head_size = hdl_key_u32(k, "attention.key_length", 2, 4096, f->hidden / f->heads);
-    const uint32_t value_size = hdl_key_u32(k, "attention.value_length", 2, 4096, f->head_size);
-    if (!k->status && value_size != f->head_size)
-        k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED,
-                             "%s.attention.value_length is %u and key_length %u; heads of two sizes cannot be run",
-                             k->model->arch_name, value_size, f->head_size);
+    f->value_size = hdl_key_u32(k, "attention.value_length", 2, 4096, f->head_size);
     if (!k->status && !k->model->arch->still && (f->head_size < 2 || f->head_size % 2))
         k->status = hdl_fail(k->error, HD_STATUS_PARSE, "the heads have %u elements; rotary embedding needs pairs",
                              f->head_size);
@@ -134,7 +130,13 @@ hd_status hdl_figures_read(hd_model *model, hd_error *error) {
     f->yarn_truncates = true;
     read_activation(k);
     read_vocabulary(k);
+    f->whole_shares = model->arch->whole_shares;
+    f->share_scale = 1;
     if (model->arch->read) model->arch->read(k);
+    if (!k->status && f->value_size != f->head_size && !f->latent)
+        k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED,
+                             "%s.attention.value_length is %u and key_length %u; heads of two sizes cannot be run",
+                             k->model->arch_name, f->value_size, f->head_size);
     if (!model->arch->still) hdl_rope_read(k);
     if (!k->status && !f->causal && f->window && !f->window_centred)
         k->status = hdl_fail(error, HD_STATUS_UNSUPPORTED,

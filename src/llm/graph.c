@@ -37,11 +37,12 @@ static void build(const hd_model *model, hdl_split split, hdl_size size, hdl_pla
     x = size.is_image ? hd_input(p, "image", HD_F32, HD_SHAPE(rows, model->figures.hidden)) : hdl_embed(&g, x);
     for (g.layer = 0; g.layer < model->figures.layers; g.layer++) {
         const hd_value before = x;
+        g.first_expert = 0;
         x = hdl_layer(&g, x);
         if (g.layer < split.streamed_layers) route_layer(placed, "input:", before + 1, x);
         if (g.layer + 1 == split.cpu_layers) route_layer(placed, "", 1, x);
         if (g.layer >= split.cpu_layers && g.layer < split.cpu_layers + split.cpu_experts)
-            route_layer(placed, "", g.first_expert, g.last_expert);
+            if (g.first_expert) route_layer(placed, "", g.first_expert, g.last_expert);
     }
     give_logits(&g, x);
 }

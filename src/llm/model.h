@@ -20,9 +20,16 @@ typedef struct hdl_sight {
 
 /* Figures of a model. */
 typedef struct hdl_figures {
-    uint32_t layers, hidden, heads, kv_heads, head_size, feed_forward, vocabulary, context;
+    uint32_t layers, hidden, heads, kv_heads, head_size, value_size, feed_forward, vocabulary, context;
     uint32_t experts, experts_used; /* of a layer, of a token; 0: there are none */
     uint32_t expert_forward, shared_forward; /* feed_forward of one of them, and of one that all tokens use */
+    uint32_t dense_layers;       /* so many first layers have none */
+    bool     whole_shares;       /* those of the chosen add up to 1 */
+    bool     sigmoid_shares;     /* sigmoid of a score, not softmax of all */
+    float    share_scale;        /* of shares; 1: none */
+    /* What keys and values of all heads are made of, and queries (0: they are not): how long these vectors are, and
+     * keys and values of a head before. head_size is then what attention reads, `latent` and what turns. 0: not so. */
+    uint32_t latent, query_latent, own_key, own_value;
     uint32_t window;             /* the last tokens that a query sees in layers with a window; 0: all */
     bool     window_centred;     /* tokens up to half of it away are seen, on both sides */
     uint32_t window_period;      /* of so many layers the last has no window; 0: all have it */

@@ -92,13 +92,16 @@ void hdl_rope_read(hdl_keys *k) {
     f->rope_context = hdl_key_u32(k, "rope.scaling.original_context_length", 1, 1u << 30, f->context);
     f->rope_magnitude = hdl_key_f32(k, "rope.scaling.attn_factor", 1e-3f, 1e3f, 1);
     f->yarn_truncates = hdl_key_bool(k, "rope.scaling.yarn_truncate", f->yarn_truncates);
+    /* of keys that turn in part: the scores are scaled, not what turns */
+    const float by_scores = f->latent ? hdl_key_f32(k, "rope.scaling.yarn_log_multiplier", 0, 10, 0) : 0;
     if (k->status) return;
     if (factor <= 0) factor = 1; /* files that mean "none" say 0 */
     const bool is_yarn = hdl_same(type, hdl_text("yarn")), is_none = hdl_same(type, hdl_text("none")),
                is_long = hdl_same(type, hdl_text("longrope"));
     f->rope_scale = is_yarn || is_none ? 1 : 1 / factor;
-    if (is_yarn && factor > 1) /* scores grow with the context */
-        f->rope_magnitude *= (float)(1 + 0.1 * log((double)factor));
+    const double grown = log((double)(factor > 1 ? factor : 1)); /* scores grow with the context */
+    if (is_yarn && by_scores > 0) f->attention_scale *= (float)pow(1 + (double)by_scores * grown, 2);
+    else if (is_yarn) f->rope_magnitude *= (float)(1 + 0.1 * grown);
     if (factor < 1e-3f)
         k->status = hdl_fail(k->error, HD_STATUS_LIMIT, "%s.rope.scaling.factor is %g; it is 0, or at least 0.001",
                              k->model->arch_name, (double)factor);

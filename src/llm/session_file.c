@@ -61,6 +61,8 @@ static hd_status sum_model(const hd_model *model, uint64_t *out) {
     add(&sum, model->arch_name, strlen(model->arch_name));
     add(&sum, numbers, sizeof numbers);
     add(&sum, reals, sizeof reals);
+    const float shares[] = { f->share_scale, f->whole_shares, f->sigmoid_shares };
+    if (f->latent) add(&sum, shares, sizeof shares);
     for (uint32_t i = 0; i < model->weight_count; i++) {
         const hdl_weight *w = &model->weights[i];
         hdl_span data;
@@ -83,12 +85,13 @@ static uint64_t row_bytes(const hd_session *session) {
     return hdl_cache_row_bytes(session->model, session->layout.cache_type);
 }
 
-/* Where a layer's keys or values of a token of the sequence lie, and how many tokens are there one after the other. */
-static hdl_place place_of(const hd_session *session, uint32_t layer, bool values, uint32_t sequence, uint32_t token,
+/* Where a layer's keys (part 0) or values (1) of a token of the sequence lie, and how many tokens are there one after the
+ * other. */
+static hdl_place place_of(const hd_session *session, uint32_t layer, uint32_t part, uint32_t sequence, uint32_t token,
                           uint32_t *out_run) {
     const hdl_stage *stage = &session->stage;
     const hdl_store *store = layer < stage->here.first_layer ? &stage->there : &stage->here;
-    hdl_place place = store->caches[2 * (layer - store->first_layer) + values];
+    hdl_place place = store->caches[hdl_cache_parts(session->model) * (layer - store->first_layer) + part];
     const int32_t page = session->pages.table[(uint64_t)sequence * session->pages.width + token / HDL_PAGE_TOKENS];
     *out_run = HDL_PAGE_TOKENS - token % HDL_PAGE_TOKENS;
     place.offset += ((uint64_t)page * HDL_PAGE_TOKENS + token % HDL_PAGE_TOKENS) * row_bytes(session);
@@ -102,9 +105,10 @@ static hd_status each_piece(const hd_session *session, uint32_t sequence, uint32
     const uint64_t row = row_bytes(session);
     const uint32_t most = row < PIECE_BYTES ? (uint32_t)(PIECE_BYTES / row) : 1;
     hd_status status = HD_OK;
-    for (uint32_t i = 0; i < 2 * session->model->figures.layers; i++)
+    const uint32_t parts = hdl_cache_parts(session->model);
+    for (uint32_t i = 0; i < parts * session->model->figures.layers; i++)
         for (uint32_t token = 0, run; token < tokens && !status; token += run) {
-            const hdl_place place = place_of(session, i / 2, i & 1, sequence, token, &run);
+            const hdl_place place = place_of(session, i / parts, i % parts, sequence, token, &run);
             if (run > tokens - token) run = tokens - token;
             if (run > most) run = most;
             status = with(user, place.buffer, place.offset, run * row);
@@ -204,11 +208,11 @@ typedef struct loading {
 
 static hd_status fail_read(loading *l) { return hdl_fail(l->error, HD_STATUS_IO, "%.160s: cannot be read", l->path); }
 
-/* What the file must be: its length, and the sum at its end. */
-static hd_status check_file(loading *l, const head *h, uint64_t row) {
+/* What the file must be: its length, with so many bytes for a token in a layer, and the sum at its end. */
+static hd_status check_file(loading *l, const head *h, uint64_t token) {
     uint64_t bytes, wanted, cache;
     if (!l->files->size(l->files->user, l->file, &bytes)) return fail_read(l);
-    if (!hdl_mul(2 * row * h->layers, h->tokens, &cache) ||
+    if (!hdl_mul(token * h->layers, h->tokens, &cache) ||
         !hdl_add(cache, sizeof *h + UINT64_C(4) * h->tokens + 8, &wanted) || wanted != bytes)
         return hdl_fail(l->error, HD_STATUS_PARSE, "%.160s: it is not whole: %llu bytes; save it anew", l->path,
                         (unsigned long long)bytes);
@@ -287,7 +291,7 @@ static hd_status load(loading *l, hd_session *session, uint32_t sequence) {
     if (!hdl_files_read_all(l->files, l->file, 0, &h, sizeof h))
         return hdl_fail(l->error, HD_STATUS_PARSE, "%.160s: this is no saved sequence", l->path);
     hd_status status = check_head(l, session, &h);
-    if (!status) status = check_file(l, &h, row_bytes(session));
+    if (!status) status = check_file(l, &h, hdl_cache_parts(session->model) * row_bytes(session));
     if (!status) status = check_room(l, session, sequence, h.tokens);
     if (status) return status;
     int32_t *tokens = hdl_alloc(&model->allocator, h.tokens * sizeof *tokens);

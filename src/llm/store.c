@@ -47,7 +47,7 @@ uint64_t hdl_slot_bytes(const hd_model *model, uint32_t layers) {
 }
 
 uint64_t hdl_cache_bytes(const hd_model *model, hd_dtype type, uint32_t layers, uint32_t pages) {
-    const uint64_t row = 2 * hdl_cache_row_bytes(model, type); /* keys and values */
+    const uint64_t row = hdl_cache_parts(model) * hdl_cache_row_bytes(model, type);
     uint64_t bytes;
     return hdl_mul(row * layers, (uint64_t)pages * HDL_PAGE_TOKENS, &bytes) && bytes < HDL_MOST_BYTES ? bytes
                                                                                                       : HDL_MOST_BYTES;
@@ -265,7 +265,7 @@ hd_status hdl_part_shared_bytes(const hd_model *model, hdl_part part, hd_device 
 
 /* Of keys or values of one layer. */
 static uint64_t tensor_bytes(const hdl_store *store) {
-    return hdl_cache_bytes(store->model, store->cache_type, 1, store->pages->count) / 2;
+    return hdl_cache_bytes(store->model, store->cache_type, 1, store->pages->count) / hdl_cache_parts(store->model);
 }
 
 /* Layers that are streamed have their weights in two slots in turn. */
@@ -287,9 +287,11 @@ static hd_status make_slots(hdl_store *store) {
     return status;
 }
 
+static uint32_t cache_count(const hdl_store *store) { return hdl_cache_parts(store->model) * store->layer_count; }
+
 /* Keys and values of all layers, as many tensors a slab as it holds. */
 static hd_status make_cache(hdl_store *store) {
-    const uint32_t count = 2 * store->layer_count;
+    const uint32_t count = cache_count(store);
     const uint64_t each = tensor_bytes(store);
     uint64_t fit = SLAB_BYTES / each;
     hd_buffer *slab = NULL;
@@ -331,7 +333,7 @@ void hdl_store_end(hdl_store *store) {
     hdl_free(allocator, store->buffers, store->buffer_capacity * sizeof *store->buffers);
     if (store->places) hdl_free(allocator, store->places, store->model->weight_count * sizeof *store->places);
     if (store->halves) hdl_free(allocator, store->halves, store->model->weight_count * sizeof *store->halves);
-    if (store->caches) hdl_free(allocator, store->caches, 2 * store->layer_count * sizeof *store->caches);
+    if (store->caches) hdl_free(allocator, store->caches, cache_count(store) * sizeof *store->caches);
     memset(store, 0, sizeof *store);
 }
 
@@ -349,9 +351,10 @@ hd_status hdl_store_bind(hdl_store *store, hd_plan *plan, bool halves, bool embe
         hdl_weight_name(i / store->model->layer_weights, store->model->weights[i].row, name);
         status = hd_plan_bind(plan, name, place->buffer, place->offset);
     }
-    for (uint32_t i = 0; i < 2 * store->layer_count && !status; i++) {
+    const uint32_t parts = hdl_cache_parts(store->model);
+    for (uint32_t i = 0; i < cache_count(store) && !status; i++) {
         char name[HDL_CACHE_NAME];
-        hdl_cache_name(store->first_layer + i / 2, i & 1, name);
+        hdl_cache_name(store->first_layer + i / parts, i % parts != 0, name);
         status = hd_plan_bind(plan, name, store->caches[i].buffer, store->caches[i].offset);
     }
     return status;

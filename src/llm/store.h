@@ -29,7 +29,7 @@ typedef struct hdl_store {
     size_t      content_capacity;
     uint64_t    shared_bytes;            /* of them: what lay on the device already */
     bool        alone;                   /* what is here is nobody else's: it may be written */
-    hdl_place  *caches;                  /* [layer][keys, values]: [page][256][Hkv][D] */
+    hdl_place  *caches;                  /* [layer][keys, values (hdl_cache_parts)]: [page][256][Hkv][D] */
     hd_buffer  *table;                   /* the pages of each row of a run */
     hdl_place  *halves;                  /* of every weight: its copy in f16; NULL: there are none */
     uint64_t    table_version;           /* of pages->shown that it holds; 0: nothing of use */
@@ -89,6 +89,8 @@ uint64_t hdl_slot_bytes(const hd_model *model, uint32_t layers);
 /* Of the cache for `layers` layers; HDL_MOST_BYTES where it is more than any device could have. */
 #define HDL_MOST_BYTES (UINT64_C(1) << 60)
 uint64_t hdl_cache_bytes(const hd_model *model, hd_dtype type, uint32_t layers, uint32_t pages);
+/* Tensors of a layer's cache: keys, and values where they are not the same. */
+static inline uint32_t hdl_cache_parts(const hd_model *model) { return model->figures.latent ? 1 : 2; }
 /* Of a token's keys in a layer, or of its values. */
 static inline uint64_t hdl_cache_row_bytes(const hd_model *model, hd_dtype type) {
     return hd_dtype_bytes(type, (uint64_t)model->figures.kv_heads * model->figures.head_size);

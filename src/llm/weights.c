@@ -4,7 +4,9 @@
 #include <math.h>
 #include <stdio.h>
 
-static int64_t length_of(const hdl_figures *f, hdl_length length) {
+/* In a layer; those of tensors outside of the layers are the same in all. */
+static int64_t length_of(const hdl_figures *f, uint32_t layer, hdl_length length) {
+    const bool dense = layer < f->dense_layers;
     const int64_t queries = (int64_t)f->heads * f->head_size, keys = (int64_t)f->kv_heads * f->head_size;
     switch (length) {
     case HDL_LEN_HIDDEN: return f->hidden;
@@ -13,12 +15,19 @@ static int64_t length_of(const hdl_figures *f, hdl_length length) {
     case HDL_LEN_QKV: return queries + 2 * keys;
     case HDL_LEN_HEAD: return f->head_size;
     case HDL_LEN_HEADS: return f->heads;
-    case HDL_LEN_FORWARD: return f->feed_forward;
+    case HDL_LEN_FORWARD: return f->experts && !dense ? 0 : f->feed_forward;
     case HDL_LEN_GATE_UP: return 2 * (int64_t)f->feed_forward;
     case HDL_LEN_CONTEXT: return f->context;
-    case HDL_LEN_EXPERTS: return f->experts;
+    case HDL_LEN_EXPERTS: return dense ? 0 : f->experts;
     case HDL_LEN_EXPERT: return f->expert_forward;
-    case HDL_LEN_SHARED: return f->shared_forward;
+    case HDL_LEN_SHARED: return dense ? 0 : f->shared_forward;
+    case HDL_LEN_LATENT: return f->latent;
+    case HDL_LEN_QUERY_LATENT: return f->query_latent;
+    case HDL_LEN_OWN_KEYS: return (int64_t)f->heads * f->own_key;
+    case HDL_LEN_DIRECT_QUERIES: return f->query_latent ? 0 : (int64_t)f->heads * f->own_key;
+    case HDL_LEN_STILL: return (int64_t)f->own_key + f->latent - f->head_size;
+    case HDL_LEN_OWN_VALUE: return f->own_value;
+    case HDL_LEN_OWN_VALUES: return (int64_t)f->heads * f->own_value;
     case HDL_LEN_TYPES: return f->token_types;
     case HDL_LEN_PATCH: return 3 * (int64_t)f->sight.patch * f->sight.patch;
     case HDL_LEN_PROJECTED: return f->sight.projected;
@@ -67,12 +76,15 @@ static hd_status read_own_scale(search *s, hdl_weight *w) {
     return hdl_fail(s->error, HD_STATUS_PARSE, "the scale of %s is no number", hdl_quote(w->tensor.name, quoted));
 }
 
-/* Is it none of this model's: of an expert of all tokens that there is not, or the bias of a norm that there is not? */
-static bool is_nobodys(const search *s, const hdl_weight *w) {
+/* Is it none of this layer's: of a length of 0, or the bias of a norm that there is not? */
+static bool is_nobodys(const search *s, uint32_t layer, const hdl_weight *w) {
     const hdl_tensor_row *row = w->row;
+    const hdl_figures *f = &s->model->figures;
+    const hdl_length axes[] = { row->rows, row->columns, row->each };
+    bool empty = false;
+    for (int i = 0; i < 3; i++) empty = empty || (axes[i] != HDL_LEN_NONE && length_of(f, layer, axes[i]) == 0);
     const bool is_bias = row->where == HDL_LAYER && row->optional && strstr(row->name, ".bias") != NULL;
-    const bool is_shared = row->rows == HDL_LEN_SHARED || row->columns == HDL_LEN_SHARED;
-    return (is_bias && !w[-1].present) || (is_shared && s->model->figures.shared_forward == 0);
+    return row->where == HDL_LAYER && (empty || (is_bias && !w[-1].present));
 }
 
 /* Layers are alike: a part that one of them has, all have; but for biases. */
@@ -96,12 +108,12 @@ static hd_status find_weight(search *s, uint32_t layer, hdl_weight *w) {
     const hdl_figures *f = &s->model->figures;
     char name[HDL_WEIGHT_NAME];
     hdl_weight_name(layer, row, name);
-    if (is_nobodys(s, w)) return HD_OK;
+    if (is_nobodys(s, layer, w)) return HD_OK;
     if (!take(s, name, &w->tensor) && row->optional) return check_alike(s, layer, w, name);
-    const int64_t rows = length_of(f, row->rows);
-    const int64_t columns = length_of(f, row->columns);
+    const int64_t rows = length_of(f, layer, row->rows), columns = length_of(f, layer, row->columns),
+                  each = length_of(f, layer, row->each);
     w->shape = matrix ? HD_SHAPE(rows, columns) : HD_SHAPE(rows);
-    if (row->each) w->shape = matrix ? HD_SHAPE(f->experts, rows, columns) : HD_SHAPE(f->experts, rows);
+    if (row->each) w->shape = matrix ? HD_SHAPE(each, rows, columns) : HD_SHAPE(each, rows);
     const int64_t side = f->sight.patch;
     const hd_shape in_file = row->columns == HDL_LEN_PATCH ? HD_SHAPE(rows, 3, side, side) : w->shape;
     hd_status status = hdl_gguf_need_tensor(s->model->gguf, name, in_file, &w->tensor, s->error);
@@ -197,7 +209,7 @@ bool hdl_part_needs(const hd_model *model, hdl_part part, uint32_t index) {
     const hdl_weight *w = &model->weights[index];
     if (!w->present) return false;
     const uint32_t layer = index / model->layer_weights;
-    const hdl_layers of = w->row->each ? part.experts : part.layers;
+    const hdl_layers of = w->row->each == HDL_LEN_EXPERTS ? part.experts : part.layers;
     if (w->row->where == HDL_LAYER) return layer >= of.first && layer < of.first + of.count;
     if (w->row->where == HDL_HEAD) return part.heads || (part.vectors && strncmp(w->row->name, "output_norm", 11) == 0);
     if (part.embeds) return true;

@@ -169,6 +169,7 @@ typedef struct variant {
 #define NO_TENSOR(tensor) { .kind = EDIT_DROP_TENSOR, .name = (tensor) }
 #define TENSOR(tensor, type_, number_, ...) { .kind = EDIT_TENSOR, .name = (tensor), .type = HDL_GGUF_TYPE_##type_, .number = (number_), .shape = { __VA_ARGS__ } }
 #define LLAMA "llama_q8_0"
+#define LATENT "glm4_lite_f32"
 #define OSS "gpt_oss_mxfp4"
 #define BERT "bert_f32"
 
@@ -316,6 +317,24 @@ static const variant variants[] = {
     { "more experts used than there are", "mixtral_f32", { U32("llama.expert_used_count", 5) }, HD_STATUS_UNSUPPORTED, "llama.expert_used_count is 5" },
     { "experts of another size", "mixtral_f32", { U32("llama.expert_feed_forward_length", 31) }, HD_STATUS_SHAPE, "blk.0.ffn_gate_exps.weight" },
     { "an expert by itself", "mixtral_f32", { TENSOR("blk.0.ffn_gate.0.weight", F32, 1, 2, { 32, 32 }) }, HD_STATUS_UNSUPPORTED, "'blk.0.ffn_gate.0.weight'" },
+    { "keys and values of all heads in one tensor", LATENT, { DROP("deepseek2.attention.key_length_mla"), TENSOR("blk.0.attn_kv_b.weight", F32, 1, 2, { 224, 16 }) },
+      HD_STATUS_UNSUPPORTED, "blk.0.attn_kv_b.weight" },
+    { "no length of a head's keys", LATENT, { DROP("deepseek2.attention.key_length_mla") }, HD_STATUS_NAME_NOT_FOUND, "deepseek2.attention.key_length_mla" },
+    { "keys of a head that all turn", LATENT, { U32("deepseek2.attention.key_length_mla", 8) }, HD_STATUS_PARSE, "not made of 16 elements and 8 that turn" },
+    { "keys of a head that are longer", LATENT, { U32("deepseek2.attention.key_length_mla", 64) }, HD_STATUS_SHAPE, "blk.0.attn_q_b.weight" },
+    { "values of another length", LATENT, { U32("deepseek2.attention.value_length", 24) }, HD_STATUS_PARSE, "values of 24" },
+    { "many heads of short vectors", LATENT, { U32("deepseek2.attention.head_count_kv", 4) }, HD_STATUS_PARSE, "for 4 heads" },
+    { "a short vector of nothing", LATENT, { U32("deepseek2.attention.kv_lora_rank", 0) }, HD_STATUS_LIMIT, "deepseek2.attention.kv_lora_rank" },
+    { "queries made at once", LATENT, { DROP("deepseek2.attention.q_lora_rank") }, HD_STATUS_NAME_NOT_FOUND, "blk.0.attn_q.weight" },
+    { "experts chosen by groups", LATENT, { U32("deepseek2.expert_group_count", 2) }, HD_STATUS_UNSUPPORTED, "deepseek2.expert_group_count is 2" },
+    { "experts in one group", LATENT, { U32("deepseek2.expert_group_count", 1), U32("deepseek2.expert_group_used_count", 1) }, HD_OK, "" },
+    { "another chance of experts", LATENT, { U32("deepseek2.expert_gating_func", 3) }, HD_STATUS_LIMIT, "deepseek2.expert_gating_func" },
+    { "experts in a layer that has none", LATENT, { U32("deepseek2.leading_dense_block_count", 2) }, HD_STATUS_NAME_NOT_FOUND, "blk.1.ffn_gate.weight" },
+    { "a layer without its experts", LATENT, { U32("deepseek2.leading_dense_block_count", 0) }, HD_STATUS_NAME_NOT_FOUND, "blk.0.ffn_gate_inp.weight" },
+    { "gates beside experts", LATENT, { TENSOR("blk.1.ffn_gate.weight", F32, 1, 2, { 64, 32 }) }, HD_STATUS_UNSUPPORTED, "'blk.1.ffn_gate.weight'" },
+    { "more shared experts", LATENT, { U32("deepseek2.expert_shared_count", 2) }, HD_STATUS_SHAPE, "blk.1.ffn_gate_shexp.weight" },
+    { "a key's part of other heads", LATENT, { TENSOR("blk.0.attn_k_b.weight", F32, 1, 3, { 5, 16, 24 }) }, HD_STATUS_SHAPE, "blk.0.attn_k_b.weight" },
+    { "short vectors in llama", LLAMA, { U32("llama.attention.kv_lora_rank", 16) }, HD_STATUS_UNSUPPORTED, "llama.attention.kv_lora_rank" },
     { "a norm of one layer", "falcon_f32", { TENSOR("blk.1.attn_norm_2.weight", F32, 1, 1, { 32 }) }, HD_STATUS_UNSUPPORTED, "blk.1.attn_norm_2.weight" },
     { "the bias of a norm that is not there", "falcon_f32", { TENSOR("blk.0.attn_norm_2.bias", F32, 1, 1, { 32 }) }, HD_STATUS_UNSUPPORTED, "'blk.0.attn_norm_2.bias'" },
     { "an expert of all tokens", "granitemoe_f32", { TENSOR("blk.0.ffn_up_shexp.weight", F32, 1, 2, { 32, 24 }) }, HD_STATUS_UNSUPPORTED, "'blk.0.ffn_up_shexp.weight'" },

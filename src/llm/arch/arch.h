@@ -16,7 +16,9 @@
  *   norms of the sums behind the blocks    "attn_output_norm", "layer_output_norm" (bert.c)
  *   a norm of the embedding    "token_embd_norm" (bert.c)
  *   learned positions    "position_embd" (gpt2.c)
- *   experts              a second list, with HDL_TENSORS_EXPERTS in place of the feed-forward's (llama.c)
+ *   experts              a second list, with HDL_TENSORS_EXPERTS in place of the feed-forward's (llama.c), or beside
+ *                        them where first layers have none (deepseek2.c)
+ *   keys and values that are made of one short vector    HDL_TENSORS_LATENT (latent.c)
  * A tensor that no row lists is refused by its name, so what a family lacks here cannot be lost without a word. Keys
  * that all families have are read in figures.c and rope.c, those of few by the family's `read`; the rest is
  * keys.c's. */
@@ -30,7 +32,7 @@
 
 /* Which part of the model needs a weight. */
 typedef enum hdl_where { HDL_LAYER, HDL_EMBED, HDL_HEAD } hdl_where;
-/* How long an axis of a tensor is. */
+/* How long an axis of a tensor is. A layer has no tensor of which an axis has the length 0. */
 typedef enum hdl_length {
     HDL_LEN_NONE,       /* there is no such axis */
     HDL_LEN_HIDDEN,
@@ -45,6 +47,12 @@ typedef enum hdl_length {
     HDL_LEN_EXPERTS,
     HDL_LEN_EXPERT,     /* of the feed-forward of one expert */
     HDL_LEN_SHARED,     /* of that of the expert of all tokens */
+    HDL_LEN_LATENT,     /* of what keys and values are made of */
+    HDL_LEN_QUERY_LATENT, /* and queries, if they are */
+    HDL_LEN_OWN_KEYS,   /* of all query heads' keys, as they are before they are made so short */
+    HDL_LEN_DIRECT_QUERIES, /* the same where queries are made of a row at once; else 0 */
+    HDL_LEN_STILL,      /* of such a key, what does not turn */
+    HDL_LEN_OWN_VALUE, HDL_LEN_OWN_VALUES, /* of a query head's value; of all */
     HDL_LEN_TYPES,      /* of tokens: which of two texts they belong to */
     HDL_LEN_PATCH,      /* of an image: the colours of its pixels */
     HDL_LEN_PROJECTED,  /* of a row that a model takes in place of a token's */
@@ -56,20 +64,22 @@ struct hdl_tensor_row {
     hdl_length  rows, columns;
     bool        optional;
     hdl_where   where;
-    bool        each;       /* there is one for each expert, in one tensor with an axis more */
+    hdl_length  each;       /* there is one for each of so many, experts or heads, in one tensor with an axis more */
     const char *seeing;     /* its name in files that see; of a layer what follows "v.blk.N."; NULL: as `name` */
 };
 
-/* Rows of a layer: a norm; a weight that is multiplied with, and its bias. */
-#define HDL_NORM(stem, length) { stem ".weight", HDL_LEN_##length, HDL_LEN_NONE, false, HDL_LAYER, false, NULL }
+/* Rows of a layer: a norm; a weight that is multiplied with; the same and its bias. */
+#define HDL_NORM(stem, length) { stem ".weight", HDL_LEN_##length, HDL_LEN_NONE, false, HDL_LAYER, HDL_LEN_NONE, NULL }
+#define HDL_WEIGHT(stem, rows, columns, each)                                                                          \
+    { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, HDL_LEN_##each, NULL }
 #define HDL_LINEAR(stem, rows, columns, optional_bias)                                                                 \
-    { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, false, NULL }, \
-    { stem ".bias", HDL_LEN_##rows, HDL_LEN_NONE, optional_bias, HDL_LAYER, false, NULL }
+    { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, HDL_LEN_NONE, NULL },                       \
+    { stem ".bias", HDL_LEN_##rows, HDL_LEN_NONE, optional_bias, HDL_LAYER, HDL_LEN_NONE, NULL }
 #define HDL_LAYER_NORM(stem, length)                                                                                   \
-    HDL_NORM(stem, length), { stem ".bias", HDL_LEN_##length, HDL_LEN_NONE, false, HDL_LAYER, false, NULL }
+    HDL_NORM(stem, length), { stem ".bias", HDL_LEN_##length, HDL_LEN_NONE, false, HDL_LAYER, HDL_LEN_NONE, NULL }
 #define HDL_OPTIONAL_LAYER_NORM(stem, length)                                                                          \
-    { stem ".weight", HDL_LEN_##length, HDL_LEN_NONE, true, HDL_LAYER, false, NULL }, \
-    { stem ".bias", HDL_LEN_##length, HDL_LEN_NONE, true, HDL_LAYER, false, NULL }
+    { stem ".weight", HDL_LEN_##length, HDL_LEN_NONE, true, HDL_LAYER, HDL_LEN_NONE, NULL },                           \
+    { stem ".bias", HDL_LEN_##length, HDL_LEN_NONE, true, HDL_LAYER, HDL_LEN_NONE, NULL }
 /* Rows that most families have. A family's list has the rows of a layer first, and ends with HDL_TENSORS_OUTSIDE. */
 #define HDL_TENSORS_NORMS HDL_NORM("attn_norm", HIDDEN), HDL_NORM("ffn_norm", HIDDEN)
 #define HDL_TENSORS_QKV(optional_bias)                                                                                 \
@@ -80,36 +90,40 @@ struct hdl_tensor_row {
     HDL_LINEAR("ffn_gate", FORWARD, HIDDEN, true), HDL_LINEAR("ffn_up", FORWARD, HIDDEN, true),                        \
     HDL_LINEAR("ffn_down", HIDDEN, FORWARD, true)
 /* A mixture of experts in place of ffn_gate, ffn_up and ffn_down. */
-#define HDL_EXPERTS(stem, rows, columns)                                                                               \
-    { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, true, NULL }
+#define HDL_EXPERTS(stem, rows, columns) HDL_WEIGHT(stem, rows, columns, EXPERTS)
 #define HDL_TENSORS_EXPERTS                                                                                            \
-    { "ffn_gate_inp.weight", HDL_LEN_EXPERTS, HDL_LEN_HIDDEN, false, HDL_LAYER, false, NULL },                         \
+    HDL_WEIGHT("ffn_gate_inp", EXPERTS, HIDDEN, NONE),                                                                 \
     HDL_EXPERTS("ffn_gate_exps", EXPERT, HIDDEN), HDL_EXPERTS("ffn_up_exps", EXPERT, HIDDEN),                          \
     HDL_EXPERTS("ffn_down_exps", HIDDEN, EXPERT)
-/* An expert that all tokens use. Where its length is 0 there is none. */
-#define HDL_SHARED(stem, rows, columns)                                                                                \
-    { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, false, NULL }
+/* An expert that all tokens use. */
 #define HDL_TENSORS_SHARED                                                                                             \
-    HDL_SHARED("ffn_gate_shexp", SHARED, HIDDEN), HDL_SHARED("ffn_up_shexp", SHARED, HIDDEN),                          \
-    HDL_SHARED("ffn_down_shexp", HIDDEN, SHARED)
+    HDL_WEIGHT("ffn_gate_shexp", SHARED, HIDDEN, NONE), HDL_WEIGHT("ffn_up_shexp", SHARED, HIDDEN, NONE),              \
+    HDL_WEIGHT("ffn_down_shexp", HIDDEN, SHARED, NONE)
+/* Attention whose keys and values are made of one short vector a token, in place of HDL_TENSORS_QKV and _OUT. */
+#define HDL_TENSORS_LATENT                                                                                             \
+    HDL_WEIGHT("attn_q", DIRECT_QUERIES, HIDDEN, NONE), HDL_WEIGHT("attn_q_a", QUERY_LATENT, HIDDEN, NONE),            \
+    HDL_NORM("attn_q_a_norm", QUERY_LATENT), HDL_WEIGHT("attn_q_b", OWN_KEYS, QUERY_LATENT, NONE),                     \
+    HDL_WEIGHT("attn_kv_a_mqa", HEAD, HIDDEN, NONE), HDL_NORM("attn_kv_a_norm", LATENT),                               \
+    HDL_WEIGHT("attn_k_b", LATENT, STILL, HEADS), HDL_WEIGHT("attn_v_b", OWN_VALUE, LATENT, HEADS),                    \
+    HDL_WEIGHT("attn_output", HIDDEN, OWN_VALUES, NONE)
 #define HDL_TENSORS_POST_NORMS HDL_NORM("post_attention_norm", HIDDEN), HDL_NORM("post_ffw_norm", HIDDEN)
 #define HDL_TENSORS_LAYER_NORMS HDL_LAYER_NORM("attn_norm", HIDDEN), HDL_LAYER_NORM("ffn_norm", HIDDEN)
 #define HDL_TENSORS_UNGATED HDL_LINEAR("ffn_up", FORWARD, HIDDEN, true), HDL_LINEAR("ffn_down", HIDDEN, FORWARD, true)
 /* Of layer norms: the bias of the last one, which is outside of the layers. */
-#define HDL_BIAS_OUTSIDE { "output_norm.bias", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false, NULL }
+#define HDL_BIAS_OUTSIDE { "output_norm.bias", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, HDL_LEN_NONE, NULL }
 #define HDL_TENSORS_OUTSIDE                                                                                            \
-    { "token_embd.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, false, HDL_EMBED, false, NULL }, \
-    { "output_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false, NULL }, \
-    { "output.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, true, HDL_HEAD, false, NULL }, \
-    { "output.bias", HDL_LEN_VOCABULARY, HDL_LEN_NONE, true, HDL_HEAD, false, NULL }, { 0 }
+    { "token_embd.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, false, HDL_EMBED, HDL_LEN_NONE, NULL },                 \
+    { "output_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, HDL_LEN_NONE, NULL },                       \
+    { "output.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, true, HDL_HEAD, HDL_LEN_NONE, NULL },                       \
+    { "output.bias", HDL_LEN_VOCABULARY, HDL_LEN_NONE, true, HDL_HEAD, HDL_LEN_NONE, NULL }, { 0 }
 /* Of encoders: norms behind each block, and what goes into the first layer; nothing makes logits. */
 #define HDL_TENSORS_SUM_NORMS                                                                                          \
     HDL_LAYER_NORM("attn_output_norm", HIDDEN), HDL_LAYER_NORM("layer_output_norm", HIDDEN)
 #define HDL_TENSORS_EMBEDDED                                                                                           \
-    { "token_embd.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, false, HDL_EMBED, false, NULL }, \
-    { "token_types.weight", HDL_LEN_TYPES, HDL_LEN_HIDDEN, true, HDL_EMBED, false, NULL }, \
-    { "token_embd_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_EMBED, false, NULL }, \
-    { "token_embd_norm.bias", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_EMBED, false, NULL }, { 0 }
+    { "token_embd.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, false, HDL_EMBED, HDL_LEN_NONE, NULL },                 \
+    { "token_types.weight", HDL_LEN_TYPES, HDL_LEN_HIDDEN, true, HDL_EMBED, HDL_LEN_NONE, NULL },                      \
+    { "token_embd_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_EMBED, HDL_LEN_NONE, NULL },                  \
+    { "token_embd_norm.bias", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_EMBED, HDL_LEN_NONE, NULL }, { 0 }
 
 /* ---- families ---- */
 
@@ -122,38 +136,39 @@ struct hdl_arch {
     bool     layer_norm;
     bool     still;            /* nothing turns: there is no rotary embedding */
     const hdl_tensor_row *with_experts; /* of models with experts; NULL: there are none */
-    bool     whole_shares;     /* the shares of the chosen experts add up to 1 */
+    bool     whole_shares;     /* the shares of the chosen experts add up to 1; `read` may say otherwise */
 };
 
 /* Every family: X(general.architecture, its hdl_arch). */
-#define HDL_ARCH_LIST(X)                                                                                             \
-    X("llama", llama)                                                                                                \
-    X("qwen2", qwen2)                                                                                                \
-    X("qwen3", qwen3)                                                                                                \
-    X("bitnet", bitnet)                                                                                              \
-    X("bitnet-b1.58", bitnet_relu)                                                                                   \
-    X("bitnet-25", bitnet_relu)                                                                                      \
-    X("phi3", phi3)                                                                                                  \
-    X("gemma", gemma)                                                                                                \
-    X("gemma2", gemma2)                                                                                              \
-    X("gemma3", gemma3)                                                                                              \
-    X("gpt2", gpt2)                                                                                                  \
-    X("gptneox", gptneox)                                                                                            \
-    X("starcoder2", starcoder2)                                                                                      \
-    X("falcon", falcon)                                                                                              \
-    X("stablelm", stablelm)                                                                                          \
-    X("olmo2", olmo2)                                                                                                \
-    X("granite", granite)                                                                                            \
-    X("smollm3", smollm3)                                                                                            \
-    X("command-r", command_r)                                                                                        \
-    X("glm4", glm4)                                                                                                  \
-    X("qwen2moe", qwen2moe)                                                                                          \
-    X("qwen3moe", qwen3moe)                                                                                          \
-    X("olmoe", olmoe)                                                                                                \
-    X("granitemoe", granitemoe)                                                                                      \
-    X("bert", bert)                                                                                                  \
-    X("nomic-bert", nomic_bert)                                                                                      \
-    X("gemma-embedding", gemma_embedding)                                                                            \
+#define HDL_ARCH_LIST(X)                                                                                               \
+    X("llama", llama)                                                                                                  \
+    X("qwen2", qwen2)                                                                                                  \
+    X("qwen3", qwen3)                                                                                                  \
+    X("bitnet", bitnet)                                                                                                \
+    X("bitnet-b1.58", bitnet_relu)                                                                                     \
+    X("bitnet-25", bitnet_relu)                                                                                        \
+    X("phi3", phi3)                                                                                                    \
+    X("gemma", gemma)                                                                                                  \
+    X("gemma2", gemma2)                                                                                                \
+    X("gemma3", gemma3)                                                                                                \
+    X("gpt2", gpt2)                                                                                                    \
+    X("gptneox", gptneox)                                                                                              \
+    X("starcoder2", starcoder2)                                                                                        \
+    X("falcon", falcon)                                                                                                \
+    X("stablelm", stablelm)                                                                                            \
+    X("olmo2", olmo2)                                                                                                  \
+    X("granite", granite)                                                                                              \
+    X("smollm3", smollm3)                                                                                              \
+    X("command-r", command_r)                                                                                          \
+    X("glm4", glm4)                                                                                                    \
+    X("qwen2moe", qwen2moe)                                                                                            \
+    X("qwen3moe", qwen3moe)                                                                                            \
+    X("olmoe", olmoe)                                                                                                  \
+    X("granitemoe", granitemoe)                                                                                        \
+    X("bert", bert)                                                                                                    \
+    X("nomic-bert", nomic_bert)                                                                                        \
+    X("gemma-embedding", gemma_embedding)                                                                              \
+    X("deepseek2", deepseek2)                                                                                          \
     X("gpt-oss", gpt_oss)
 #define HDL_ARCH_DECLARE(name, arch) extern const hdl_arch hdl_arch_##arch;
 HDL_ARCH_LIST(HDL_ARCH_DECLARE)
@@ -172,7 +187,7 @@ typedef struct hdl_graph {
     hd_program     *program;
     hdl_size        size;
     uint32_t        layer;      /* the one that is built, */
-    hd_value        first_expert, last_expert; /* and the values that its experts compute */
+    hd_value        first_expert, last_expert; /* and the values that its experts compute; 0: it has none */
     hd_value        positions, past, pages, embedding; /* the last: the table of tokens, where it was
                                                             read. No pages: there is no cache */
     size_t          ports;      /* that the program had before */
@@ -184,12 +199,19 @@ hd_value hdl_layer(hdl_graph *g, hd_value x);              /* layer g->layer: [r
 hd_value hdl_hidden(const hdl_graph *g, hd_value x);       /* behind the last norm: [n,H] to the same */
 hd_value hdl_logits(const hdl_graph *g, hd_value x);       /* [n,H] to [n,V] */
 hd_value hdl_linear(const hdl_graph *g, hd_value x, const char *stem); /* x times a weight, and its bias */
+hd_value hdl_normed(const hdl_graph *g, hd_value x, const char *stem); /* x normed, where the family has that norm */
 hd_value hdl_input(const hdl_graph *g, const char *name);  /* a weight, as an input that is there once */
 /* What sees (siglip.c): f32 [patches,3*P*P], colours of pixels, to what its first layer gets; and what its last one
  * gave to rows that a model takes in place of tokens. */
 extern const hdl_arch hdl_arch_siglip, hdl_arch_siglip_old; /* whose files have ffn_up and ffn_down the other way */
 hd_value hdl_patches(const hdl_graph *g, hd_value patches);
 hd_value hdl_project(const hdl_graph *g, hd_value x);
+/* Queries, keys and values: [rows,heads,D], and [rows,kv_heads,D]. */
+typedef struct hdl_qkv { hd_value q, k, v; } hdl_qkv;
+/* Keys and values that are made of one short vector a token (latent.c): what attention reads of rows, and the values
+ * [rows,heads*V] of what it gave. */
+hdl_qkv  hdl_latent_qkv(const hdl_graph *g, hd_value x);
+hd_value hdl_latent_values(const hdl_graph *g, hd_value attended);
 /* Attention of an encoder whose windows are centred (centred.c), where a text is longer than one reaches: q, k and v
  * are [rows,heads,D], the result is [B,T,Hkv,heads/Hkv,D]. */
 bool hdl_sees_centred(const hdl_graph *g);

@@ -4,7 +4,8 @@
 
 static const hdl_tensor_row tensors[] = {
     HDL_TENSORS_QKV(true), HDL_TENSORS_OUT, HDL_TENSORS_SUM_NORMS, HDL_TENSORS_UNGATED,
-    { "position_embd.weight", HDL_LEN_CONTEXT, HDL_LEN_HIDDEN, false, HDL_EMBED, false, NULL }, HDL_TENSORS_EMBEDDED,
+    { "position_embd.weight", HDL_LEN_CONTEXT, HDL_LEN_HIDDEN, false, HDL_EMBED, HDL_LEN_NONE, NULL },
+    HDL_TENSORS_EMBEDDED,
 };
 
 void hdl_encoder_read(hdl_keys *k) { k->model->figures.causal = hdl_key_bool(k, "attention.causal", false); }

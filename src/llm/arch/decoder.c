@@ -90,7 +90,7 @@ static hd_value columns(const hdl_graph *g, hd_value x, int64_t begin, int64_t e
 }
 
 /* x normed, where the family has such a norm. */
-static hd_value normed(const hdl_graph *g, hd_value x, const char *stem) {
+hd_value hdl_normed(const hdl_graph *g, hd_value x, const char *stem) {
     const hd_value w = vector(g, stem, "weight");
     const float epsilon = g->model->figures.epsilon;
     if (!w) return x;
@@ -104,9 +104,6 @@ static hd_value scaled(const hdl_graph *g, hd_value x, float factor) {
 
 /* ---- attention ---- */
 
-/* Queries, keys and values: [rows,heads,D], and [rows,kv_heads,D]. */
-typedef struct qkv { hd_value q, k, v; } qkv;
-
 /* [rows,heads*D] as heads. */
 static hd_value heads(const hdl_graph *g, hd_value x, uint32_t count) {
     const int64_t rows = (int64_t)g->size.sequences * g->size.tokens;
@@ -118,15 +115,16 @@ static hd_value normed_heads(const hdl_graph *g, hd_value x, uint32_t count, con
     char name[HDL_WEIGHT_NAME];
     snprintf(name, sizeof name, "%s.weight", stem);
     const bool whole = has(g, name) && weight(g, name)->shape.dims[0] != g->model->figures.head_size;
-    return whole ? heads(g, normed(g, x, stem), count) : normed(g, heads(g, x, count), stem);
+    return whole ? heads(g, hdl_normed(g, x, stem), count) : hdl_normed(g, heads(g, x, count), stem);
 }
 
-static qkv project(const hdl_graph *g, hd_value x) {
+static hdl_qkv project(const hdl_graph *g, hd_value x) {
     const hdl_figures *f = &g->model->figures;
+    if (f->latent) return hdl_latent_qkv(g, x);
     const int64_t q = (int64_t)f->heads * f->head_size, k = (int64_t)f->kv_heads * f->head_size;
     const bool fused = has(g, "attn_qkv.weight");
     const hd_value all = fused ? hdl_linear(g, x, "attn_qkv") : 0;
-    qkv s;
+    hdl_qkv s;
     s.q = fused ? columns(g, all, 0, q) : hdl_linear(g, x, "attn_q");
     s.k = fused ? columns(g, all, q, q + k) : hdl_linear(g, x, "attn_k");
     s.v = fused ? columns(g, all, q + k, q + 2 * k) : hdl_linear(g, x, "attn_v");
@@ -143,7 +141,7 @@ static bool has_window(const hdl_graph *g) {
 }
 
 /* Queries and keys turned by their positions. */
-static qkv turned(const hdl_graph *g, qkv s) {
+static hdl_qkv turned(const hdl_graph *g, hdl_qkv s) {
     const hdl_figures *f = &g->model->figures;
     if (g->model->arch->still || is_last_of(g, f->still_period)) return s;
     const bool far = f->rope_far_factors && g->size.context > f->rope_context;
@@ -176,15 +174,16 @@ static hd_value cached(const hdl_graph *g, hd_value x, bool values) {
     return hd_write_pages(g->program, state, x, g->past, g->pages);
 }
 
-/* Attends over the cache, into which it writes keys and values, or over these alone: [rows,heads*D]. */
-static hd_value attend(const hdl_graph *g, qkv s) {
+/* Attends over the cache, into which it writes keys and values, or over these alone: [rows,heads*D]. Keys that are made
+ * of what values are made of are values, too. */
+static hd_value attend(const hdl_graph *g, hdl_qkv s) {
     const hdl_figures *f = &g->model->figures;
     const int64_t rows = (int64_t)g->size.sequences * g->size.tokens, width = (int64_t)f->heads * f->head_size;
     if (has_window(g) && hdl_sees_centred(g))
         return hd_reshape(g->program, hdl_attend_centred(g, s.q, s.k, s.v), HD_SHAPE(rows, width));
     s.q = by_sequence(g, s.q, f->heads);
     s.k = g->pages ? cached(g, s.k, false) : by_sequence(g, s.k, f->kv_heads);
-    s.v = g->pages ? cached(g, s.v, true) : by_sequence(g, s.v, f->kv_heads);
+    s.v = f->latent ? s.k : g->pages ? cached(g, s.v, true) : by_sequence(g, s.v, f->kv_heads);
     const hd_value starts = g->desc ? g->desc->starts : 0;
     const hd_shape places = g->size.sequences == 1 ? HD_SHAPE(rows) : HD_SHAPE(g->size.sequences, g->size.tokens);
     const hd_attention_desc desc = { .pages = g->pages, .scale = f->attention_scale, .cap = f->attention_cap,
@@ -192,7 +191,9 @@ static hd_value attend(const hdl_graph *g, qkv s) {
                                      .window = has_window(g) && !f->window_centred ? f->window : 0,
                                      .not_causal = !f->causal || g->size.is_image,
                                      .sinks = vector(g, "attn_sinks", "weight"), .bf16 = g->desc && g->desc->bf16 };
-    return hd_reshape(g->program, hd_attention(g->program, s.q, s.k, s.v, g->past, &desc), HD_SHAPE(rows, width));
+    const hd_value y =
+        hd_reshape(g->program, hd_attention(g->program, s.q, s.k, s.v, g->past, &desc), HD_SHAPE(rows, width));
+    return f->latent ? hdl_latent_values(g, y) : y;
 }
 
 /* ---- feed-forward ---- */
@@ -246,14 +247,28 @@ static hd_value shared(const hdl_graph *g, hd_value x) {
     return hd_mul(p, y, hd_sigmoid(p, hd_matmul_with(p, x, row, HD_TRANSPOSE_B)));
 }
 
+/* Experts that rows choose, i32 [rows,used], and what share each of them has. */
+typedef struct choice { hd_value experts, shares; } choice;
+static choice choose(const hdl_graph *g, hd_value x) {
+    const hdl_figures *f = &g->model->figures;
+    hd_program *p = g->program;
+    const hd_value scores = hdl_linear(g, x, "ffn_gate_inp"), bias = vector(g, "exp_probs_b", "bias");
+    const bool softmax_last = f->whole_shares && !f->sigmoid_shares;
+    const hd_value odds = f->sigmoid_shares ? hd_sigmoid(p, scores) : softmax_last && !bias ? scores
+                                                                    : hd_softmax(p, scores, -1);
+    const hd_value chosen = hd_top_k(p, bias ? hd_add(p, odds, bias) : odds, f->experts_used);
+    if (softmax_last) return (choice){ chosen, hd_softmax(p, hd_take_along(p, scores, chosen), -1) };
+    const hd_value shares = hd_take_along(p, odds, chosen);
+    return (choice){ chosen, f->whole_shares ? hd_div(p, shares, hd_sum(p, shares, -1)) : shares };
+}
+
 /* The chosen experts' answers by their shares: [rows,H]. */
 static hd_value mixture(hdl_graph *g, hd_value x) {
     const hdl_figures *f = &g->model->figures;
     const int64_t rows = (int64_t)g->size.sequences * g->size.tokens;
     hd_program *p = g->program;
-    const hd_value scores = hdl_linear(g, x, "ffn_gate_inp"), chosen = hd_top_k(p, scores, f->experts_used);
-    const hd_value shares = g->model->arch->whole_shares ? hd_softmax(p, hd_take_along(p, scores, chosen), -1)
-                                                         : hd_take_along(p, hd_softmax(p, scores, -1), chosen);
+    const choice of = choose(g, x);
+    const hd_value chosen = of.experts, shares = scaled(g, of.shares, f->share_scale);
     g->first_expert = shares + 1;
     const hd_value gate = chosen_linear(g, x, "ffn_gate_exps", chosen), up = chosen_linear(g, x, "ffn_up_exps", chosen);
     hd_value y = chosen_linear(g, gate_of(g, gate, up), "ffn_down_exps", chosen);
@@ -270,22 +285,22 @@ static hd_value added(const hdl_graph *g, hd_value x, hd_value block) {
 }
 
 static hd_value feed_forward(hdl_graph *g, hd_value x) {
-    if (g->model->figures.experts) return mixture(g, x);
-    return hdl_linear(g, normed(g, gated(g, x), "ffn_sub_norm"), "ffn_down");
+    if (g->model->figures.experts && g->layer >= g->model->figures.dense_layers) return mixture(g, x);
+    return hdl_linear(g, hdl_normed(g, gated(g, x), "ffn_sub_norm"), "ffn_down");
 }
 
 hd_value hdl_layer(hdl_graph *g, hd_value x) {
     const bool parallel = g->model->figures.parallel, between = g->model->figures.norm_between;
     /* falcon.c: of attention alone */
-    const hd_value first = normed(g, x, "attn_norm"), own = normed(g, x, "attn_norm_2");
+    const hd_value first = hdl_normed(g, x, "attn_norm"), own = hdl_normed(g, x, "attn_norm_2");
     hd_value y = attend(g, turned(g, project(g, own == x ? first : own)));
-    y = hdl_linear(g, normed(g, y, "attn_sub_norm"), "attn_output");
-    hd_value attended = added(g, x, between ? y : normed(g, y, "post_attention_norm"));
-    attended = normed(g, attended, "attn_output_norm"); /* bert.c: of the sum */
-    const hd_value second = normed(g, parallel ? x : attended, between ? "post_attention_norm" : "ffn_norm");
+    y = hdl_linear(g, hdl_normed(g, y, "attn_sub_norm"), "attn_output");
+    hd_value attended = added(g, x, between ? y : hdl_normed(g, y, "post_attention_norm"));
+    attended = hdl_normed(g, attended, "attn_output_norm"); /* bert.c: of the sum */
+    const hd_value second = hdl_normed(g, parallel ? x : attended, between ? "post_attention_norm" : "ffn_norm");
     y = feed_forward(g, parallel && second == x ? first : second);
-    x = added(g, attended, normed(g, y, "post_ffw_norm"));
-    return normed(g, x, "layer_output_norm");
+    x = added(g, attended, hdl_normed(g, y, "post_ffw_norm"));
+    return hdl_normed(g, x, "layer_output_norm");
 }
 
 /* Rows of a table. */
@@ -308,10 +323,10 @@ hd_value hdl_embed(hdl_graph *g, hd_value tokens) {
         const hd_value places = hd_gather(p, hdl_input(g, "position_embd.weight"), g->positions);
         x = hd_add(p, x, in_f32(g, places, "position_embd.weight"));
     }
-    return entering(g, "token_embd.weight", normed(g, x, "token_embd_norm"));
+    return entering(g, "token_embd.weight", hdl_normed(g, x, "token_embd_norm"));
 }
 
-hd_value hdl_hidden(const hdl_graph *g, hd_value x) { return normed(g, x, "output_norm"); }
+hd_value hdl_hidden(const hdl_graph *g, hd_value x) { return hdl_normed(g, x, "output_norm"); }
 
 hd_value hdl_logits(const hdl_graph *g, hd_value x) {
     const float cap = g->model->figures.logit_cap;

@@ -3,7 +3,7 @@
 
 static const hdl_tensor_row tensors[] = {
     HDL_TENSORS_LAYER_NORMS, HDL_LINEAR("attn_qkv", QKV, HIDDEN, true), HDL_TENSORS_OUT, HDL_TENSORS_UNGATED,
-    { "position_embd.weight", HDL_LEN_CONTEXT, HDL_LEN_HIDDEN, false, HDL_EMBED, false, NULL }, HDL_BIAS_OUTSIDE,
+    { "position_embd.weight", HDL_LEN_CONTEXT, HDL_LEN_HIDDEN, false, HDL_EMBED, HDL_LEN_NONE, NULL }, HDL_BIAS_OUTSIDE,
     HDL_TENSORS_OUTSIDE,
 };
 

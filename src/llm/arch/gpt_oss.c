@@ -5,7 +5,8 @@
 
 /* A weight of each expert, and its bias. */
 #define EXPERTS(stem, rows, columns)                                                                                   \
-    HDL_EXPERTS(stem, rows, columns), { stem ".bias", HDL_LEN_##rows, HDL_LEN_NONE, false, HDL_LAYER, true, NULL }
+    HDL_EXPERTS(stem, rows, columns),                                                                                  \
+    { stem ".bias", HDL_LEN_##rows, HDL_LEN_NONE, false, HDL_LAYER, HDL_LEN_EXPERTS, NULL }
 
 static const hdl_tensor_row with_experts[] = {
     HDL_NORM("attn_norm", HIDDEN), HDL_NORM("post_attention_norm", HIDDEN), HDL_NORM("attn_sinks", HEADS),

@@ -4,7 +4,7 @@
 
 static const hdl_tensor_row with_experts[] = {
     HDL_TENSORS_NORMS, HDL_TENSORS_QKV(false), HDL_TENSORS_OUT, HDL_TENSORS_EXPERTS, HDL_TENSORS_SHARED,
-    { "ffn_gate_inp_shexp.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_LAYER, false, NULL }, HDL_TENSORS_OUTSIDE,
+    HDL_NORM("ffn_gate_inp_shexp", HIDDEN), HDL_TENSORS_OUTSIDE,
 };
 
 const hdl_arch hdl_arch_qwen2moe = { NULL, HD_ROPE_HALVES, hd_silu, NULL, false, false, with_experts, false };

@@ -4,8 +4,12 @@
 
 /* A weight of a layer, under decoder.c's name and the file's, and its bias. */
 #define PART(stem, seeing, rows, columns)                                                                              \
-    { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, false, seeing ".weight" }, \
-    { stem ".bias", HDL_LEN_##rows, HDL_LEN_NONE, false, HDL_LAYER, false, seeing ".bias" }
+    { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, HDL_LEN_NONE, seeing ".weight" }, \
+    { stem ".bias", HDL_LEN_##rows, HDL_LEN_NONE, false, HDL_LAYER, HDL_LEN_NONE, seeing ".bias" }
+
+/* A tensor outside of the layers. */
+#define OUTSIDE(name, rows, columns, where, seeing)                                                                    \
+    { name, HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_##where, HDL_LEN_NONE, seeing }
 
 /* What the file calls the products of its feed-forward differs. */
 #define TENSORS(up, down)                                                                                              \
@@ -13,13 +17,13 @@
     PART("attn_q", "attn_q", QUERIES, HIDDEN), PART("attn_k", "attn_k", KEYS, HIDDEN), \
     PART("attn_v", "attn_v", KEYS, HIDDEN), PART("attn_output", "attn_out", HIDDEN, QUERIES), \
     PART("ffn_up", up, FORWARD, HIDDEN), PART("ffn_down", down, HIDDEN, FORWARD), \
-    { "patch_embd.weight", HDL_LEN_HIDDEN, HDL_LEN_PATCH, false, HDL_EMBED, false, "v.patch_embd.weight" }, \
-    { "patch_embd.bias", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_EMBED, false, "v.patch_embd.bias" }, \
-    { "position_embd.weight", HDL_LEN_CONTEXT, HDL_LEN_HIDDEN, false, HDL_EMBED, false, "v.position_embd.weight" }, \
-    { "output_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false, "v.post_ln.weight" }, \
-    { "output_norm.bias", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false, "v.post_ln.bias" }, \
-    { "soft_emb_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false, "mm.soft_emb_norm.weight" }, \
-    { "projection", HDL_LEN_HIDDEN, HDL_LEN_PROJECTED, false, HDL_HEAD, false, "mm.input_projection.weight" }, { 0 }
+    OUTSIDE("patch_embd.weight", HIDDEN, PATCH, EMBED, "v.patch_embd.weight"), \
+    OUTSIDE("patch_embd.bias", HIDDEN, NONE, EMBED, "v.patch_embd.bias"), \
+    OUTSIDE("position_embd.weight", CONTEXT, HIDDEN, EMBED, "v.position_embd.weight"), \
+    OUTSIDE("output_norm.weight", HIDDEN, NONE, HEAD, "v.post_ln.weight"), \
+    OUTSIDE("output_norm.bias", HIDDEN, NONE, HEAD, "v.post_ln.bias"), \
+    OUTSIDE("soft_emb_norm.weight", HIDDEN, NONE, HEAD, "mm.soft_emb_norm.weight"), \
+    OUTSIDE("projection", HIDDEN, PROJECTED, HEAD, "mm.input_projection.weight"), { 0 }
 
 static const hdl_tensor_row tensors[] = { TENSORS("ffn_up", "ffn_down") };
 static const hdl_tensor_row old_tensors[] = { TENSORS("ffn_down", "ffn_up") };
