@@ -29,6 +29,8 @@ typedef enum cli_form {
     CLI_ONE_ROW     = 1 << 9,   /* a matrix of one row, which is a vector */
     CLI_BLOCKS      = 1 << 10,  /* of MXFP4, of each expert; a tensor beside it has the scales */
     CLI_AS_F32      = 1 << 11,  /* f32 in GGUF, as norms and biases are, since llama.cpp reads nothing else there */
+    CLI_HEAD_KEYS   = 1 << 13,  /* of each head the first rows, as columns (latent_keys); the rest */
+    CLI_HEAD_VALUES = 1 << 14,
     CLI_TERNARY     = 1 << 12,  /* in folders of bitnet -1, 0 and 1, packed, or what becomes such; a factor is beside */
 } cli_form;
 
@@ -43,6 +45,7 @@ typedef struct cli_part {
 /* What GGUF has a key for and not all families have. */
 typedef enum cli_figure_kind {
     CLI_WHOLE,
+    CLI_WHOLE_OR_NONE, /* left out where it is 0 or null */
     CLI_REAL,
     CLI_REAL_OR_NONE, /* 0 where it is null */
     CLI_SWITCH,
@@ -59,6 +62,7 @@ typedef enum cli_trait {
     CLI_STILL         = 1 << 3, /* nothing turns */
     CLI_ENCODES       = 1 << 4, /* it answers with vectors */
     CLI_YARN_BETWEEN  = 1 << 5, /* the bounds of its YaRN are no whole pairs */
+    CLI_LATENT        = 1 << 7, /* keys and values of all heads are made of one short vector */
     CLI_BITNET        = 1 << 6, /* folders of quant_method bitnet are taken, and none of mxfp4 */
 } cli_trait;
 
@@ -102,6 +106,7 @@ typedef struct cli_converted {
     uint32_t       axes;        /* beside that of the experts: 1 or 2 */
     uint64_t       experts;     /* 0: no axis of them */
     uint64_t       rows, columns, old_rows; /* of one expert; old_rows: in the folder */
+    uint64_t       apart;       /* elements from one expert to the next in the folder; 0: old_rows * columns */
     cli_order      order;
     uint64_t       first, step; /* BY_STEPS: old row = first + step * row */
     uint64_t       size;        /* BY_TURNS and BY_GROUPS: rows of a head */
@@ -121,6 +126,8 @@ struct cli_conversion {
     json_t            *tokenizer, *tokenizer_config; /* the last one may be NULL */
     const cli_family  *family;
     uint32_t           layers, heads, kv_heads, head_size, turning, hidden, vocabulary, context, experts;
+    uint32_t           value_size;  /* of a head */
+    uint32_t           latent_keys; /* of a head's key, what does not turn, where it is made of a short vector */
     /* Of matrices of numbers in 8 bits: their type, what their factors' names have behind theirs, and for how many rows
      * and columns a factor is. NULL: the folder has no such. */
     const char        *eights, *factors;

@@ -35,6 +35,7 @@ static const struct { const char *other, *name; } names[] = {
     { "rotary_pct", "partial_rotary_factor" }, { "rotary_emb_base", "rope_theta" },
     { "rotary_emb_fraction", "partial_rotary_factor" },
     { "num_experts", "num_local_experts" },   { "experts_per_token", "num_experts_per_tok" },
+    { "n_routed_experts", "num_local_experts" },
     { "shared_intermediate_size", "shared_expert_intermediate_size" },
 };
 
@@ -168,6 +169,7 @@ static int check_quantised(cli_conversion *c) {
 
 static int put_figures(cli_conversion *c) {
     int code = CLI_OK;
+    json_t *none = json_integer(0);
     for (const cli_figure *f = c->family->figures; f && f->from && !code; f++) {
         const json_t *value = json_object_get(c->config.root, f->from);
         uint32_t whole = 0;
@@ -175,10 +177,10 @@ static int put_figures(cli_conversion *c) {
         if (f->kind == CLI_SWITCH && !is_null(value) && !json_is_boolean(value))
             code = cli_config_bad(&c->config, f->from, "is neither true nor false");
         else if (f->kind == CLI_REAL_OR_NONE && is_null(value)) cli_convert_f32(c, f->to, 0);
-        else if (is_null(value)) {
+        else if (is_null(value) || (f->kind == CLI_WHOLE_OR_NONE && is_same(value, none))) {
             if (f->kind == CLI_WHOLE) code = cli_config_bad(&c->config, f->from, "is missing");
         } else if (f->kind == CLI_SWITCH) cli_convert_bool(c, f->to, json_is_true(value));
-        else if (f->kind == CLI_WHOLE) {
+        else if (f->kind == CLI_WHOLE || f->kind == CLI_WHOLE_OR_NONE) {
             code = cli_config_whole(&c->config, f->from, 1u << 22, 0, &whole);
             if (!code) cli_convert_u32(c, f->to, whole);
         } else {
@@ -186,6 +188,7 @@ static int put_figures(cli_conversion *c) {
             if (!code) cli_convert_f32(c, f->to, real);
         }
     }
+    json_decref(none);
     return code;
 }
 
@@ -261,6 +264,7 @@ static int read_sizes(cli_conversion *c) {
         code = cli_config_whole(config, "num_local_experts", CLI_CONVERT_EXPERTS, 1, &c->experts);
     if (code) return code;
     c->turning = (uint32_t)(c->head_size * part);
+    c->value_size = c->head_size;
     c->tied = json_is_true(json_object_get(config->root, "tie_word_embeddings"));
     return CLI_OK;
 }
@@ -290,7 +294,7 @@ int cli_convert_config(cli_conversion *c) {
     cli_convert_u32(c, "attention.head_count", c->heads);
     cli_convert_u32(c, "attention.head_count_kv", c->kv_heads);
     cli_convert_u32(c, "attention.key_length", c->head_size);
-    cli_convert_u32(c, "attention.value_length", c->head_size);
+    cli_convert_u32(c, "attention.value_length", c->value_size);
     cli_convert_f32(c, layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", eps);
     cli_convert_u32(c, "vocab_size", c->vocabulary);
     code = put_figures(c);

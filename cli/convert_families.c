@@ -58,6 +58,16 @@ static const cli_part gpt_oss[] = {
     { "mlp.experts.down_proj", "ffn_down_exps.weight", CLI_EACH | CLI_TRANSPOSED },
     { "mlp.experts.down_proj_bias", "ffn_down_exps.bias", CLI_EACH }, END,
 };
+static const cli_part deepseek2[] = {
+    NORMS, { "self_attn.q_proj", "attn_q", 0 }, { "self_attn.q_a_proj", "attn_q_a", 0 },
+    { "self_attn.q_a_layernorm", "attn_q_a_norm", 0 }, { "self_attn.q_b_proj", "attn_q_b", 0 },
+    { "self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa", 0 }, { "self_attn.kv_a_layernorm", "attn_kv_a_norm", 0 },
+    { "self_attn.kv_b_proj", "attn_k_b", CLI_HEAD_KEYS }, { "self_attn.kv_b_proj", "attn_v_b", CLI_HEAD_VALUES },
+    { "self_attn.o_proj", "attn_output", 0 }, GATED, EXPERTS,
+    { "mlp.gate.e_score_correction_bias", "exp_probs_b.bias", CLI_AS_F32 },
+    { "mlp.shared_experts.gate_proj", "ffn_gate_shexp", 0 }, { "mlp.shared_experts.up_proj", "ffn_up_shexp", 0 },
+    { "mlp.shared_experts.down_proj", "ffn_down_shexp", 0 }, END,
+};
 static const cli_part olmo2[] = {
     { "post_attention_layernorm", "post_attention_norm", 0 }, { "post_feedforward_layernorm", "post_ffw_norm", 0 },
     ATTENTION, HEAD_NORMS, GATED, END,
@@ -138,6 +148,16 @@ static const cli_figure gemma3_keys[] = {
 static const cli_figure expert_keys[] = { EXPERT_COUNTS, NO_MORE };
 static const cli_figure qwen2moe_keys[] = { EXPERT_COUNTS, EXPERT_LENGTH, SHARED_LENGTH, NO_MORE };
 static const cli_figure qwen3moe_keys[] = { EXPERT_COUNTS, EXPERT_LENGTH, NO_MORE };
+static const cli_figure deepseek2_keys[] = {
+    EXPERT_COUNTS, EXPERT_LENGTH, { "n_shared_experts", "expert_shared_count", CLI_WHOLE_OR_NONE },
+    { "routed_scaling_factor", "expert_weights_scale", CLI_REAL },
+    { "norm_topk_prob", "expert_weights_norm", CLI_SWITCH }, { "gating", "expert_gating_func", CLI_WHOLE },
+    { "first_k_dense_replace", "leading_dense_block_count", CLI_WHOLE_OR_NONE },
+    { "kv_lora_rank", "attention.kv_lora_rank", CLI_WHOLE },
+    { "q_lora_rank", "attention.q_lora_rank", CLI_WHOLE_OR_NONE },
+    { "key_length", "attention.key_length_mla", CLI_WHOLE }, { "v_head_dim", "attention.value_length_mla", CLI_WHOLE },
+    NO_MORE,
+};
 static const cli_figure gpt_oss_keys[] = {
     EXPERT_COUNTS, { "intermediate_size", "expert_feed_forward_length", CLI_WHOLE }, NO_MORE,
 };
@@ -183,6 +203,46 @@ static int adapt_smollm3(cli_conversion *c) {
     }
     return CLI_OK;
 }
+
+/* First layers that have no experts: some folders name the kind of each layer. */
+static int count_dense(cli_conversion *c) {
+    const json_t *kinds = json_object_get(c->config.root, "mlp_layer_types");
+    size_t dense = 0;
+    for (size_t i = 0; i < json_array_size(kinds); i++) {
+        const char *kind = json_string_value(json_array_get(kinds, i));
+        const bool is_dense = kind && strcmp(kind, "dense") == 0;
+        if (!is_dense && (!kind || strcmp(kind, "sparse") != 0))
+            return cli_config_bad(&c->config, "mlp_layer_types", "has a kind that is not computed");
+        if (is_dense && dense++ != i)
+            return cli_config_bad(&c->config, "mlp_layer_types", "has dense layers behind others, and is not computed");
+    }
+    if (kinds) json_object_set_new(c->config.root, "first_k_dense_replace", json_integer((json_int_t)dense));
+    return CLI_OK;
+}
+
+/* Keys and values are made of a short vector, which attention reads in their place, beside what turns. */
+static int latent(cli_conversion *c, int gating) {
+    enum { MOST = 1 << 12 };
+    json_t *root = c->config.root;
+    uint32_t vector, turns, still;
+    int code = cli_config_whole(&c->config, "kv_lora_rank", MOST, UINT64_MAX >> 1, &vector);
+    if (!code) code = cli_config_whole(&c->config, "qk_rope_head_dim", MOST, UINT64_MAX >> 1, &turns);
+    if (!code) code = cli_config_whole(&c->config, "qk_nope_head_dim", MOST, UINT64_MAX >> 1, &still);
+    if (!code) code = count_dense(c);
+    if (code) return code;
+    json_object_set_new(root, "gating", json_integer(gating));
+    json_object_set_new(root, "key_length", json_integer((json_int_t)turns + still));
+    c->latent_keys = still;
+    c->kv_heads = 1;
+    c->head_size = vector + turns;
+    c->value_size = vector;
+    c->turning = turns;
+    return CLI_OK;
+}
+
+/* GGUF's numbers of what makes shares of scores. */
+static int adapt_deepseek2(cli_conversion *c) { return latent(c, 1); }
+static int adapt_by_sigmoid(cli_conversion *c) { return latent(c, 2); }
 
 /* Older ones say in words how many heads of keys there are. */
 static int adapt_falcon(cli_conversion *c) {
@@ -258,6 +318,22 @@ static const cli_family families[] = {
                              "original_max_position_embeddings": 4096}}),
       JSON({"num_local_experts": [], "quantization_config": [], "swiglu_limit": [null, 7],
             "swiglu_alpha": [null, 1.702]}), NULL, { 0 } },
+    { "DeepseekV2ForCausalLM", "deepseek2", "model.layers.", deepseek2, deepseek2_keys, CLI_LATENT, 0,
+      JSON({"q_lora_rank": null, "routed_scaling_factor": 1, "norm_topk_prob": false,
+            "first_k_dense_replace": 0, "attention_bias": false, "mlp_bias": false}),
+      JSON({"num_local_experts": [], "partial_rotary_factor": [], "norm_topk_prob": false,
+            "topk_method": [null, "greedy"], "scoring_func": [null, "softmax"], "n_group": [null, 1],
+            "moe_layer_freq": [null, 1]}),
+      adapt_deepseek2, { 0 } },
+#define BY_SIGMOID(class)                                                                                              \
+    { class, "deepseek2", "model.layers.", deepseek2, deepseek2_keys, CLI_LATENT, 0,                                   \
+      JSON({"q_lora_rank": null, "routed_scaling_factor": 1, "norm_topk_prob": true,                                   \
+            "first_k_dense_replace": 1, "attention_bias": false, "mlp_bias": false}),                                  \
+      JSON({"num_local_experts": [], "partial_rotary_factor": [], "rope_interleave": [null, true],                     \
+            "topk_method": [null, "noaux_tc"], "scoring_func": [null, "sigmoid"], "n_group": [null, 1],                \
+            "moe_layer_freq": [null, 1]}),                                                                             \
+      adapt_by_sigmoid, { 0 } }
+    BY_SIGMOID("DeepseekV3ForCausalLM"), BY_SIGMOID("Glm4MoeLiteForCausalLM"),
     { "Olmo2ForCausalLM", "olmo2", "model.layers.", olmo2, NULL, 0, 0,
       JSON({"rms_norm_eps": 1e-5, "attention_bias": false}), NULL, NULL, { 0 } },
     { "GraniteForCausalLM", "granite", "model.layers.", llama, granite_keys, CLI_NEIGHBOURS, 0,

@@ -18,7 +18,8 @@ static uint64_t row_of(const cli_converted *t, uint64_t row) {
 
 static const uint8_t *matrix_of(const cli_converted *t, uint64_t expert) {
     if (!t->data) return t->each[expert];
-    return (const uint8_t *)t->data + expert * t->old_rows * t->columns * hd_dtype_bytes(t->from, 1);
+    const uint64_t apart = t->apart ? t->apart : t->old_rows * t->columns;
+    return (const uint8_t *)t->data + expert * apart * hd_dtype_bytes(t->from, 1);
 }
 
 static bool copy(const cli_converted *t, const uint8_t *from, uint64_t count, uint8_t *to) {

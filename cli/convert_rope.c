@@ -71,17 +71,20 @@ static int check_yarn(cli_conversion *c, const json_t *scaling, double factor) {
     const json_t *whole = json_object_get(scaling, "truncate");
     const bool between = c->family->traits & CLI_YARN_BETWEEN;
     double fast, slow, magnitude;
-    const double grown = factor <= 1 ? 1 : 0.1 * log(factor) + 1;
+    const double by_scores = json_number_value(json_object_get(scaling, "mscale_all_dim")),
+                 turned = json_number_value(json_object_get(scaling, "mscale"));
+    const bool latent = (c->family->traits & CLI_LATENT) && by_scores > 0 && fabs(by_scores - turned) <= 0;
+    const double grown = factor <= 1 || latent ? 1 : 0.1 * log(factor) + 1;
     int code = cli_config_real(&c->config, scaling, "beta_fast", 32, &fast);
     if (!code) code = cli_config_real(&c->config, scaling, "beta_slow", 1, &slow);
     if (!code) code = cli_config_real(&c->config, scaling, "attention_factor", grown, &magnitude);
     if (code) return code;
     if (fabs(fast - 32) > 0 || fabs(slow - 1) > 0 || fabs(magnitude - grown) > 1e-6 ||
-        json_number_value(json_object_get(scaling, "mscale")) > 0 ||
-        json_number_value(json_object_get(scaling, "mscale_all_dim")) > 0)
+        (!latent && (by_scores > 0 || turned > 0)))
         return cli_config_bad(&c->config, "rope_scaling", "has other figures of yarn than the usual ones");
     if (between != json_is_false(whole))
         return cli_config_bad(&c->config, "truncate", between ? "is not false" : "is false, and not computed");
+    if (latent) cli_convert_f32(c, "rope.scaling.yarn_log_multiplier", 0.1 * by_scores);
     return CLI_OK;
 }
 

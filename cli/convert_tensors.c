@@ -31,6 +31,7 @@ typedef struct source {
     char                 rest[256];       /* of a layer's: behind the layer's number */
     const char          *kind;            /* ".weight", ".bias", or "" */
     unsigned             layer, expert;
+    bool                 further;         /* of a layer behind all others, that guesses further tokens */
 } source;
 
 static int bad(const cli_conversion *c, const source *s, const char *what) {
@@ -62,6 +63,7 @@ static bool is_left_out(const cli_conversion *c, const source *s) {
     const hd_safetensor *of = c->eights && ends(s->name, c->factors) ? beside(c, s, strlen(c->factors), "") : NULL;
     if (of && is_eights(c, of)) return true; /* it is read with its matrix */
     if (c->eights && ends(s->name, ".input_scale")) return true; /* for those who round what comes in, too */
+    if (s->further) return true;
     for (size_t i = 0; i < CLI_COUNT(c->family->left_out) && c->family->left_out[i]; i++)
         if (begins(s->name, c->family->left_out[i])) return true;
     return strstr(s->name, "rotary_emb.inv_freq"); /* follows from the configuration */
@@ -96,9 +98,10 @@ static bool read_name(const cli_conversion *c, const hd_safetensor *tensor, sour
     const char *dot = strrchr(out->name, '.');
     if (dot && (strcmp(dot, ".weight") == 0 || strcmp(dot, ".bias") == 0)) out->kind = dot;
     const char *number = out->name + strlen(c->family->layers);
-    if (begins(out->name, c->family->layers) && sscanf(number, "%4u.%n", &out->layer, &used) == 1 && used > 0 &&
-        out->layer < c->layers)
-        snprintf(out->rest, sizeof out->rest, "%s", number + used);
+    if (!begins(out->name, c->family->layers) || sscanf(number, "%4u.%n", &out->layer, &used) != 1 || used == 0)
+        return true;
+    if (out->layer < c->layers) snprintf(out->rest, sizeof out->rest, "%s", number + used);
+    else out->further = json_integer_value(json_object_get(c->config.root, "num_nextn_predict_layers")) > 0;
     return true;
 }
 
@@ -202,8 +205,26 @@ static int packed(const cli_conversion *c, const source *s, cli_converted *t) {
     return CLI_OK;
 }
 
+/* The part of all heads' keys, or of their values, in the matrix that makes both of a short vector:
+ * [heads,vector,keys], or [heads,values,vector]. */
+static int of_heads(const cli_conversion *c, const source *s, bool keys, cli_converted *t) {
+    const uint64_t each = t->old_rows / c->heads, length = t->columns;
+    if (t->axes != 2 || t->from == HD_U8 || t->old_rows % c->heads || each <= c->latent_keys)
+        return bad(c, s, "is no matrix of floats for the keys and values of all heads");
+    t->experts = c->heads;
+    t->apart = each * length;
+    t->transposed = keys;
+    t->step = 1;
+    t->first = keys ? 0 : c->latent_keys;
+    t->rows = keys ? length : each - c->latent_keys;
+    t->columns = keys ? c->latent_keys : length;
+    t->old_rows = keys ? length : each;
+    return CLI_OK;
+}
+
 /* Which rows of the old tensor the new one has, and in which order. */
 static int order(const cli_conversion *c, const source *s, unsigned form, cli_converted *t) {
+    if (form & (CLI_HEAD_KEYS | CLI_HEAD_VALUES)) return of_heads(c, s, form & CLI_HEAD_KEYS, t);
     const bool halves = form & (CLI_FIRST_HALF | CLI_SECOND_HALF), others = form & (CLI_EVEN | CLI_ODD);
     const bool turns = (c->family->traits & CLI_NEIGHBOURS) && (form & (CLI_QUERIES | CLI_KEYS));
     const uint64_t heads = form & CLI_QUERIES ? c->heads : c->kv_heads;

@@ -85,8 +85,8 @@ static uint64_t row_bytes(const hd_session *session) {
     return hdl_cache_row_bytes(session->model, session->layout.cache_type);
 }
 
-/* Where a layer's keys (part 0) or values (1) of a token of the sequence lie, and how many tokens are there one after the
- * other. */
+/* Where a layer's keys (part 0) or values (1) of a token of the sequence lie, and how many tokens are there one after
+ * the other. */
 static hdl_place place_of(const hd_session *session, uint32_t layer, uint32_t part, uint32_t sequence, uint32_t token,
                           uint32_t *out_run) {
     const hdl_stage *stage = &session->stage;

@@ -45,5 +45,6 @@ hd_value hdl_latent_values(const hdl_graph *g, hd_value attended) {
     const hd_shape all = HD_SHAPE(rows_of(g), f->heads, f->head_size);
     const hd_value heads = hd_reshape(g->program, attended, all);
     const hd_value c = cut(g->program, heads, all, f->head_size - f->latent, f->head_size);
-    return hd_reshape(g->program, by_head(g, c, "attn_v_b.weight"), HD_SHAPE(rows_of(g), (int64_t)f->heads * f->own_value));
+    const hd_value values = by_head(g, c, "attn_v_b.weight");
+    return hd_reshape(g->program, values, HD_SHAPE(rows_of(g), (int64_t)f->heads * f->own_value));
 }
