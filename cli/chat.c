@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "cli/llm.h"
 #include "cli/line_edit.h"
+#include "cli/sight.h"
 #include "cli/talk.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -17,6 +18,8 @@ typedef struct chat {
     hd_grammar  *asked, *after;  /* calls: of answers to the user, and to results; NULL: not held to anything */
     talk         talk;           /* message 0 is the system's, and counts only where it has a text */
     bool         over;           /* no line comes any more */
+    cli_sight    sight;          /* of all images; those that no message has are shown with the next one */
+    size_t       held_first;     /* the number of the first image of what was told last */
     size_t       forgotten;      /* with `shift`: the first ones behind [0], which the model is told no more */
     bool         shift;
     bool         interactive;    /* somebody sits at the keyboard */
@@ -40,6 +43,13 @@ static int set_system(chat *c, const char *text) {
     return done ? CLI_OK : no_memory(c);
 }
 
+/* Images of messages begin .. end-1. */
+static size_t images_of(const chat *c, size_t begin, size_t end) {
+    size_t count = 0;
+    for (size_t i = begin; i < end; i++) count += c->talk.messages[i].images;
+    return count;
+}
+
 /* ---- a turn ---- */
 
 /* With --shift: the oldest message that the model is told, and its answer, are told no more. False: it is the last. */
@@ -61,6 +71,7 @@ static int gather(chat *c, hd_message *told, size_t *out_told, size_t *out_token
             if (i == 0 || i > c->forgotten) told[(*out_told)++] = c->talk.messages[i];
         if (hd_model_chat_tokens(c->llm.model, &c->form, told, *out_told, NULL, out_tokens))
             return cli_session_fail(&c->llm.cli, NULL);
+        *out_tokens = cli_sight_length(&c->sight, *out_tokens, images_of(c, 1 + c->forgotten, c->talk.count));
     } while (*out_tokens > most && forget_oldest(c));
     if (*out_tokens > context)
         return cli_fail(c->llm.cli.command,
@@ -72,21 +83,34 @@ static int gather(chat *c, hd_message *told, size_t *out_told, size_t *out_token
     return CLI_OK;
 }
 
+/* How many of the tokens the session holds already, of these images. */
+static size_t count_same(const chat *c, const int32_t *tokens, size_t count, size_t first_image) {
+    size_t same = 0;
+    const bool others = first_image != c->held_first;
+    /* the last one is fed to learn what comes next */
+    while (same < c->held && same + 1 < count && tokens[same] == c->answer.tokens[same] &&
+           !(others && tokens[same] < 0)) same++;
+    return same;
+}
+
 /* Puts the tokens of the conversation into the answer; *out_same is how many of them the session holds already. */
 static int tokenize(chat *c, size_t *out_same) {
-    size_t count = 0, told_count = 0, same = 0;
+    size_t all = 0, told_count = 0, count = 0;
     hd_message *told = calloc(c->talk.count, sizeof *told);
-    int code = told ? gather(c, told, &told_count, &count) : no_memory(c);
-    int32_t *tokens = calloc(count + 1, sizeof *tokens);
+    int code = told ? gather(c, told, &told_count, &all) : no_memory(c);
+    int32_t *tokens = calloc(2 * (all + 1), sizeof *tokens);
     if (!code && !tokens) code = no_memory(c);
+    count = all;
     if (!code && hd_model_chat_tokens(c->llm.model, &c->form, told, told_count, tokens, &count))
         code = cli_session_fail(&c->llm.cli, NULL);
     if (!code) {
-        /* the last one is fed to learn what comes next */
-        while (same < c->held && same + 1 < count && tokens[same] == c->answer.tokens[same]) same++;
-        memcpy(c->answer.tokens, tokens, count * sizeof *tokens);
-        c->answer.prompt_count = count;
-        *out_same = same;
+        const size_t first = images_of(c, 1, 1 + c->forgotten);
+        int32_t *spread = tokens + all + 1;
+        cli_sight_spread(&c->sight, tokens, count, spread);
+        *out_same = count_same(c, spread, all, first);
+        memcpy(c->answer.tokens, spread, all * sizeof *spread);
+        c->answer.prompt_count = all;
+        c->held_first = first;
     }
     free(tokens);
     free(told);
@@ -98,7 +122,8 @@ static int answer(chat *c) {
     int code = tokenize(c, &same);
     if (code) return code;
     system_interrupts_catch(true);
-    code = cli_answer_run(&c->llm, &c->answer, same);
+    code = cli_sight_feed(&c->llm, &c->sight, c->held_first, c->answer.tokens, c->answer.prompt_count, &same);
+    if (!code) code = cli_answer_run(&c->llm, &c->answer, same);
     c->held = hd_session_position(c->llm.session, 0);
     if (!c->answer.called) cli_print("\n");
     fflush(stdout);
@@ -156,7 +181,9 @@ static int answer_calls(chat *c, size_t before) {
 /* The user's message and its answer. */
 static int turn(chat *c, const char *line) {
     const size_t before = c->talk.count;
-    if (!talk_add(&c->talk, &(hd_message){ .role = "user", .content = line })) return no_memory(c);
+    const hd_message message = { .role = "user", .content = line,
+                                 .images = (uint32_t)(c->sight.count - images_of(c, 0, before)) };
+    if (!talk_add(&c->talk, &message)) return no_memory(c);
     return answer_calls(c, before);
 }
 
@@ -178,6 +205,7 @@ static int regenerate(chat *c) {
 /* ---- conversations as files ---- */
 
 static int save(const chat *c, const char *path) {
+    if (c->sight.count) return cli_fail(c->llm.cli.command, "a conversation with images cannot be saved");
     const size_t first = has_system(&c->talk) ? 0 : 1;
     bool ok = true;
     json_t *root = talk_json(&c->talk, first, &ok);
@@ -203,6 +231,7 @@ static int load(chat *c, const char *path) {
         const talk old = c->talk;
         c->talk = fresh;
         c->forgotten = 0;
+        cli_sight_cut(&c->sight, 0);
         fresh = old;
         cli_note("heddle: %zu messages are taken from %s\n", json_array_size(list), path);
     }
@@ -214,10 +243,23 @@ static int load(chat *c, const char *path) {
 
 /* ---- what begins with a slash ---- */
 
+/* Sees an image that is shown with the next message. */
+static int show(chat *c, const char *path) {
+    cli_cell seen;
+    if (!c->sight.mmproj)
+        return cli_fail(c->llm.cli.command, "/image needs what the model sees with: begin with --mmproj FILE");
+    const int code = cli_sight_see(&c->llm, &c->sight, &path, 1);
+    if (!code)
+        cli_note("heddle: an image of %u tokens, seen in %s, goes with the next message\n",
+                 (unsigned)c->sight.info.rows, cli_time(c->sight.seen_ns, seen));
+    return code;
+}
+
 static void help(void) {
     cli_note("/clear        begins a new conversation\n"
                     "/regenerate   gives the last answer anew, with another seed\n"
                     "/system TEXT  sets what the model is told first; without TEXT: nothing\n"
+                    "/image FILE   shows an image with the next message\n"
                     "/save FILE    writes the conversation, as JSON; /load FILE goes on with one\n"
                     "/stats        how fast the last answer came, and from where\n"
                     "/exit         ends, as Ctrl-D does; Ctrl-C stops an answer\n");
@@ -230,7 +272,7 @@ static void stats(const chat *c) {
 
 /* False: the conversation is over. */
 static bool command(chat *c, const char *line, int *code) {
-    enum { HELP, CLEAR, SYSTEM, STATS, EXIT, REGENERATE, SAVE, LOAD };
+    enum { HELP, CLEAR, SYSTEM, STATS, EXIT, REGENERATE, SAVE, LOAD, IMAGE };
     static const struct {
         const char *name;
         bool        takes_text, needs_text;
@@ -239,6 +281,7 @@ static bool command(chat *c, const char *line, int *code) {
         [SYSTEM] = { "/system", true, false }, [STATS] = { "/stats", false, false },
         [EXIT] = { "/exit", false, false },    [REGENERATE] = { "/regenerate", false, false },
         [SAVE] = { "/save", true, true },      [LOAD] = { "/load", true, true },
+        [IMAGE] = { "/image", true, true },
     };
     const size_t length = strcspn(line, " \t");
     const char *rest = line + length + strspn(line + length, " \t");
@@ -253,6 +296,7 @@ static bool command(chat *c, const char *line, int *code) {
     else if (which == HELP) help();
     else if (which == CLEAR) {
         drop_messages(c, 1);
+        cli_sight_cut(&c->sight, 0);
         cli_note("heddle: a new conversation begins\n");
     }
     else if (which == SYSTEM) *code = set_system(c, rest);
@@ -260,6 +304,7 @@ static bool command(chat *c, const char *line, int *code) {
     else if (which == REGENERATE) *code = regenerate(c);
     else if (which == SAVE) *code = save(c, rest);
     else if (which == LOAD) *code = load(c, rest);
+    else if (which == IMAGE) *code = show(c, rest);
     return which != EXIT || *rest;
 }
 
@@ -369,6 +414,7 @@ static int begin(const cli_args *args, chat *c) {
         return cli_session_fail(&c->llm.cli, NULL);
     code = set_system(c, system ? system : "");
     if (!code) code = cli_llm_prepare(args, &c->llm);
+    if (!code && cli_get(args, "--mmproj")) code = cli_sight_open(&c->llm, cli_get(args, "--mmproj"), &c->sight);
     if (!code) code = cli_answer_prepare(args, &c->llm, &c->answer);
     if (!code) code = cli_llm_load(&c->llm);
     if (code) return code;
@@ -399,6 +445,7 @@ static int run(const cli_args *args) {
     hd_grammar_destroy(c.after);
     cli_answer_free(&c.answer);
     cli_llm_close(&c.llm);
+    cli_sight_cut(&c.sight, 0);
     talk_free(&c.talk);
     free(c.tools);
     return code;
@@ -413,6 +460,7 @@ static const cli_option options[] = {
     { "--free-calls", NULL, "calls are not held to the tools' schemas, and may have a form that heddle does not know" },
     { "-n", "N", "most tokens of an answer; 0, the default: as many as the context holds" },
     { "--shift", NULL, "in a full context forget the oldest messages" },
+    { "--mmproj", "FILE", "what the model sees with: /image FILE then shows an image with the next message" },
     CLI_SAMPLING_OPTIONS,
     CLI_OPTION_DRAFT,
     CLI_SESSION_OPTIONS,

@@ -35,6 +35,28 @@ cmp -s out wanted || fail "--quiet: another answer"
 expect 0 - 'images +2, of 16 tokens each' $see image.ppm "$models/gemma3_sees.png" --mmproj "$models/gemma3_sees_mmproj_f16.gguf" -n 4 --temp 0 --device cpu
 cmp -s out wanted && fail "two images are as one"
 
+# In a conversation: the same answer, again after /clear; one whose oldest image is forgotten goes on as one that begins behind it.
+chat="$heddle chat $model --mmproj $mmproj --temp 0 --math exact --device cpu"
+converse() { expect 0 - "$1" sh -c 'exec "$@" <in' - $chat -n "$2" --context "$3" --shift; }
+printf '/image image.ppm\n%s\n/clear\n/image %s\n%s\n' "$(cat question)" "$models/gemma3_sees.png" "$(cat question)" >in
+converse 'an image of 16 tokens, seen in ' 24 256
+cat wanted wanted >expected
+cmp -s out expected || fail "chat: not what transformers says"
+printf '/image image.ppm\nand?\n' >in
+converse - 8 80
+cp out later
+printf '/image image.ppm\nHi\n/image image.ppm\nand?\n' >in
+converse 'the first 2 messages are forgotten' 8 80
+[ "$(tail -n "$(wc -l <later)" out)" = "$(cat later)" ] || fail "a forgotten image is not forgotten"
+printf '/image image.ppm\nHi\n/save talk.json\n' >in
+expect 1 - 'a conversation with images cannot be saved' sh -c 'exec "$@" <in' - $chat -n 4
+[ ! -e talk.json ] || fail "it was saved"
+printf '/image image.ppm\n' >in
+refuse 1 'begin with --mmproj FILE' sh -c 'exec "$@" <in' - "$heddle" chat "$model" --device cpu
+printf '/image no/such.png\n' >in
+refuse 1 'no/such.png' sh -c 'exec "$@" <in' - $chat
+refuse 1 'makes rows of 32 numbers, and the model takes 64' "$heddle" chat "$models/qwen3_q4_0.gguf" --template chatml --mmproj "$mmproj" --device cpu
+
 refuse 2 'needs an image behind the model' $see --mmproj "$mmproj"
 refuse 2 'needs --mmproj FILE' $see image.ppm
 refuse 2 'needs MODEL.gguf' "$heddle" see
