@@ -589,10 +589,11 @@ typedef struct hd_buffer_desc {
     hd_buffer_use use;
     const char   *label; /* seen in error texts and in the driver's tools; NULL for none */
     void         *memory; /* your own host memory in place of new memory, without a copy: on the CPU, and on other devices that can
-                             read it where it lies (Vulkan with VK_EXT_external_memory_host, OpenCL whose memory is the host's);
-                             elsewhere UNSUPPORTED: write the bytes then. It begins at a multiple of 8, for Vulkan of the device's
-                             binding_align, outlives the buffer and the runs that use it, and is read-only where nothing on the
-                             device writes it: a file's mapping will do. NULL: new memory */
+                             read it where it lies (Vulkan with VK_EXT_external_memory_host, CUDA and HIP whose driver registers it,
+                             OpenCL whose memory is the host's); elsewhere UNSUPPORTED: write the bytes then. It begins at a
+                             multiple of 8, for Vulkan, CUDA and HIP of the device's binding_align, outlives the buffer and the runs
+                             that use it, and is read-only where nothing on the device writes it: a file's mapping will do, for CUDA
+                             and HIP a shared one (MAP_SHARED). NULL: new memory */
 } hd_buffer_desc;
 
 /** Makes a buffer of zeros (or of what desc->memory holds). Where the device has too little memory its caches are dropped,

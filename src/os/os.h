@@ -44,6 +44,8 @@ bool hdi_os_folder_open(const char *path, char *why, size_t room);
 
 const void *hdi_os_map(int file, uint64_t bytes); /* to be read; NULL on failure */
 void hdi_os_unmap(const void *map, uint64_t bytes);
+/* Is all of this mapped to be read alone, and shared with its file? False where the system does not tell. */
+bool hdi_os_is_shared_file(const void *memory, uint64_t bytes);
 void hdi_os_rest(const void *bytes, uint64_t count); /* of a map: not needed soon */
 void *hdi_os_pages(uint64_t bytes); /* of zeros; NULL on failure */
 void hdi_os_free_pages(void *pages, uint64_t bytes);

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <pwd.h>
 #include <sched.h>
@@ -117,6 +118,25 @@ const void *hdi_os_map(int file, uint64_t bytes) {
 void hdi_os_unmap(const void *map, uint64_t bytes) {
     union { const void *read_only; void *plain; } pointer = { map };
     munmap(pointer.plain, (size_t)bytes);
+}
+
+bool hdi_os_is_shared_file(const void *memory, uint64_t bytes) {
+    uintptr_t at = (uintptr_t)memory;
+    const uintptr_t end = at + (uintptr_t)bytes;
+    char line[512];
+    FILE *maps = fopen("/proc/self/maps", "re"); /* in the order of addresses */
+    while (maps && at < end && fgets(line, sizeof line, maps)) {
+        uintptr_t from, to;
+        char may[5];
+        const bool whole = strchr(line, '\n') != NULL;
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &from, &to, may) == 3 && from <= at && at < to) {
+            if (strncmp(may, "r-", 2) != 0 || may[3] != 's') break;
+            at = to;
+        }
+        for (int c = whole ? '\n' : 0; c != '\n' && c != EOF;) c = fgetc(maps); /* a long path's end */
+    }
+    if (maps) fclose(maps);
+    return at >= end;
 }
 
 void hdi_os_rest(const void *bytes, uint64_t count) {

@@ -102,6 +102,12 @@ void hdi_os_unmap(const void *map, uint64_t bytes) {
     UnmapViewOfFile(map);
 }
 
+bool hdi_os_is_shared_file(const void *memory, uint64_t bytes) {
+    (void)memory;
+    (void)bytes;
+    return false;
+}
+
 void hdi_os_rest(const void *bytes, uint64_t count) {
     union { const void *read_only; void *plain; } pointer = { bytes };
     VirtualUnlock(pointer.plain, (SIZE_T)count); /* pages that were not locked leave the working set */

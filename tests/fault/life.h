@@ -24,6 +24,7 @@ typedef struct life_driver {
     void      (*come_to_rest)(hdi_backend_device *device);
     uint64_t  (*complaints)(void);                         /* of a layer that watches; or NULL */
     uint32_t  row_count, lost_row;                         /* lost_row: the row that says so, or row_count */
+    bool      lends;                                       /* memory of the host's is lent to the device too */
 } life_driver;
 
 static const life_driver *driver;
@@ -183,9 +184,9 @@ static bool scenario_open(void) {
     return true;
 }
 
-/* in -> a -> b -> out with two kernels; every stage reads one buffer and writes another, so doing it twice is harmless. */
+/* in -> a -> b -> out, and b -> lent, with two kernels; every stage reads one buffer and writes another, so doing it twice is harmless. */
 typedef struct life {
-    hdi_memory *in, *large, *a, *b, *out;
+    hdi_memory *in, *large, *a, *b, *out, *lent;
     hdi_loaded_kernel *twice, *thrice;
     hdi_recording *recording;
     conform_list plan;
@@ -194,6 +195,15 @@ typedef struct life {
 
 static hd_status new_memory(uint64_t bytes, hd_buffer_use use, hdi_memory **out_memory) {
     const hdi_alloc_desc desc = { bytes, use, "fault", NULL, 0 };
+    return subject.backend->alloc(subject.device, &desc, out_memory, &subject.error);
+}
+
+static uint32_t *lent_words; /* in a page of their own, which a device that is given up keeps */
+static hd_status lend(hdi_memory **out_memory) {
+    enum { PAGE = 4096 };
+    if (!lent_words) lent_words = aligned_alloc(PAGE, PAGE);
+    assert_non_null(lent_words);
+    const hdi_alloc_desc desc = { BYTES, HD_BUFFER_STORAGE, "lent", lent_words, 0 };
     return subject.backend->alloc(subject.device, &desc, out_memory, &subject.error);
 }
 
@@ -209,6 +219,7 @@ static bool scenario_make(life *l) {
     STEP(new_memory(BYTES, HD_BUFFER_STORAGE, &l->a));
     STEP(new_memory(BYTES, HD_BUFFER_STORAGE, &l->b));
     STEP(new_memory(BYTES, HD_BUFFER_READBACK, &l->out));
+    if (driver->lends) STEP(lend(&l->lent));
     STEP(new_kernel(2, &l->twice));
     VOID((subject.backend->kernel_free(subject.device, l->twice), 0));
     STEP(new_kernel(2, &l->twice)); /* now from the cache */
@@ -226,6 +237,7 @@ static bool scenario_make(life *l) {
     list_dispatch(p, a, b, WORDS, 1, 0, 8);
     list_barrier(p, true);
     list_copy(p, b, 0, out, 0, BYTES);
+    if (l->lent) list_copy(p, b, 0, list_slot(p, l->lent, 0, BYTES), 0, BYTES);
     list_begin(&l->again);
     list_slot(&l->again, l->b, 0, BYTES);
     list_slot(&l->again, l->out, 0, BYTES);
@@ -241,7 +253,7 @@ static void fill_in(life *l, uint32_t seed) {
 static bool holds_out(life *l, uint32_t seed) {
     const uint32_t *words = subject.backend->map(subject.device, l->out);
     for (uint32_t i = 0; i < WORDS; i++)
-        if (words[i] != (i * 3 + seed) * 2 + 1) return false;
+        if (words[i] != (i * 3 + seed) * 2 + 1 || (l->lent && lent_words[i] != words[i])) return false;
     return true;
 }
 
@@ -297,6 +309,7 @@ static bool scenario_end(life *l) {
     last = list_submission(&l->plan);
     l->plan.slots[4].memory = l->large;
     STEP(subject.backend->submit(subject.device, &last, &ticket, &subject.error)); /* close finds it under way */
+    if (l->lent) VOID((subject.backend->free(subject.device, l->lent), 0));
     return true;
 }
 
@@ -342,6 +355,8 @@ static void live(uint32_t at, uint32_t row, int mode, uint64_t fail_at) {
     for (uint32_t round = 0; round < 2 && alive; round++) alive = scenario_run(&l, round);
     alive = alive && scenario_end(&l);
     if (subject.device) VOID((subject.backend->close(subject.device), 0));
+    free(lent_words);
+    lent_words = NULL;
     HOLDS(memory.live == 0);
     HOLDS(!driver->complaints || driver->complaints() == 0);
     if (fault.hit) HOLDS(failed || fault.in_void || driver->may_pass(fault.function, fault.row));

@@ -36,7 +36,7 @@ static uint32_t results_of(uint32_t function) {
     switch (function) {
     case HDCU_FN_ModuleLoadData: return 1u << MEMORY | 1u << NO_CODE | 1u << LOST | 1u << UNKNOWN;
     case HDCU_FN_LaunchKernel: return 1u << RESOURCES | 1u << LOST | 1u << UNKNOWN;
-    case HDCU_FN_MemAlloc: case HDCU_FN_MemHostAlloc: case HDCU_FN_EventCreate: case HDCU_FN_StreamCreate: case HDCU_FN_GraphInstantiate:
+    case HDCU_FN_MemAlloc: case HDCU_FN_MemHostAlloc: case HDCU_FN_MemHostRegister: case HDCU_FN_EventCreate: case HDCU_FN_StreamCreate: case HDCU_FN_GraphInstantiate:
         return 1u << MEMORY | 1u << LOST | 1u << UNKNOWN;
     case HDCU_FN_PrimaryCtxRetain: return 1u << MEMORY | 1u << UNKNOWN;
     default: return of_compiler(function) || before_context(function) ? 1u << UNKNOWN : 1u << LOST | 1u << UNKNOWN;
@@ -65,7 +65,7 @@ static bool may_pass(uint32_t function, uint32_t row) {
     }
 }
 
-static const life_driver cuda_driver = { name_of, results_of, code_of, expected_status, may_pass, ends_for_good, under_way, come_to_rest, NULL, ROWS, LOST };
+static const life_driver cuda_driver = { name_of, results_of, code_of, expected_status, may_pass, ends_for_good, under_way, come_to_rest, NULL, ROWS, LOST, true };
 
 /* ---- the sweeps ---- */
 
@@ -147,6 +147,7 @@ static void give_up(void) {
         subject.backend->close(subject.device);
         if (hdi_now_ns() - begun > UINT64_C(5000000000)) _exit(4);
         if (memory.live != 0) _exit(5);
+        lent_words = NULL;
     }
 }
 /* ---- products of the library ---- */

@@ -107,7 +107,9 @@ STANDIN_ENTRY(cuDevicePrimaryCtxRetain, hipDevicePrimaryCtxRetain)(context **out
 }
 STANDIN_ENTRY(cuDevicePrimaryCtxRelease_v2, hipDevicePrimaryCtxRelease)(int device) {
     NEEDS(device == 0 && initialised, STANDIN_INVALID_DEVICE);
-    NEEDS(__atomic_sub_fetch(&device_context.retained, 1, __ATOMIC_SEQ_CST) >= 0, STANDIN_INVALID_CONTEXT);
+    const int retained = __atomic_sub_fetch(&device_context.retained, 1, __ATOMIC_SEQ_CST);
+    NEEDS(retained >= 0, STANDIN_INVALID_CONTEXT);
+    if (retained == 0 && !standin_lost()) standin_registered_none();
     return STANDIN_OK;
 }
 STANDIN_ENTRY(cuCtxPushCurrent_v2, hipCtxPushCurrent)(context *pushed) {
@@ -145,6 +147,23 @@ STANDIN_ENTRY(cuMemHostAlloc, hipHostMalloc)(void **host, size_t bytes, unsigned
 STANDIN_ENTRY(cuMemFreeHost, hipHostFree)(void *host) {
     IN_CONTEXT();
     return (int)standin_free(host, true);
+}
+
+STANDIN_ENTRY(cuMemHostRegister_v2, hipHostRegister)(void *host, size_t bytes, unsigned flags) {
+    enum { MAPPED = 2, READ_ONLY = 8 };
+    IN_CONTEXT();
+    NEEDS(host && bytes > 0 && (flags & ~(unsigned)READ_ONLY) == MAPPED, STANDIN_INVALID_VALUE);
+    return (int)standin_register(host, bytes, flags & READ_ONLY);
+}
+STANDIN_ENTRY(cuMemHostGetDevicePointer_v2, hipHostGetDevicePointer)(uint64_t *address, void *host, unsigned flags) {
+    IN_CONTEXT();
+    NEEDS(flags == 0 && standin_holds_on_host(host, 1), STANDIN_INVALID_VALUE);
+    *address = (uint64_t)(uintptr_t)host;
+    return STANDIN_OK;
+}
+STANDIN_ENTRY(cuMemHostUnregister, hipHostUnregister)(void *host) {
+    IN_CONTEXT();
+    return (int)standin_unregister(host);
 }
 
 /* ---- streams and events ---- */

@@ -18,7 +18,8 @@
 typedef enum standin_status {
     STANDIN_OK = 0, STANDIN_INVALID_VALUE = 1, STANDIN_OUT_OF_MEMORY = 2, STANDIN_NOT_INITIALIZED = 3, STANDIN_INVALID_DEVICE = 101,
     STANDIN_INVALID_IMAGE = 200, STANDIN_INVALID_CONTEXT = 201, STANDIN_NO_BINARY = 209, STANDIN_INVALID_HANDLE = 400,
-    STANDIN_NOT_FOUND = 500, STANDIN_NOT_READY = 600, STANDIN_ILLEGAL_ADDRESS = 700, STANDIN_LAUNCH_FAILED = 719,
+    STANDIN_NOT_FOUND = 500, STANDIN_NOT_READY = 600, STANDIN_ILLEGAL_ADDRESS = 700, STANDIN_REGISTERED = 712,
+    STANDIN_NOT_REGISTERED = 713, STANDIN_LAUNCH_FAILED = 719,
     STANDIN_NOT_SUPPORTED = 801
 } standin_status;
 
@@ -40,6 +41,12 @@ standin_status standin_lost(void); /* OK, or what the device was lost with */
 
 standin_status standin_alloc(size_t bytes, bool on_host, void **out);
 standin_status standin_free(void *memory, bool on_host);
+/* The host's own memory, shown to the device. Registered twice, in part too, it is refused; pages that may not be written are
+ * taken to read alone, and of a file only where they are shared, since a driver may hang over others. All of it is to be
+ * given back before its pages go, and before the device. */
+standin_status standin_register(void *host, size_t bytes, bool read_only);
+standin_status standin_unregister(void *host);
+void standin_registered_none(void);
 /* Does all of this lie in one allocation? `on_host`: in one of the host's. */
 STANDIN_SHARED bool standin_holds(const void *memory, size_t bytes);
 bool standin_holds_on_host(const void *memory, size_t bytes);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +21,8 @@
 #define FUNCTIONS(X) \
     X(cuInit, (unsigned)) X(cuDevicePrimaryCtxRetain, (void **, int)) X(cuDevicePrimaryCtxRelease_v2, (int)) X(cuCtxPushCurrent_v2, (void *)) \
     X(cuCtxPopCurrent_v2, (void **)) X(cuMemAlloc_v2, (uint64_t *, size_t)) X(cuMemFree_v2, (uint64_t)) X(cuMemHostAlloc, (void **, size_t, unsigned)) \
-    X(cuMemFreeHost, (void *)) X(cuStreamCreate, (void **, unsigned)) X(cuStreamDestroy_v2, (void *)) X(cuStreamQuery, (void *)) \
+    X(cuMemFreeHost, (void *)) X(cuMemHostRegister_v2, (void *, size_t, unsigned)) X(cuMemHostGetDevicePointer_v2, (uint64_t *, void *, unsigned)) \
+    X(cuMemHostUnregister, (void *)) X(cuStreamCreate, (void **, unsigned)) X(cuStreamDestroy_v2, (void *)) X(cuStreamQuery, (void *)) \
     X(cuEventCreate, (void **, unsigned)) X(cuEventDestroy_v2, (void *)) X(cuEventRecord, (void *, void *)) X(cuEventQuery, (void *)) \
     X(cuEventElapsedTime, (float *, void *, void *)) X(cuModuleLoadData, (void **, const void *)) X(cuModuleUnload, (void *)) \
     X(cuModuleGetFunction, (void **, void *, const char *)) \
@@ -398,13 +400,65 @@ static void test_lost(void **state) {
     assert_true(ends_badly(use_freed_memory));
 }
 
+/* The host's own pages, of a mapping or of a file: taken once, to be written unless said otherwise, and given back in time. */
+enum { PAGE = 4096, MAPPED = 2, READ_ONLY = 8 };
+static char *pages(int may, int flags) {
+    FILE *file = tmpfile();
+    assert_true(file && ftruncate(fileno(file), 4 * PAGE) == 0);
+    char *map = mmap(NULL, 4 * PAGE, may, flags, fileno(file), 0);
+    fclose(file);
+    assert_true(map != MAP_FAILED);
+    return map;
+}
+static void test_registered(void **state) {
+    (void)state;
+    char *map = pages(PROT_READ | PROT_WRITE, MAP_PRIVATE), *file = pages(PROT_READ, MAP_SHARED);
+    uint64_t address = 0;
+    OK(cuMemHostRegister_v2(map + 64, PAGE, MAPPED)); /* of two pages */
+    OK(cuMemHostGetDevicePointer_v2(&address, map + 64, 0));
+    OK(cuMemsetD32Async(address, 7, PAGE / 4, stream));
+    finish();
+    assert_int_equal(map[64 + PAGE - 4], 7);
+    assert_int_equal(api.cuMemHostRegister_v2(map + PAGE, PAGE, MAPPED), 712);
+    OK(cuMemHostRegister_v2(map + 2 * PAGE, PAGE, MAPPED));
+    assert_int_equal(api.cuMemHostUnregister(map), 713); /* not as it was given */
+    assert_int_equal(api.cuMemFreeHost(map), 1);
+    OK(cuMemHostUnregister(map + 64));
+    OK(cuMemHostUnregister(map + 2 * PAGE));
+    assert_int_equal(api.cuMemsetD32Async(address, 7, 1, stream), 1);
+    assert_int_equal(api.cuMemHostRegister_v2(file, PAGE, MAPPED), 1);
+    OK(cuMemHostRegister_v2(file, PAGE, MAPPED | READ_ONLY));
+    OK(cuMemHostUnregister(file));
+    munmap(map, 4 * PAGE);
+    munmap(file, 4 * PAGE);
+}
+static void unmap_registered(void) {
+    char *map = pages(PROT_READ | PROT_WRITE, MAP_PRIVATE);
+    OK(cuMemHostRegister_v2(map, PAGE, MAPPED));
+    munmap(map, 4 * PAGE);
+    api.cuMemHostUnregister(map);
+}
+static void forget_registered(void) {
+    OK(cuMemHostRegister_v2(pages(PROT_READ | PROT_WRITE, MAP_PRIVATE), PAGE, MAPPED));
+    tear_down(NULL);
+}
+static void read_private(void) { api.cuMemHostRegister_v2(pages(PROT_READ, MAP_PRIVATE), PAGE, MAPPED | READ_ONLY); }
+static void test_registered_badly(void **state) {
+    (void)state;
+    assert_true(ends_badly(unmap_registered));
+    assert_true(ends_badly(forget_registered));
+    assert_true(ends_badly(read_private));
+}
+
 int main(void) {
     if (!load()) return 1;
     /* Those that fork come first: a process with threads has no second one. */
-    const struct CMUnitTest of_mistakes[] = { cmocka_unit_test(test_guards), cmocka_unit_test(test_lost) };
+    const struct CMUnitTest of_mistakes[] = { cmocka_unit_test(test_guards), cmocka_unit_test(test_lost),
+                                             cmocka_unit_test(test_registered_badly) };
     const struct CMUnitTest on_a_stream[] = {
         cmocka_unit_test(test_add), cmocka_unit_test(test_sum), cmocka_unit_test(test_histogram), cmocka_unit_test(test_grid),
         cmocka_unit_test(test_ways), cmocka_unit_test(test_events), cmocka_unit_test(test_graph), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_registered),
     };
     return cmocka_run_group_tests(of_mistakes, NULL, NULL) + cmocka_run_group_tests(on_a_stream, set_up, tear_down);
 }

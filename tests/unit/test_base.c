@@ -1,7 +1,8 @@
 /* test_base.c: the base room: statuses, types, arenas, text, checked arithmetic, a process' share of processors and memory. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include "base/base.h"
 #include "os/os.h"
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -9,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 static void statuses_have_texts(void **state) {
@@ -201,6 +204,42 @@ static void parts_have_levels_of_their_own(void **state) {
     }
 }
 
+/* Of three pages of a file, the middle one is turned into what it is told to be; a path longer than a line stands there too. */
+static bool is_shared(int may, int flags) {
+    enum { PAGE = 65536 };
+    char path[700] = "/tmp/heddle-base-XXXXXX";
+    assert_non_null(mkdtemp(path));
+    const size_t folder = strlen(path);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path + strlen(path), sizeof path - strlen(path), "/%0200d", i);
+        if (i < 2) assert_int_equal(mkdir(path, 0700), 0);
+    }
+    const int file = open(path, O_RDWR | O_CREAT, 0600);
+    assert_true(file >= 0 && ftruncate(file, 3 * PAGE) == 0);
+    char *map = mmap(NULL, 3 * PAGE, PROT_READ, MAP_SHARED, file, 0);
+    assert_true(map != MAP_FAILED && mmap(map + PAGE, PAGE, may, flags | MAP_FIXED, file, PAGE) != MAP_FAILED);
+    const bool all = hdi_os_is_shared_file(map + 100, 3 * PAGE - 100);
+    assert_true(hdi_os_is_shared_file(map + 100, PAGE - 100) && hdi_os_is_shared_file(map + 2 * PAGE, PAGE));
+    munmap(map + 2 * PAGE, PAGE);
+    assert_false(hdi_os_is_shared_file(map + 100, 3 * PAGE - 100));
+    munmap(map, 2 * PAGE);
+    close(file);
+    unlink(path);
+    for (int i = 0; i < 3; i++) {
+        *strrchr(path, '/') = 0;
+        assert_true(strlen(path) < folder || rmdir(path) == 0);
+    }
+    return all;
+}
+
+static void shared_files_are_told(void **state) {
+    (void)state;
+    assert_true(is_shared(PROT_READ, MAP_SHARED));
+    assert_false(is_shared(PROT_READ, MAP_PRIVATE));
+    assert_false(is_shared(PROT_READ | PROT_WRITE, MAP_SHARED));
+    assert_false(hdi_os_is_shared_file(&(int){ 0 }, sizeof(int)));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_have_levels_of_their_own), cmocka_unit_test(statuses_have_texts),
@@ -209,6 +248,7 @@ int main(void) {
         cmocka_unit_test(floats_read_back),
         cmocka_unit_test(shares_are_read),
         cmocka_unit_test(memory_left_is_read),
+        cmocka_unit_test(shared_files_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

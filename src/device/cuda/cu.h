@@ -41,7 +41,8 @@ typedef struct hdcu_blas_found { /* an algorithm that a search found */
 typedef struct hdcu_edge { uint8_t from_port, to_port, kind, reserved[5]; } hdcu_edge; /* of a graph */
 typedef struct hdcu_uuid { uint8_t bytes[16]; } hdcu_uuid;
 
-enum { HDCU_STREAM_NON_BLOCKING = 1, HDCU_HOST_PORTABLE = 1, HDCU_HOST_MAPPED = 2, HDCU_EVENT_NO_TIMING = 2,
+enum { HDCU_STREAM_NON_BLOCKING = 1, HDCU_HOST_PORTABLE = 1, HDCU_HOST_MAPPED = 2,
+       HDCU_HOST_READ_ONLY = 8, HDCU_EVENT_NO_TIMING = 2,
        HDCU_CAPTURE_RELAXED = 2,
        HDCU_SET_DEPENDENCIES = 1, HDCU_MODE_PROHIBITED = 2,
        HDCU_PORT_PROGRAMMATIC = 1, HDCU_EDGE_PROGRAMMATIC = 1 };
@@ -67,7 +68,9 @@ enum { HDCU_STREAM_NON_BLOCKING = 1, HDCU_HOST_PORTABLE = 1, HDCU_HOST_MAPPED = 
     X(MISALIGNED,        716, DEVICE_LOST,          "a kernel used an address that is not aligned") \
     X(ADDRESS_SPACE,     717, DEVICE_LOST,          "a kernel used an address of another space") \
     X(COUNTER,           718, DEVICE_LOST,          "a kernel lost its way") \
+    X(REGISTERED,        712, API,                  "another has some of these pages already") \
     X(LAUNCH_FAILED,     719, DEVICE_LOST,          "a kernel failed") \
+    X(NOT_SUPPORTED,     801, UNSUPPORTED,          "not supported") \
     X(SYSTEM_NOT_READY,  802, DEVICE_CREATION,      "the system is not ready; its services may still be starting") \
     X(DRIVER_MISMATCH,   803, UNSUPPORTED_VERSION,  "the driver's parts are of different versions") \
     X(UNKNOWN,           999, API,                  "unknown")
@@ -176,6 +179,7 @@ struct hdi_memory {
     uint64_t address;    /* for the device */
     void    *host;       /* the same memory for the host; NULL: it does not see it */
     uint64_t bytes;
+    bool     borrowed;   /* the caller's: only registered here */
 };
 
 typedef struct hdcu_product hdcu_product;

@@ -183,7 +183,7 @@ static bool available(hdi_backend_device *device, uint64_t *out_bytes) {
       .kernel_free = kernel_free, \
       .submit = submit, .forget = forget, .poll = poll, .wait = await, .profile = profile, .native = native, \
           .trim = trim, \
-      .span = span, .available = available }
+      .span = span, .available = available, .borrows = true }
 
 static void probe_cuda(const hdi_host *host, hdi_probe *out_probe) {
     (void)host;

@@ -1,7 +1,8 @@
 /* memory.c: memory of the device, and of the host where both see it; each has one address for the device's and the
  * host's calls alike. Small memory is taken in powers of two and kept for the next of its size: drivers take long for
- * it. */
+ * it. The caller's own memory is registered with the driver for as long as it is a buffer. */
 #include "device/cuda/cu.h"
+#include "os/os.h"
 
 #define UNIT_BYTES      UINT64_C(256) /* kernels may read 16 bytes at a time up to the end */
 #define MOST_SMALL      (UNIT_BYTES << (HDCU_SPARE_CLASSES - 1))
@@ -32,7 +33,8 @@ static bool take_new(hdi_backend_device *device, hdi_memory *memory, bool of_hos
 
 static void release(hdi_backend_device *device, hdi_memory *memory) {
     hdi_list_remove(&memory->used.link);
-    if (memory->host) HDCU_END(device, MemFreeHost, memory->host);
+    if (memory->borrowed) HDCU_END(device, MemHostUnregister, memory->host);
+    else if (memory->host) HDCU_END(device, MemFreeHost, memory->host);
     else HDCU_END(device, MemFree, memory->address);
     hdi_free(device->host->allocator, memory, sizeof *memory);
 }
@@ -65,6 +67,38 @@ static hdi_memory *take_spare(hdi_backend_device *device, uint64_t bytes, bool o
     return memory;
 }
 
+static hd_status no_memory(const hdi_backend_device *device, hd_error *error) {
+    return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0,
+                           "no memory for a buffer");
+}
+
+/* The driver keeps the pages where they are and shows them to the device: those of a file to read alone, which it is
+ * asked for only where they are shared. To keep private ones of a file for reading, Linux may try without an end. */
+static hd_status borrow(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory,
+                        hd_error *error) {
+    hdcu_api *api = &device->api;
+    const unsigned flags =
+        HDCU_HOST_MAPPED | (hdi_os_is_shared_file(desc->host, desc->bytes) ? HDCU_HOST_READ_ONLY : 0);
+    const char *id = device->found.info.id;
+    if ((uintptr_t)desc->host % device->found.caps.binding_align != 0)
+        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, device->found.info.backend, 0,
+                               "%.100s cannot use this memory of the host's in place; write the bytes into a buffer: "
+                               "it begins at no multiple of %llu",
+                               id, (unsigned long long)device->found.caps.binding_align);
+    hdi_memory *memory = hdi_alloc(device->host->allocator, sizeof *memory);
+    if (!memory) return no_memory(device, error);
+    hdi_list_init(&memory->used.link);
+    memory->bytes = desc->bytes;
+    memory->borrowed = true;
+    if (HDCU_CALL(api, MemHostRegister, desc->host, (size_t)desc->bytes, flags)) memory->host = desc->host;
+    if (memory->host && HDCU_CALL(api, MemHostGetDevicePointer, &memory->address, memory->host, 0))
+        return hdi_inflight_take_memory(&device->inflight, HD_OK, memory, out_memory);
+    const hd_status status = hdcu_fail(
+        api, error, "%.40s cannot use this memory of the host's in place; write the bytes into a buffer", id);
+    release(device, memory);
+    return status;
+}
+
 hd_status hdcu_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error) {
     const bool of_host = desc->use != HD_BUFFER_STORAGE;
     const uint64_t most = device->found.caps.max_allocation_bytes;
@@ -74,10 +108,9 @@ hd_status hdcu_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
         return hdi_fail_native(error, HD_STATUS_LIMIT, device->found.info.backend, 0,
                                "%llu bytes wanted, one allocation has at most %llu", (unsigned long long)desc->bytes,
                                (unsigned long long)most);
+    if (desc->host) return borrow(device, desc, out_memory, error);
     hdi_memory *memory = take_spare(device, bytes, of_host);
-    if (!memory)
-        return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0,
-                               "no memory for a buffer");
+    if (!memory) return no_memory(device, error);
     if ((!memory->address && !take_new(device, memory, of_host)) || !clear(device, memory)) {
         hd_status status = hdcu_fail(&device->api, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);
         release(device, memory);
@@ -88,7 +121,7 @@ hd_status hdcu_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
 
 void hdcu_memory_give_back(hdi_backend_device *device, hdi_used *used) {
     hdi_memory *memory = HDI_OBJECT(used, hdi_memory, used);
-    hdi_link *spares = spares_of(device, memory->bytes, memory->host != NULL);
+    hdi_link *spares = memory->borrowed ? NULL : spares_of(device, memory->bytes, memory->host != NULL);
     if (spares) hdi_list_add(spares, &used->link);
     else release(device, memory);
 }
