@@ -9,10 +9,9 @@ static const char *const words[] = { "ab", "root", "::=", "\xC3\xA9", "\xE2\x82"
 static void say(hdl_matcher *m, const twin_vocabulary *v, const uint8_t *choices, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const uint32_t *bits;
-        uint32_t allowed[TWIN_TOKENS], set = 0;
+        uint32_t allowed[TWIN_TOKENS];
         if (hdl_matcher_mask(m, &bits, NULL)) return;
-        for (uint32_t t = 0; t < v->count; t++)
-            if (bits[t / 32] >> t % 32 & 1) allowed[set++] = t;
+        const uint32_t set = twin_allowed(bits, v->count, allowed);
         if (!set) {
             if (!hdl_matcher_complete(m)) abort();
             return;

@@ -7,29 +7,27 @@
 #include <stdlib.h>
 
 typedef struct heard {
-    uint8_t *bytes;       /* all texts */
+    uint8_t *bytes, *kinds; /* all texts, and the kind of each byte, wherever texts are cut */
     size_t   count, calls;
-    uint64_t hash;        /* of kinds, texts and calls, wherever texts are cut */
+    uint64_t hash;          /* of calls and where they stand */
 } heard;
 
-static void mix(heard *h, const void *bytes, size_t count) {
-    for (size_t i = 0; i < count; i++) h->hash = (h->hash ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001b3);
+static void mix(heard *h, const char *text) {
+    for (size_t i = 0, count = strlen(text) + 1; i < count; i++) h->hash = (h->hash ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
 }
 
 static void listen(void *user, const hd_part *part) {
     heard *h = user;
-    for (size_t i = 0; i < part->bytes; i++) {
-        const uint8_t two[] = { (uint8_t)part->kind, (uint8_t)part->text[i] };
-        mix(h, two, 2);
-    }
     memcpy(h->bytes + h->count, part->text, part->bytes);
+    memset(h->kinds + h->count, (int)part->kind, part->bytes);
     h->count += part->bytes;
     if (part->kind != HD_PART_CALL) return;
     hdl_json json;
     uint32_t value;
     h->calls++;
-    mix(h, part->call->name, strlen(part->call->name) + 1);
-    mix(h, part->call->arguments, strlen(part->call->arguments) + 1);
+    h->hash = (h->hash ^ h->count) * UINT64_C(0x100000001b3);
+    mix(h, part->call->name);
+    mix(h, part->call->arguments);
     if (!part->call->name[0] || strchr(part->call->arguments, '\n')) abort();
     if (hdl_json_read(&hdl_default_allocator, hdl_text(part->call->arguments), &json, &value, NULL)) abort();
     if (json.values[value].kind != HDL_JSON_OBJECT) abort();
@@ -50,6 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     r.on_part = listen;
     for (int pieces = 0; pieces < 2; pieces++) {
         heard[pieces].bytes = malloc(size + 1);
+        heard[pieces].kinds = malloc(size + 1);
         r.user = &heard[pieces];
         hdl_reader_begin(&r, first / FORMS % 2);
         for (uint64_t at = 0, count; at < text.count; at += count) {
@@ -62,9 +61,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (m.call_count != heard[pieces].calls) abort();
         if (!m.call_count && (heard[pieces].count != text.count || memcmp(heard[pieces].bytes, text.bytes, text.count) != 0)) abort();
     }
-    if (heard[0].hash != heard[1].hash) abort();
-    free(heard[0].bytes);
-    free(heard[1].bytes);
+    if (heard[0].hash != heard[1].hash || heard[0].count != heard[1].count) abort();
+    if (memcmp(heard[0].bytes, heard[1].bytes, heard[0].count) != 0) abort();
+    if (memcmp(heard[0].kinds, heard[1].kinds, heard[0].count) != 0) abort();
+    for (int pieces = 0; pieces < 2; pieces++) {
+        free(heard[pieces].bytes);
+        free(heard[pieces].kinds);
+    }
     hdl_reader_free(&r);
     return 0;
 }

@@ -12,10 +12,9 @@ static void say(hdl_matcher *m, const twin_vocabulary *v, uint32_t chance) {
     size_t count = 0;
     for (;;) {
         const uint32_t *bits;
-        uint32_t allowed[TWIN_TOKENS], set = 0;
+        uint32_t allowed[TWIN_TOKENS];
         if (hdl_matcher_mask(m, &bits, NULL)) return;
-        for (uint32_t t = 0; t < v->count; t++)
-            if (bits[t / 32] >> t % 32 & 1) allowed[set++] = t;
+        const uint32_t set = twin_allowed(bits, v->count, allowed);
         if (!set && !hdl_matcher_complete(m)) abort();
         if (!set || count + 16 > sizeof answer) break;
         chance = chance * 1664525 + 1013904223;

@@ -20,10 +20,9 @@ static void say(hdl_matcher *m, const hdl_call_form *form, hdl_tools *tools, con
     if (hdl_matcher_read(m, hdl_text(form->begins[0]), NULL)) return; /* no call can be ended */
     while (!hdl_matcher_complete(m) && count + 64 < sizeof answer) {
         const uint32_t *bits;
-        uint32_t allowed[TWIN_TOKENS], set = 0;
+        uint32_t allowed[TWIN_TOKENS];
         if (hdl_matcher_mask(m, &bits, NULL)) return;
-        for (uint32_t t = 0; t < v->count; t++)
-            if (bits[t / 32] >> t % 32 & 1) allowed[set++] = t;
+        const uint32_t set = twin_allowed(bits, v->count, allowed);
         if (!set) abort();
         chance = chance * 1664525 + 1013904223;
         const int32_t token = (int32_t)allowed[(chance >> 8) % set];

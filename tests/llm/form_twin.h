@@ -90,6 +90,14 @@ static inline void twin_vocabulary_free(twin_vocabulary *v) {
     hdl_tokenizer_destroy(v->tokenizer);
 }
 
+/* The tokens of a mask, in order; returns how many. */
+static inline uint32_t twin_allowed(const uint32_t *bits, uint32_t count, uint32_t *out) {
+    uint32_t set = 0;
+    for (uint32_t i = 0; i < (count + 31) / 32; i++)
+        for (uint32_t left = bits[i]; left; left &= left - 1) out[set++] = 32 * i + (uint32_t)__builtin_ctz(left);
+    return set;
+}
+
 /* Where `node` can end that begins at any of `from`: bit i for the place before byte i. */
 static inline uint64_t twin_ends(const hdl_grammar *g, uint32_t number, const char *text, size_t count, uint64_t from) {
     const hdl_node *node = &g->nodes[number];

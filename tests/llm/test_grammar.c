@@ -347,6 +347,28 @@ static void refusals(void **state) {
     twin_vocabulary_free(&v);
 }
 
+/* Few steps are taken for a state: what has too many states is refused for these, and what has few enough is taken. */
+static void few_steps(void **state) {
+    (void)state;
+    enum { DOTS = 65, CHOICES = 12 };
+    char many[200] = "root ::= [\" \"w {:(-(c0=oicse12\":^\"\\x00%Xx1i]{0,9} \"\\\"\"", enough[400] = "root ::= \"\"";
+    memset(many + strlen(many), '.', DOTS);
+    for (uint32_t i = 0; i < CHOICES; i++) sprintf(enough + strlen(enough), " | .{%u} \"%c\" .*", i, (char)('a' + i));
+    twin_vocabulary v = twin_vocabulary_make(words, WORDS), poor = twin_poor_vocabulary(words, WORDS);
+    const twin_vocabulary *const vocabularies[] = { &v, &poor };
+    for (int i = 0; i < 2; i++) {
+        form f;
+        assert_int_equal(form_make(&f, vocabularies[i], many, NULL), HD_STATUS_LIMIT);
+        assert_int_equal(f.automaton.state_count, HDL_MAX_STATES);
+        form_free(&f);
+        assert_int_equal(form_make(&f, vocabularies[i], enough, NULL), HD_OK);
+        assert_true(f.automaton.state_count > HDL_MAX_STATES / 2);
+        form_free(&f);
+    }
+    twin_vocabulary_free(&v);
+    twin_vocabulary_free(&poor);
+}
+
 /* Any allocation may fail. */
 static size_t allocations_left;
 static void *scarce(void *user, void *old, size_t old_bytes, size_t new_bytes) {
@@ -387,7 +409,7 @@ static void no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(beside_the_twin), cmocka_unit_test(known_texts), cmocka_unit_test(cut_characters),
-        cmocka_unit_test(refusals), cmocka_unit_test(no_memory),
+        cmocka_unit_test(refusals), cmocka_unit_test(few_steps), cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,12 +4,18 @@
 #include "llm/form/automaton.h"
 #include <stdlib.h>
 
+/* An edge of a set that reads bytes: of the classes from first to last. */
+typedef struct reading {
+    uint32_t to, next; /* number + 1 of the next one with the same first class; 0: none */
+    uint8_t  first, last;
+} reading;
+
 /* The sets of a rule and the states they became. */
 typedef struct maker {
     const hdl_grammar *grammar;
     const hdl_net     *net;
     hdl_automaton     *out;
-    uint32_t *members;           /* of all sets of this rule, one behind the other, each in order */
+    uint32_t *members;           /* of all sets of this rule, one behind the other */
     uint32_t *set_ends;          /* where each set's members end */
     uint32_t  member_count, set_count;
     size_t    member_room, set_room;
@@ -17,6 +23,9 @@ typedef struct maker {
     uint32_t  slot_count;
     uint32_t *marks;             /* of each place: the last set that has it */
     uint32_t  mark;
+    reading  *reads;             /* of the set whose ways are looked for */
+    uint32_t *active;            /* those of them that the class can go */
+    size_t    read_room, active_room;
     uint16_t *starts;            /* of each rule */
     uint16_t  first_state;       /* of this rule */
     uint64_t  work;
@@ -72,23 +81,28 @@ static bool add_member(maker *m, uint32_t place) {
     if (m->marks[place] == m->mark) return true;
     if (!push_member(m, place)) return false;
     for (; next < m->member_count; next++)
-        for (uint32_t e = m->net->first_edges[m->members[next]]; e; e = m->net->edges[e].next) {
-            const hdl_edge *edge = &m->net->edges[e];
-            if (!works(m, 1)) return false;
-            if (edge->kind == HDL_EDGE_FREE && m->marks[edge->to] != m->mark && !push_member(m, edge->to)) return false;
+        for (uint32_t e = m->net->first_free[m->members[next]]; e; e = m->net->edges[e].next) {
+            const uint32_t to = m->net->edges[e].to;
+            if (!works(m, 1) || (m->marks[to] != m->mark && !push_member(m, to))) return false;
         }
     return true;
 }
 
-static int by_number(const void *left, const void *right) {
-    const uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    return a < b ? -1 : a > b;
+/* The same in any order. */
+static uint64_t hash_of(const uint32_t *members, uint32_t count) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t mixed = (members[i] + UINT64_C(1)) * UINT64_C(0x9E3779B97F4A7C15);
+        sum += (mixed ^ mixed >> 32) * UINT64_C(0xD6E8FEB86659FD93);
+    }
+    return sum ^ sum >> 32;
 }
 
-static uint64_t hash_of(const uint32_t *members, uint32_t count) {
-    uint64_t hash = HDL_HASH_START;
-    for (uint32_t i = 0; i < count; i++) hash = hdl_hash(hash, members[i]);
-    return hash ^ hash >> 29;
+/* Whether a set has all members of the one that is being made, which has as many. */
+static bool is_same(const maker *m, uint32_t set) {
+    for (uint32_t i = set_begin(m, set); i < m->set_ends[set]; i++)
+        if (m->marks[m->members[i]] != m->mark) return false;
+    return true;
 }
 
 static bool grow_slots(maker *m) {
@@ -107,7 +121,7 @@ static bool grow_slots(maker *m) {
     return true;
 }
 
-/* A state for a new set. */
+/* A state for a new set; its ways are found later. */
 static bool add_state(maker *m, uint32_t begin) {
     hdl_automaton *out = m->out;
     const uint64_t cells = ((uint64_t)out->state_count + 1) * out->classes;
@@ -115,9 +129,12 @@ static bool add_state(maker *m, uint32_t begin) {
     if (!hdl_grow(&out->allocator, &out->states, &out->state_room, out->state_count + 1, sizeof *out->states) ||
         !hdl_grow(&out->allocator, &out->table, &out->table_room, (size_t)cells, sizeof *out->table))
         return fail_memory(m);
-    for (uint64_t i = cells - out->classes; i < cells; i++) out->table[i] = HDL_NO_STATE;
-    uint32_t flags = m->net->flags[m->members[begin]] & HDL_PLACE_INSIDE;
-    for (uint32_t i = begin; i < m->member_count; i++) flags |= m->net->flags[m->members[i]] & HDL_PLACE_FREE;
+    uint32_t flags = 0, least = m->members[begin];
+    for (uint32_t i = begin; i < m->member_count; i++) {
+        flags |= m->net->flags[m->members[i]] & HDL_PLACE_FREE;
+        if (m->members[i] < least) least = m->members[i];
+    }
+    flags |= m->net->flags[least] & HDL_PLACE_INSIDE;
     out->states[out->state_count++] =
         (hdl_state){ .inside = flags & HDL_PLACE_INSIDE, .free = (flags & HDL_PLACE_FREE) != 0 };
     return true;
@@ -128,15 +145,13 @@ static bool close_set(maker *m, uint16_t *out_state) {
     const uint32_t begin = set_begin(m, m->set_count), count = m->member_count - begin;
     *out_state = HDL_NO_STATE;
     if (!count) return true;
-    qsort(m->members + begin, count, sizeof *m->members, by_number);
+    if (!works(m, count)) return false;
     if (2 * m->set_count >= m->slot_count && !grow_slots(m)) return false;
     uint64_t at = hash_of(m->members + begin, count);
     for (; m->slots[at & (m->slot_count - 1)]; at++) {
         const uint32_t set = m->slots[at & (m->slot_count - 1)] - 1, other = set_begin(m, set);
         if (!works(m, 1)) return false;
-        if (m->set_ends[set] - other != count ||
-            memcmp(m->members + other, m->members + begin, count * sizeof *m->members) != 0)
-            continue;
+        if (m->set_ends[set] - other != count || !is_same(m, set)) continue;
         *out_state = (uint16_t)(m->first_state + set);
         return true;
     }
@@ -151,19 +166,49 @@ static bool close_set(maker *m, uint16_t *out_state) {
 
 /* ---- a rule ---- */
 
-/* What a set comes to by a byte of the class. */
-static bool read_class(maker *m, uint32_t set, uint32_t class_number, uint16_t *out) {
-    open_set(m);
+/* The edges of a set that read bytes, by the class that each begins with; `turns` says at which classes they change. */
+static bool find_reads(maker *m, uint32_t set, uint32_t *firsts, bool *turns) {
+    uint32_t count = 0;
     for (uint32_t i = set_begin(m, set); i < m->set_ends[set]; i++)
         for (uint32_t e = m->net->first_edges[m->members[i]]; e; e = m->net->edges[e].next) {
             const hdl_edge *edge = &m->net->edges[e];
             if (!works(m, 1)) return false;
-            if (edge->kind != HDL_EDGE_BYTES || m->out->class_of[edge->low] > class_number ||
-                m->out->class_of[edge->high] < class_number)
-                continue;
-            if (!add_member(m, edge->to)) return false;
+            if (edge->kind != HDL_EDGE_BYTES) continue;
+            if (!hdl_grow(&m->out->allocator, &m->reads, &m->read_room, count + 1, sizeof *m->reads) ||
+                !hdl_grow(&m->out->allocator, &m->active, &m->active_room, count + 1, sizeof *m->active))
+                return fail_memory(m);
+            const uint8_t first = m->out->class_of[edge->low], last = m->out->class_of[edge->high];
+            m->reads[count++] = (reading){ edge->to, firsts[first], first, last };
+            firsts[first] = count;
+            turns[first] = turns[last + 1] = true;
         }
-    return close_set(m, out);
+    return true;
+}
+
+/* What a set comes to by a byte of each class. Classes behind one another that the same edges read share a set. */
+static bool read_bytes(maker *m, uint32_t set) {
+    const uint32_t classes = m->out->classes;
+    const uint64_t row = (uint64_t)(m->first_state + set) * classes;
+    uint32_t firsts[256] = { 0 }, active = 0;
+    bool turns[257] = { false };
+    uint16_t next = HDL_NO_STATE;
+    if (!find_reads(m, set, firsts, turns)) return false;
+    for (uint32_t c = 0; c < classes; c++) {
+        if (turns[c]) {
+            uint32_t kept = 0;
+            for (uint32_t i = 0; i < active; i++)
+                if (m->reads[m->active[i]].last >= c) m->active[kept++] = m->active[i];
+            for (uint32_t i = firsts[c]; i; i = m->reads[i - 1].next) m->active[kept++] = i - 1;
+            active = kept;
+            if (!works(m, active + 1u)) return false;
+            open_set(m);
+            for (uint32_t i = 0; i < active; i++)
+                if (!add_member(m, m->reads[m->active[i]].to)) return false;
+            if (!close_set(m, &next)) return false;
+        }
+        m->out->table[row + c] = next;
+    }
+    return true;
 }
 
 /* What it comes to by a call of the rule. */
@@ -205,19 +250,16 @@ static bool read_calls(maker *m, uint32_t set) {
 static bool make_rule(maker *m, uint32_t rule) {
     m->set_count = 0;
     m->first_state = (uint16_t)m->out->state_count;
-    if (m->slots) memset(m->slots, 0, m->slot_count * sizeof *m->slots);
+    hdl_free(&m->out->allocator, m->slots, m->slot_count * sizeof *m->slots); /* many may be there for few sets now */
+    m->slots = NULL;
+    m->slot_count = 0;
     open_set(m);
     if (!add_member(m, m->net->begins[rule]) || !close_set(m, &m->starts[rule])) return false;
     for (uint32_t set = 0; set < m->set_count; set++) {
         const uint32_t state = m->first_state + set;
         for (uint32_t i = set_begin(m, set); i < m->set_ends[set]; i++)
             if (m->members[i] == m->net->ends[rule]) m->out->states[state].ends = true;
-        for (uint32_t c = 0; c < m->out->classes; c++) {
-            uint16_t next;
-            if (!read_class(m, set, c, &next)) return false;
-            m->out->table[(uint64_t)state * m->out->classes + c] = next;
-        }
-        if (!read_calls(m, set)) return false;
+        if (!read_bytes(m, set) || !read_calls(m, set)) return false;
     }
     return true;
 }
@@ -335,17 +377,18 @@ static bool check_circles(maker *m) {
 static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
 /* How many calls deep the shortest way from a state to the end of its rule goes; HDL_MAX_STACK + 1: there is none. */
-static uint32_t depth_from(const hdl_automaton *a, uint32_t state) {
+static uint32_t depth_from(const hdl_automaton *a, uint32_t state, uint32_t *out_steps) {
     const hdl_state *s = &a->states[state];
-    uint32_t best = s->ends ? 0 : s->depth;
+    uint32_t best = s->ends ? 0 : s->depth, c = 0, k = 0;
     const uint16_t *row = a->table + (uint64_t)state * a->classes;
-    for (uint32_t c = 0; c < a->classes && best; c++)
+    for (; c < a->classes && best; c++)
         if (row[c] != HDL_NO_STATE && a->states[row[c]].depth < best) best = a->states[row[c]].depth;
-    for (uint32_t k = 0; k < s->call_count && best; k++) {
+    for (; k < s->call_count && best; k++) {
         const hdl_call call = a->calls[s->first_call + k];
         const uint32_t deep = larger(a->states[call.back].depth, a->states[call.start].depth + 1u);
         if (deep < best) best = deep;
     }
+    *out_steps = c + k + 1;
     return best;
 }
 
@@ -355,8 +398,9 @@ static bool find_depths(maker *m) {
     for (bool found = true, up = false; found; up = !up) {
         found = false;
         for (uint32_t n = 0; n < a->state_count; n++) {
-            const uint32_t i = up ? n : a->state_count - 1 - n, depth = depth_from(a, i);
-            if (!works(m, a->classes + a->states[i].call_count)) return false;
+            uint32_t steps;
+            const uint32_t i = up ? n : a->state_count - 1 - n, depth = depth_from(a, i, &steps);
+            if (!works(m, steps)) return false;
             if (depth >= a->states[i].depth) continue;
             a->states[i].depth = (uint16_t)depth;
             found = true;
@@ -418,6 +462,8 @@ hd_status hdl_automaton_make(const hdl_grammar *grammar, const hdl_trie *trie, h
     const hd_allocator *allocator = &out->allocator;
     hdl_free(allocator, m.members, m.member_room * sizeof *m.members);
     hdl_free(allocator, m.set_ends, m.set_room * sizeof *m.set_ends);
+    hdl_free(allocator, m.reads, m.read_room * sizeof *m.reads);
+    hdl_free(allocator, m.active, m.active_room * sizeof *m.active);
     hdl_free(allocator, m.slots, m.slot_count * sizeof *m.slots);
     hdl_free(allocator, m.marks, net.place_count * sizeof *m.marks);
     hdl_free(allocator, m.starts, grammar->rule_count * sizeof *m.starts);

@@ -10,7 +10,7 @@
 #define HDL_MAX_STATES 0xFFFEu
 #define HDL_MAX_CELLS (1u << 23)   /* of the table */
 #define HDL_MAX_EDGES (1u << 21)   /* before it is deterministic */
-#define HDL_MAX_WORK (1u << 25)    /* steps of making it */
+#define HDL_MAX_WORK (1u << 23)    /* steps of making it */
 #define HDL_MAX_STACK 1024u        /* calls inside of calls */
 
 enum { HDL_NO_STATE = 0xFFFF };
@@ -61,11 +61,12 @@ enum { HDL_PLACE_INSIDE = 1, HDL_PLACE_FREE = 2 }; /* of a character; of a frame
 typedef struct hdl_net {
     hd_allocator allocator;
     hdl_edge    *edges;       /* [0] is none */
-    uint32_t    *first_edges; /* of each place */
+    uint32_t    *first_edges; /* of each place: those that read a byte or call a rule */
+    uint32_t    *first_free;  /* and the others */
     uint8_t     *flags;       /* of each place */
     uint32_t    *begins, *ends; /* the places of each rule; HDL_NO_PLACE for rules that nothing calls */
     uint32_t     edge_count, place_count, rule_count;
-    size_t       edge_room, place_room, flag_room;
+    size_t       edge_room, place_room, free_room, flag_room;
 } hdl_net;
 #define HDL_NO_PLACE UINT32_MAX
 /* Of the root and the rules that it calls. hdl_net_free in any case. Statuses: LIMIT, OUT_OF_HOST_MEMORY. */

@@ -30,8 +30,9 @@ static bool add_place(maker *m, uint32_t flags, uint32_t *out) {
     const uint32_t count = net->place_count + 1;
     if (count > HDL_MAX_EDGES) return fail_long(m);
     if (!hdl_grow(&net->allocator, &net->first_edges, &net->place_room, count, sizeof *net->first_edges) ||
+        !hdl_grow(&net->allocator, &net->first_free, &net->free_room, count, sizeof *net->first_free) ||
         !hdl_grow(&net->allocator, &net->flags, &net->flag_room, count, sizeof *net->flags)) return fail_memory(m);
-    net->first_edges[net->place_count] = HDL_NO_EDGE;
+    net->first_edges[net->place_count] = net->first_free[net->place_count] = HDL_NO_EDGE;
     net->flags[net->place_count] = (uint8_t)flags;
     *out = net->place_count++;
     return true;
@@ -42,9 +43,10 @@ static bool add_edge(maker *m, uint32_t from, hdl_edge edge) {
     if (net->edge_count >= HDL_MAX_EDGES) return fail_long(m);
     if (!hdl_grow(&net->allocator, &net->edges, &net->edge_room, net->edge_count + 1, sizeof *net->edges))
         return fail_memory(m);
-    edge.next = net->first_edges[from];
+    uint32_t *first = edge.kind == HDL_EDGE_FREE ? &net->first_free[from] : &net->first_edges[from];
+    edge.next = *first;
     net->edges[net->edge_count] = edge;
-    net->first_edges[from] = net->edge_count++;
+    *first = net->edge_count++;
     return true;
 }
 static bool add_free(maker *m, uint32_t from, uint32_t to) {
@@ -300,6 +302,7 @@ void hdl_net_free(hdl_net *net) {
     if (!net->allocator.resize) return;
     hdl_free(&net->allocator, net->edges, net->edge_room * sizeof *net->edges);
     hdl_free(&net->allocator, net->first_edges, net->place_room * sizeof *net->first_edges);
+    hdl_free(&net->allocator, net->first_free, net->free_room * sizeof *net->first_free);
     hdl_free(&net->allocator, net->flags, net->flag_room * sizeof *net->flags);
     hdl_free(&net->allocator, net->begins, net->rule_count * sizeof *net->begins);
     hdl_free(&net->allocator, net->ends, net->rule_count * sizeof *net->ends);
