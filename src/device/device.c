@@ -367,10 +367,10 @@ hd_status hdi_device_wait_all(hd_device *device, uint64_t timeout_ns, hd_error *
     return hdi_device_wait(device, last, timeout_ns, error);
 }
 
-bool hdi_device_available(hd_device *device, uint64_t *out_bytes) {
+uint32_t hdi_device_heaps(hd_device *device, hd_heap out_heaps[HD_MAX_HEAPS]) {
     hdi_mutex_lock(&device->lock);
-    const bool told =
-        !device->lost && device->backend->available && device->backend->available(device->handle, out_bytes);
+    const bool asked = !device->lost && device->backend->heaps;
+    const uint32_t count = asked ? device->backend->heaps(device->handle, out_heaps) : 0;
     hdi_mutex_unlock(&device->lock);
-    return told;
+    return count;
 }

@@ -119,8 +119,8 @@ void hdi_device_close(hd_device *device);
 hd_status hdi_device_alloc(hd_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error);
 void hdi_device_free(hd_device *device, hdi_memory *memory, uint64_t bytes);
 void *hdi_device_map(hd_device *device, hdi_memory *memory);
-/* What the driver would give out now; false where it does not tell. */
-bool hdi_device_available(hd_device *device, uint64_t *out_bytes);
+/* The heaps as they are now, and their number; 0 where the driver does not tell. */
+uint32_t hdi_device_heaps(hd_device *device, hd_heap out_heaps[HD_MAX_HEAPS]);
 /* hd_device_memory (holdings.c). */
 hd_status hdi_device_memory(hd_device *device, hd_memory_info *out_infos, size_t *count, hd_error *error);
 /* A kernel that is asked for. */
