@@ -285,7 +285,10 @@ typedef struct hd_context_desc {
                                    first that has a real one is the best */
     const char  *device;        /* HEDDLE_DEVICE=ID: an id or index as `heddle devices` prints them */
     int          strict;        /* HEDDLE_STRICT=1: 1 = no fall-back, no software device, no null device; -1 = not strict */
-    int          validation;    /* HEDDLE_VALIDATION=1: 1 = the driver's validation layers, reported through `log` */
+    int          validation;    /* HEDDLE_VALIDATION=1: 1 = the driver's validation layers, reported through `log`, and heddle's own
+                                   contracts: every plan is checked before it is loaded, every submission before and after it is
+                                   handed over; what breaks one fails with INTERNAL and goes no further (hd_device_stats counts
+                                   them). Builds for debugging check contracts always */
     uint32_t     cpu_threads;   /* HEDDLE_THREADS=n: threads of the CPU device. Compiling the kernels of a plan takes up to 16
                                    of them, and large copies between host and device up to 8. Default: the processors that
                                    this process may use */
@@ -542,6 +545,7 @@ typedef struct hd_device_stats {
     uint64_t plan_requests, plan_hits;     /* plans created; those that reused a destroyed plan of the same structure */
     uint64_t kernel_requests, kernel_hits; /* kernels that new plans asked for; those that the device had loaded already */
     uint64_t staging_requests, staging_hits; /* staged transfers; those that reused staging memory */
+    uint64_t contracts, contracts_broken;  /* checks of plans and submissions (hd_context_desc.validation), and those that found a fault */
 } hd_device_stats;
 /** Reads the counters. Statuses: NULL_POINTER. Any thread. */
 HD_API hd_status hd_device_get_stats(hd_device *device, hd_device_stats *out_stats);

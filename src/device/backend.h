@@ -23,6 +23,7 @@ typedef struct hdi_host {
     const hdi_log      *log;
     const char         *cache_dir;  /* existing folder for compiled kernels, or NULL */
     bool                validation;
+    bool                contracts;   /* plans and submissions are checked, and counted (contracts.c) */
     bool                one_queue;   /* everything is handed over to the compute queue */
     uint32_t            cpu_threads; /* of the CPU device, and at most for compiling; 0 is 1 */
     uint64_t            wait_ns;

@@ -288,10 +288,12 @@ hd_status hdi_device_submit(hd_device *device, hdi_submission *submission, uint6
     hdi_mutex_lock(&device->lock);
     hd_status status = refuse_lost(device, error);
     const hdi_queue asked = submission->queue;
+    const uint64_t last_ticket = device->last_ticket;
     const uint64_t began_ns = device->trace ? hdi_now_ns() : 0;
     if (device->host->one_queue) submission->queue = HDI_QUEUE_COMPUTE;
     if (device->trace) hdi_trace_prepare(device, submission);
     if (!status) status = note(device, hdi_fault(device, HDI_FAULT_SUBMIT, error), error);
+    if (!status && device->host->contracts) status = hdi_contract_before(device, submission, error);
     if (!status) status = note(device, device->backend->submit(device->handle, submission, out_ticket, error), error);
     if (!status) {
         device->last_ticket = *out_ticket;
@@ -302,6 +304,7 @@ hd_status hdi_device_submit(hd_device *device, hdi_submission *submission, uint6
             device->stats.submissions++;
             device->stats.pieces += submission->pieces_out;
         }
+        if (device->host->contracts) status = hdi_contract_after(device, last_ticket, *out_ticket, error);
     }
     hdi_mutex_unlock(&device->lock);
     return status;

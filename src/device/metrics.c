@@ -18,6 +18,8 @@ static const struct metric { size_t at; const char *name, *type, *help; } metric
     METRIC(direct_bytes, "direct_bytes_total", "counter", "bytes of both that needed no staging"),
     METRIC(plan_requests, "plans_total", "counter", "plans that were asked for"),
     METRIC(plan_hits, "plans_reused_total", "counter", "plans that were there already"),
+    METRIC(contracts, "contracts_total", "counter", "contracts of plans and submissions that were checked"),
+    METRIC(contracts_broken, "contracts_broken_total", "counter", "contracts that did not hold"),
     METRIC(device_bytes, "memory_bytes", "gauge", "memory held on the device"),
     METRIC(device_bytes_peak, "memory_peak_bytes", "gauge", "the most that was held"),
     METRIC(allocations, "allocations", "gauge", "allocations alive"),
