@@ -124,6 +124,32 @@ static int print_devices(const cli_command *command, const inventory *all) {
     return CLI_OK;
 }
 
+/* Its heaps as they are now, and their number; 0 where the driver does not tell. */
+static size_t heaps_of(const char *id, hd_heap out[HD_MAX_HEAPS]) {
+    size_t count = HD_MAX_HEAPS;
+    hd_context *context = NULL;
+    hd_device *device = NULL;
+    hd_status status = hd_context_create(&(hd_context_desc){ .log_level = HD_LOG_ERROR }, &context);
+    if (!status) status = hd_device_open(context, &(hd_device_desc){ .id = id }, &device);
+    if (!status) status = hd_device_heaps(device, out, &count);
+    hd_context_destroy(context);
+    return status ? 0 : count;
+}
+
+static void print_heaps(const char *id) {
+    hd_heap heaps[HD_MAX_HEAPS];
+    const size_t count = heaps_of(id, heaps);
+    if (!count) cli_print("  %-32s not told by the driver\n", "memory taken now");
+    for (size_t i = 0; i < count; i++) {
+        const hd_heap *heap = &heaps[i];
+        cli_cell name, size, used, budget;
+        snprintf(name, sizeof name, "memory taken now, heap %zu", i);
+        cli_print("  %-32s %s of %s %s, by %s; %s may be\n", name, cli_bytes(heap->used_bytes, used),
+                  cli_bytes(heap->size_bytes, size), heap->local ? "of its own" : "of the host's",
+                  heap->own ? "this process" : "all programs", cli_bytes(heap->budget_bytes, budget));
+    }
+}
+
 static int print_all_caps(cli_session *session, const inventory *all) {
     for (size_t i = 0; i < all->device_count; i++) {
         char *text = caps_of(session, all->devices[i].id);
@@ -136,7 +162,9 @@ static int print_all_caps(cli_session *session, const inventory *all) {
             line += length + (line[length] == '\n');
         }
         free(text);
-        if (all->devices[i].kind != HD_DEVICE_NULL) modes_print(all->devices[i].id);
+        if (all->devices[i].kind == HD_DEVICE_NULL) continue;
+        print_heaps(all->devices[i].id);
+        modes_print(all->devices[i].id);
     }
     return CLI_OK;
 }
@@ -184,6 +212,22 @@ static json_t *json_device(const hd_device_info *device, bool *ok) {
     return object;
 }
 
+static json_t *json_heaps(const char *id, bool *ok) {
+    hd_heap heaps[HD_MAX_HEAPS];
+    const size_t count = heaps_of(id, heaps);
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_t *object = json_object();
+        cli_put(object, "size_bytes", json_integer((json_int_t)heaps[i].size_bytes), ok);
+        cli_put(object, "used_bytes", json_integer((json_int_t)heaps[i].used_bytes), ok);
+        cli_put(object, "budget_bytes", json_integer((json_int_t)heaps[i].budget_bytes), ok);
+        cli_put(object, "used_by", json_string(heaps[i].own ? "this process" : "all programs"), ok);
+        cli_put(object, "local", json_boolean(heaps[i].local), ok);
+        if (json_array_append_new(array, object) != 0) *ok = false;
+    }
+    return array;
+}
+
 static int print_json(cli_session *session, const inventory *all, bool verbose) {
     bool ok = true;
     json_t *root = json_object(), *backends = json_array(), *devices = json_array();
@@ -193,6 +237,7 @@ static int print_json(cli_session *session, const inventory *all, bool verbose) 
         json_t *device = json_device(&all->devices[i], &ok);
         char *caps = verbose ? caps_of(session, all->devices[i].id) : NULL;
         if (caps) cli_put(device, "caps", json_caps(caps, &ok), &ok);
+        if (verbose) cli_put(device, "heaps", json_heaps(all->devices[i].id, &ok), &ok);
         free(caps);
         if (json_array_append_new(devices, device) != 0) ok = false;
     }
@@ -274,7 +319,7 @@ static int devices(const cli_args *args) {
 }
 
 static const cli_option options[] = {
-    { "-v", NULL, "the facts of each device as well, and how it rounds: that is tried out" },
+    { "-v", NULL, "the facts of each device, too, what is taken of its memory, and how it rounds: that is tried out" },
     { "--caps", "ID", "the facts of this device only, as `heddle explain --caps` reads them" },
     { "--probe", NULL, "first measures each route to each GPU by a small piece of work, and keeps the times" },
     CLI_OPTION_JSON,

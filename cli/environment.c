@@ -6,7 +6,7 @@ const cli_variable cli_environment[] = {
     { "HEDDLE_DEVICE", "the device to take where none is named" },
     { "HEDDLE_STRICT", "1: no fall-back, no software device, no null device" },
     { "HEDDLE_LOG", "error, warning (default), info or debug, on stderr; of parts: warning,vulkan=debug" },
-    { "HEDDLE_VALIDATION", "1: the driver's validation layers, in the log" },
+    { "HEDDLE_VALIDATION", "1: the driver's validation layers, in the log, and contracts of plans and submissions" },
     { "HEDDLE_THREADS", "number of CPU threads, also of those that compile kernels or copy" },
     { "HEDDLE_CPU", "the last instruction set that CPU kernels may use: portable, avx2, avx512, ...; all (default)" },
     { "HEDDLE_CACHE", "folder for compiled kernels; none: keep nothing" },

@@ -285,7 +285,10 @@ typedef struct hd_context_desc {
                                    first that has a real one is the best */
     const char  *device;        /* HEDDLE_DEVICE=ID: an id or index as `heddle devices` prints them */
     int          strict;        /* HEDDLE_STRICT=1: 1 = no fall-back, no software device, no null device; -1 = not strict */
-    int          validation;    /* HEDDLE_VALIDATION=1: 1 = the driver's validation layers, reported through `log` */
+    int          validation;    /* HEDDLE_VALIDATION=1: 1 = the driver's validation layers, reported through `log`, and heddle's own
+                                   contracts: every plan is checked before it is loaded, every submission before and after it is
+                                   handed over; what breaks one fails with INTERNAL and goes no further (hd_device_stats counts
+                                   them). Builds for debugging check contracts always */
     uint32_t     cpu_threads;   /* HEDDLE_THREADS=n: threads of the CPU device. Compiling the kernels of a plan takes up to 16
                                    of them, and large copies between host and device up to 8. Default: the processors that
                                    this process may use */
@@ -542,6 +545,7 @@ typedef struct hd_device_stats {
     uint64_t plan_requests, plan_hits;     /* plans created; those that reused a destroyed plan of the same structure */
     uint64_t kernel_requests, kernel_hits; /* kernels that new plans asked for; those that the device had loaded already */
     uint64_t staging_requests, staging_hits; /* staged transfers; those that reused staging memory */
+    uint64_t contracts, contracts_broken;  /* checks of plans and submissions (hd_context_desc.validation), and those that found a fault */
 } hd_device_stats;
 /** Reads the counters. Statuses: NULL_POINTER. Any thread. */
 HD_API hd_status hd_device_get_stats(hd_device *device, hd_device_stats *out_stats);
@@ -567,10 +571,22 @@ typedef struct hd_memory_info {
  *  NULL to ask the number only. @param count in: room in out_infos; out: number of allocations. Any thread. Statuses: NULL_POINTER,
  *  LIMIT (more than room), OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_device_memory(hd_device *device, hd_memory_info *out_infos, size_t *count);
-/** How much memory the driver would give out now of the device's largest heap, with all other programs on the machine in mind;
- *  of the CPU: what the machine, or the control group of this process, has left without swapping. Any thread. Statuses:
- *  NULL_POINTER, UNSUPPORTED (the driver does not tell), DEVICE_LOST. */
-HD_API hd_status hd_device_available(hd_device *device, uint64_t *out_bytes);
+/** A heap of a device's memory at this moment, as the driver tells it; of the CPU the machine's memory, as the system tells it. */
+typedef struct hd_heap {
+    uint64_t size_bytes;   /* all of it */
+    uint64_t used_bytes;   /* taken now */
+    uint64_t budget_bytes; /* how far `used_bytes` may grow, with all other programs in mind: what lies between would be given out now,
+                              on the CPU within the control group of this process and without swapping */
+    bool     own;          /* `used_bytes` is of this process alone (Vulkan; the CPU: without mapped files); else of all that use the
+                              device (CUDA, HIP) */
+    bool     local;        /* the device's own memory; else the host's, of which the device uses some */
+} hd_heap;
+#define HD_MAX_HEAPS 16
+/** The heaps of a device's memory, each with its size and what is taken of it now. @param out_heaps NULL to ask the number only.
+ *  @param count in: room in out_heaps; out: number of heaps, at most HD_MAX_HEAPS. Any thread. Statuses: NULL_POINTER, LIMIT (more than
+ *  room; the first ones are filled in), UNSUPPORTED (the driver does not tell: OpenCL, Level Zero, WebGPU, some of Vulkan's),
+ *  DEVICE_LOST. */
+HD_API hd_status hd_device_heaps(hd_device *device, hd_heap *out_heaps, size_t *count);
 /** Waits until the device has nothing to do. @param timeout_ns 0: the context's wait_ns. Statuses: TIMEOUT, DEVICE_LOST. */
 HD_API hd_status hd_device_wait(hd_device *device, uint64_t timeout_ns);
 

@@ -258,7 +258,9 @@ void hdi_thread_pool_stage(hdi_thread_pool *thread_pool, void *to, const void *f
     X(STRICT, "HEDDLE_STRICT", "0", "1: no fall-back, no software device, no null device", 0, 1, "0 or 1")             \
     X(LOG, "HEDDLE_LOG", "warning", "error, warning, info or debug; also by part: warning,vulkan=debug", 0, 0,         \
       "error, warning, info or debug, or such with parts: warning,vulkan=debug")                                       \
-    X(VALIDATION, "HEDDLE_VALIDATION", "0", "1: the driver's validation layers, reported in the log", 0, 1, "0 or 1")  \
+    X(VALIDATION, "HEDDLE_VALIDATION", "0", \
+      "1: the driver's validation layers, reported in the log, and contracts of plans and submissions", 0, 1, \
+      "0 or 1")                                                                                                        \
     X(THREADS, "HEDDLE_THREADS", "all", "number of CPU threads, also of those that compile kernels or copy", 1, 1024,  \
       "1 to 1024")                                                                                                     \
     X(CPU, "HEDDLE_CPU", "all", "the last instruction set that CPU kernels may use, to compare them", 0, 0,            \

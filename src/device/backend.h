@@ -23,6 +23,7 @@ typedef struct hdi_host {
     const hdi_log      *log;
     const char         *cache_dir;  /* existing folder for compiled kernels, or NULL */
     bool                validation;
+    bool                contracts;   /* plans and submissions are checked, and counted (contracts.c) */
     bool                one_queue;   /* everything is handed over to the compute queue */
     uint32_t            cpu_threads; /* of the CPU device, and at most for compiling; 0 is 1 */
     uint64_t            wait_ns;
@@ -124,8 +125,8 @@ typedef struct hdi_backend {
     hd_status (*span)(hdi_backend_device *device, uint64_t ticket, uint64_t out_ns[2], hd_error *error);
     /* Does the host read the mapped memory at a snail's pace, past its caches? NULL: never. */
     bool (*reads_slowly)(const hdi_backend_device *device, const hdi_memory *memory);
-    /* What the driver would give out now; false where it does not tell. NULL: it never does. */
-    bool (*available)(hdi_backend_device *device, uint64_t *out_bytes);
+    /* The heaps as they are now, and their number; 0 where the driver does not tell. NULL: it never does. */
+    uint32_t (*heaps)(hdi_backend_device *device, hd_heap out_heaps[HD_MAX_HEAPS]);
     /* Returns when nothing reads the commands of earlier submissions any more, also where waiting for them failed.
      * NULL: submit read all of them. */
     void (*settle)(hdi_backend_device *device);

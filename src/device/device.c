@@ -288,10 +288,12 @@ hd_status hdi_device_submit(hd_device *device, hdi_submission *submission, uint6
     hdi_mutex_lock(&device->lock);
     hd_status status = refuse_lost(device, error);
     const hdi_queue asked = submission->queue;
+    const uint64_t last_ticket = device->last_ticket;
     const uint64_t began_ns = device->trace ? hdi_now_ns() : 0;
     if (device->host->one_queue) submission->queue = HDI_QUEUE_COMPUTE;
     if (device->trace) hdi_trace_prepare(device, submission);
     if (!status) status = note(device, hdi_fault(device, HDI_FAULT_SUBMIT, error), error);
+    if (!status && device->host->contracts) status = hdi_contract_before(device, submission, error);
     if (!status) status = note(device, device->backend->submit(device->handle, submission, out_ticket, error), error);
     if (!status) {
         device->last_ticket = *out_ticket;
@@ -302,6 +304,7 @@ hd_status hdi_device_submit(hd_device *device, hdi_submission *submission, uint6
             device->stats.submissions++;
             device->stats.pieces += submission->pieces_out;
         }
+        if (device->host->contracts) status = hdi_contract_after(device, last_ticket, *out_ticket, error);
     }
     hdi_mutex_unlock(&device->lock);
     return status;
@@ -367,10 +370,10 @@ hd_status hdi_device_wait_all(hd_device *device, uint64_t timeout_ns, hd_error *
     return hdi_device_wait(device, last, timeout_ns, error);
 }
 
-bool hdi_device_available(hd_device *device, uint64_t *out_bytes) {
+uint32_t hdi_device_heaps(hd_device *device, hd_heap out_heaps[HD_MAX_HEAPS]) {
     hdi_mutex_lock(&device->lock);
-    const bool told =
-        !device->lost && device->backend->available && device->backend->available(device->handle, out_bytes);
+    const bool asked = !device->lost && device->backend->heaps;
+    const uint32_t count = asked ? device->backend->heaps(device->handle, out_heaps) : 0;
     hdi_mutex_unlock(&device->lock);
-    return told;
+    return count;
 }

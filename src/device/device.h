@@ -64,6 +64,8 @@ typedef struct hdi_holdings {
 /* False without memory. */
 bool hdi_holdings_add(hdi_holdings *holdings, const hd_allocator *allocator, const hdi_memory *memory,
                       const hdi_alloc_desc *desc, bool in_place);
+/* NULL: it is not there. */
+const hd_memory_info *hdi_holdings_find(const hdi_holdings *holdings, const hdi_memory *memory);
 void hdi_holdings_remove(hdi_holdings *holdings, const hdi_memory *memory);
 void hdi_holdings_free(hdi_holdings *holdings, const hd_allocator *allocator);
 
@@ -119,8 +121,8 @@ void hdi_device_close(hd_device *device);
 hd_status hdi_device_alloc(hd_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error);
 void hdi_device_free(hd_device *device, hdi_memory *memory, uint64_t bytes);
 void *hdi_device_map(hd_device *device, hdi_memory *memory);
-/* What the driver would give out now; false where it does not tell. */
-bool hdi_device_available(hd_device *device, uint64_t *out_bytes);
+/* The heaps as they are now, and their number; 0 where the driver does not tell. */
+uint32_t hdi_device_heaps(hd_device *device, hd_heap out_heaps[HD_MAX_HEAPS]);
 /* hd_device_memory (holdings.c). */
 hd_status hdi_device_memory(hd_device *device, hd_memory_info *out_infos, size_t *count, hd_error *error);
 /* A kernel that is asked for. */
@@ -141,6 +143,13 @@ hd_status hdi_device_wait(hd_device *device, uint64_t ticket, uint64_t timeout_n
 hd_status hdi_device_wait_all(hd_device *device, uint64_t timeout_ns, hd_error *error);
 /* Ends `object` by `end` (without the lock) after submission `ticket`: at once if that is done. */
 void hdi_device_free_later(hd_device *device, uint64_t ticket, void (*end)(void *), void *object);
+
+/* ---- contracts.c: what must hold where host->contracts asks for it. Called with the lock held ---- */
+/* Counts a contract, which holds where `status` is HD_OK; else INTERNAL. */
+hd_status hdi_contract_keep(hd_device *device, hd_status status, hd_error *error);
+/* Of a submission, and of the ticket that the back end gave it after the last one. */
+hd_status hdi_contract_before(hd_device *device, const hdi_submission *submission, hd_error *error);
+hd_status hdi_contract_after(hd_device *device, uint64_t last_ticket, uint64_t ticket, hd_error *error);
 
 /* ---- transfer.c: bytes between the host and memory on the device, of any size. `after` is the last submission that
  * touches the memory. A write returns when `data` may be reused; `*inout_ticket` becomes the submission that a reader

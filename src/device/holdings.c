@@ -36,6 +36,11 @@ bool hdi_holdings_add(hdi_holdings *holdings, const hd_allocator *allocator, con
     return true;
 }
 
+const hd_memory_info *hdi_holdings_find(const hdi_holdings *holdings, const hdi_memory *memory) {
+    const hdi_holding *place = holdings->capacity ? place_of(holdings, memory) : NULL;
+    return memory && place && place->memory ? &place->info : NULL;
+}
+
 void hdi_holdings_remove(hdi_holdings *holdings, const hdi_memory *memory) {
     const uint32_t mask = holdings->capacity - 1;
     hdi_holding *gap = holdings->capacity ? place_of(holdings, memory) : NULL;

@@ -18,10 +18,20 @@ static const struct metric { size_t at; const char *name, *type, *help; } metric
     METRIC(direct_bytes, "direct_bytes_total", "counter", "bytes of both that needed no staging"),
     METRIC(plan_requests, "plans_total", "counter", "plans that were asked for"),
     METRIC(plan_hits, "plans_reused_total", "counter", "plans that were there already"),
+    METRIC(contracts, "contracts_total", "counter", "contracts of plans and submissions that were checked"),
+    METRIC(contracts_broken, "contracts_broken_total", "counter", "contracts that did not hold"),
     METRIC(device_bytes, "memory_bytes", "gauge", "memory held on the device"),
     METRIC(device_bytes_peak, "memory_peak_bytes", "gauge", "the most that was held"),
     METRIC(allocations, "allocations", "gauge", "allocations alive"),
 #undef METRIC
+};
+
+/* What drivers tell of each heap. */
+static const struct heap_metric { size_t at; const char *name, *help; } heap_metrics[] = {
+    { offsetof(hd_heap, size_bytes), "heap_bytes", "memory of a heap" },
+    { offsetof(hd_heap, used_bytes), "heap_used_bytes",
+      "memory of a heap that is taken now: by this process (CPU, Vulkan) or by all (CUDA, HIP)" },
+    { offsetof(hd_heap, budget_bytes), "heap_budget_bytes", "how far heap_used_bytes may grow now" },
 };
 
 static const char *const kind_names[] = { "buffer", "input", "state", "output", "scratch", "constant", "staging" };
@@ -35,13 +45,15 @@ const char *hd_memory_kind_name(hd_memory_kind kind) {
 typedef struct seen {
     const hd_device_info *info;
     hd_device_stats stats;
-    uint64_t kinds[HD_MEMORY_KINDS], available;
-    bool     lost, tells;
+    uint64_t kinds[HD_MEMORY_KINDS];
+    hd_heap  heaps[HD_MAX_HEAPS];
+    uint32_t heap_count;
+    bool     lost;
 } seen;
 
 static void look(hd_device *device, seen *out) {
     *out = (seen){ .info = &device->found.info };
-    out->tells = hdi_device_available(device, &out->available);
+    out->heap_count = hdi_device_heaps(device, out->heaps);
     hdi_mutex_lock(&device->lock);
     out->stats = device->stats;
     out->lost = device->lost != HD_OK;
@@ -91,9 +103,18 @@ static void print(hdi_text *text, const seen *devices, uint32_t count) {
             snprintf(more, sizeof more, ",kind=\"%s\"", kind_names[kind]);
             value_of(text, "held_bytes", &devices[d], more, devices[d].kinds[kind]);
         }
-    begin(text, "device_available_bytes", "gauge", "memory that the driver would give out");
-    for (uint32_t d = 0; d < count; d++)
-        if (devices[d].tells) value_of(text, "available_bytes", &devices[d], "", devices[d].available);
+    for (size_t m = 0; m < HDI_COUNT(heap_metrics); m++) {
+        char name[64];
+        snprintf(name, sizeof name, "device_%s", heap_metrics[m].name);
+        begin(text, name, "gauge", heap_metrics[m].help);
+        for (uint32_t d = 0; d < count; d++)
+            for (uint32_t heap = 0; heap < devices[d].heap_count; heap++) {
+                uint64_t value;
+                memcpy(&value, (const char *)&devices[d].heaps[heap] + heap_metrics[m].at, sizeof value);
+                snprintf(more, sizeof more, ",heap=\"%u\"", heap);
+                value_of(text, heap_metrics[m].name, &devices[d], more, value);
+            }
+    }
     begin(text, "device_lost", "gauge", "1: the device was lost");
     for (uint32_t d = 0; d < count; d++) value_of(text, "lost", &devices[d], "", devices[d].lost);
 }

@@ -67,6 +67,7 @@ int hdi_os_run(const char *const *arguments, FILE *const streams[3], uint32_t ti
 /* ---- the machine and this process ---- */
 
 uint64_t hdi_os_memory_bytes(void); /* 0: the system does not tell */
+bool hdi_os_memory_taken(uint64_t *out_bytes); /* by this process, without mapped files; false where nothing tells */
 bool hdi_os_memory_available(uint64_t *out_bytes); /* without swapping; false where nothing tells */
 uint32_t hdi_os_processor_count(void); /* that this process may use */
 void hdi_os_processor_name(char *out, size_t room); /* "CPU" where the system does not tell */

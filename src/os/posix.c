@@ -188,6 +188,15 @@ uint64_t hdi_os_memory_bytes(void) {
     return pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 0;
 }
 
+bool hdi_os_memory_taken(uint64_t *out_bytes) {
+    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long long resident = 0, shared = 0; /* pages; shared with files, or by name */
+    const bool told = file && fscanf(file, "%*u %llu %llu", &resident, &shared) == 2 && resident >= shared;
+    if (file) fclose(file);
+    *out_bytes = told ? (uint64_t)(resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+    return told;
+}
+
 bool hdi_os_memory_available(uint64_t *out_bytes) {
     FILE *file = fopen("/proc/meminfo", "r");
     unsigned long long kib = 0;

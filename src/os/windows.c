@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <io.h>
 #include <process.h>
+#include <psapi.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -169,6 +170,16 @@ bool hdi_os_library_folder(hdi_os_function function, char *out, size_t room) {
 uint64_t hdi_os_memory_bytes(void) {
     MEMORYSTATUSEX memory = { .dwLength = sizeof memory };
     return GlobalMemoryStatusEx(&memory) ? memory.ullTotalPhys : 0;
+}
+
+bool hdi_os_memory_taken(uint64_t *out_bytes) {
+    union {
+        PROCESS_MEMORY_COUNTERS    asked;
+        PROCESS_MEMORY_COUNTERS_EX told;
+    } memory = { .told = { .cb = sizeof memory.told } };
+    if (!K32GetProcessMemoryInfo(GetCurrentProcess(), &memory.asked, sizeof memory.told)) return false;
+    *out_bytes = memory.told.PrivateUsage;
+    return true;
 }
 
 bool hdi_os_memory_available(uint64_t *out_bytes) {

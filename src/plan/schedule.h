@@ -5,6 +5,7 @@
  *   order.c     steps -> levels: steps of one level do not touch each other's bytes
  *   allocate.c  storages -> slots and offsets: intermediates share memory by lifetime
  *   emit.c      all of it -> cmds: one barrier a level, long work cut into slices
+ *   check.c     whether the memory and the commands are right, where contracts are asked for
  *   print.c     all of it as text, each choice with its "because" */
 #ifndef HDI_SCHEDULE_H
 #define HDI_SCHEDULE_H
@@ -103,6 +104,8 @@ typedef struct hdi_schedule {
 /* Statuses: those of the program, UNSUPPORTED, OVER_BUDGET, LIMIT, OUT_OF_HOST_MEMORY. */
 hd_status hdi_schedule_make(const hd_allocator *allocator, const hd_program *program, const hdi_caps *caps,
                         const hdi_plan_options *options, hdi_schedule **out_schedule, hd_error *error);
+/* What must hold of it (check.c). INTERNAL: it does not. */
+hd_status hdi_schedule_check(const hdi_schedule *schedule, hd_error *error);
 void hdi_schedule_free(hdi_schedule *schedule);
 void hdi_schedule_print(const hdi_schedule *schedule, hdi_text *out_text);
 /* Name of a module id of this schedule, for hdi_cmds_print: `schedule` is an hdi_schedule. */

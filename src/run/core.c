@@ -124,6 +124,16 @@ hd_status hdi_core_clear_states(hdi_core *core, hd_error *error) {
     return status;
 }
 
+static hd_status check_schedule(const hdi_core *core, hd_error *error) {
+    hd_device *device = core->device;
+    if (!device->host->contracts) return HD_OK;
+    hd_status status = hdi_schedule_check(core->schedule, error);
+    hdi_mutex_lock(&device->lock);
+    status = hdi_contract_keep(device, status, error);
+    hdi_mutex_unlock(&device->lock);
+    return status;
+}
+
 hd_status hdi_core_make(hd_device *device, hdi_schedule *schedule, hdi_core **out_core, hd_error *error) {
     hdi_core *core = hdi_alloc(device->host->allocator, sizeof *core);
     if (!core) {
@@ -132,7 +142,8 @@ hd_status hdi_core_make(hd_device *device, hdi_schedule *schedule, hdi_core **ou
     }
     core->device = device;
     core->schedule = schedule;
-    hd_status status = wrap_user_kernels(core, error);
+    hd_status status = check_schedule(core, error);
+    if (!status) status = wrap_user_kernels(core, error);
     if (!status) status = load_kernels(core, error);
     if (!status) status = make_constants(core, error);
     if (status) hdi_core_end(core);

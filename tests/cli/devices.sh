@@ -6,6 +6,7 @@ grep -qE '^ +0 +cpu +[^ ].* CPU +[0-9.]+ [GT]iB' out || fail "the CPU is not the
 expect 0 '^  max_push_bytes +[0-9]+$' "" "$heddle" devices -v
 for mode in exact fast; do matches out "^  f32 in $mode mode +rounds to nearest even, subnormals (kept|taken as 0|made 0|taken as 0 and made 0), -0 kept$" devices; done
 matches out '^  f32 in exact mode +rounds to nearest even, subnormals kept, -0 kept$' devices
+matches out '^  memory taken now, heap 0 +[0-9.]+ [KMG]iB of [0-9.]+ [GT]iB of its own, by this process; [0-9.]+ [GT]iB may be$' devices
 expect 0 '^max_push_bytes [0-9]+$' "" "$heddle" devices --caps cpu
 refuse 1 'no device is called "nosuch"; there are: .*cpu' "$heddle" devices --caps nosuch
 
@@ -17,7 +18,9 @@ all = json.load(open("out"))
 assert [b["name"] for b in all["backends"]] == ["vulkan", "cuda", "hip", "opencl", "levelzero", "webgpu", "cpu", "null"], all["backends"]
 assert [d["rank"] for d in all["devices"]] == list(range(len(all["devices"])))
 cpu = next(d for d in all["devices"] if d["id"] == "cpu")
-assert cpu["kind"] == "CPU" and not cpu["software"] and cpu["memory_bytes"] > 0 and cpu["caps"]["max_push_bytes"] >= 128'
+assert cpu["kind"] == "CPU" and not cpu["software"] and cpu["memory_bytes"] > 0 and cpu["caps"]["max_push_bytes"] >= 128
+heap, = cpu["heaps"]
+assert heap["used_by"] == "this process" and heap["local"] and 0 < heap["used_bytes"] < heap["budget_bytes"], heap'
 fi
 
 if has_vulkan; then

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-static uint32_t types, heaps, heap_of_types, families, extensions;
+static uint32_t types, heaps, heap_of_types, families, extensions, taken;
 
 static void get_properties(VkPhysicalDevice physical, VkPhysicalDeviceProperties *out) {
     (void)physical;
@@ -30,6 +30,11 @@ static void get_memory(VkPhysicalDevice physical, VkPhysicalDeviceMemoryProperti
     out->memoryProperties.memoryHeapCount = heaps;
     for (uint32_t i = 0; i < VK_MAX_MEMORY_TYPES; i++) out->memoryProperties.memoryTypes[i] = (VkMemoryType){ 15, heap_of_types };
     for (uint32_t i = 0; i < VK_MAX_MEMORY_HEAPS; i++) out->memoryProperties.memoryHeaps[i] = (VkMemoryHeap){ 1000 + i, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT };
+    for (VkBaseOutStructure *more = out->pNext; more; more = more->pNext)
+        for (uint32_t i = 0; more->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT && i < VK_MAX_MEMORY_HEAPS; i++) {
+            ((VkPhysicalDeviceMemoryBudgetPropertiesEXT *)(void *)more)->heapBudget[i] = 900 + i;
+            ((VkPhysicalDeviceMemoryBudgetPropertiesEXT *)(void *)more)->heapUsage[i] = taken + i;
+        }
 }
 static void get_families(VkPhysicalDevice physical, uint32_t *count, VkQueueFamilyProperties *out) {
     (void)physical;
@@ -95,6 +100,25 @@ static void counts_are_bounded(void **state) {
     assert_int_equal(read_facts().found.caps.host_bytes, 0);
 }
 
+/* What the driver says of its heaps at the moment, where it has the extension for that. */
+static void heaps_are_told_as_they_are(void **state) {
+    (void)state;
+    types = 1, heaps = 2, heap_of_types = 1, families = 1, extensions = 3;
+    hd_heap told[HD_MAX_HEAPS];
+    hdi_backend_device device = { .vk = driver(), .facts = read_facts() };
+    assert_int_equal(hdi_backend_vulkan.heaps(&device, told), 0);
+    device.facts.has |= 1u << HDVK_HAS_INDEX_BUDGET;
+    for (taken = 0; taken <= 500; taken += 500) {
+        assert_int_equal(hdi_backend_vulkan.heaps(&device, told), 2);
+        for (uint32_t i = 0; i < 2; i++) {
+            assert_int_equal(told[i].size_bytes, 1000 + i);
+            assert_int_equal(told[i].used_bytes, taken + i);
+            assert_int_equal(told[i].budget_bytes, 900 + i);
+            assert_true(told[i].own && told[i].local);
+        }
+    }
+}
+
 static void devices_are_bounded(void **state) {
     (void)state;
     hdvk_vk vk = driver();
@@ -105,6 +129,6 @@ static void devices_are_bounded(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(counts_are_bounded), cmocka_unit_test(devices_are_bounded), cmocka_unit_test(equal_cards_are_told_apart) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(counts_are_bounded), cmocka_unit_test(devices_are_bounded), cmocka_unit_test(heaps_are_told_as_they_are), cmocka_unit_test(equal_cards_are_told_apart) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

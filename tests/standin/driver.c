@@ -63,6 +63,12 @@ STANDIN_ENTRY(cuDeviceTotalMem_v2, hipDeviceTotalMem)(size_t *bytes, int device)
     *bytes = (size_t)standin_memory_bytes();
     return STANDIN_OK;
 }
+STANDIN_ENTRY(cuMemGetInfo_v2, hipMemGetInfo)(size_t *left, size_t *total) {
+    IN_CONTEXT();
+    *total = (size_t)standin_memory_bytes();
+    *left = *total - (size_t)standin_memory_used();
+    return STANDIN_OK;
+}
 
 /* CUDA's number, HIP's, and the answer. */
 static int answer(int attribute, int *out) {

@@ -57,7 +57,7 @@ static inline hd_status cut_is_fine(hd_status status) { return status == HD_STAT
     X(hd_device_predict, (device, program), hd_device_predict(o->device, o->program, NULL, NULL)) \
     X(hd_device_get_stats, (device), hd_device_get_stats(o->device, &(hd_device_stats){ 0 })) \
     X(hd_device_memory, (device), cut_is_fine(hd_device_memory(o->device, NULL, room_for(0)))) \
-    X(hd_device_available, (device), hd_device_available(o->device, &(uint64_t){ 0 })) \
+    X(hd_device_heaps, (device), cut_is_fine(hd_device_heaps(o->device, NULL, room_for(0)))) \
     X(hd_context_metrics, (context), hd_context_metrics(o->context, text_room, sizeof text_room, &needed_room)) \
     X(hd_device_wait, (device), hd_device_wait(o->device, 0)) \
     X(hd_device_trace, (device), hd_device_trace(o->device, NULL, NULL)) \

@@ -697,15 +697,19 @@ static void *native(hdi_backend_device *device) {
 
 static void trim(hdi_backend_device *device) { (void)device; }
 
-static bool available(hdi_backend_device *device, uint64_t *out_bytes) {
+static uint32_t heaps(hdi_backend_device *device, hd_heap out_heaps[HD_MAX_HEAPS]) {
+    uint64_t used, left;
     (void)device;
-    return hdi_os_memory_available(out_bytes);
+    if (!hdi_os_memory_taken(&used) || !hdi_os_memory_available(&left)) return 0;
+    out_heaps[0] = (hd_heap){ .size_bytes = hdi_os_memory_bytes(), .used_bytes = used, .budget_bytes = used + left,
+                              .own = true, .local = true };
+    return 1;
 }
 
 const hdi_backend hdi_backend_cpu = {
     .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "cpu", .probe = probe, .open = device_open,
     .close = device_close, .alloc = device_alloc, .free = device_free, .map = device_map, .kernel_load = kernel_load,
     .kernel_free = kernel_free, .submit = device_submit, .forget = forget, .poll = device_poll, .wait = device_wait,
-    .profile = device_profile, .native = native, .trim = trim, .available = available, .settle = wait_idle,
+    .profile = device_profile, .native = native, .trim = trim, .heaps = heaps, .settle = wait_idle,
     .borrows = true,
 };

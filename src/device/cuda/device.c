@@ -167,13 +167,14 @@ static void trim(hdi_backend_device *device) {
     leave(device);
 }
 
-static bool available(hdi_backend_device *device, uint64_t *out_bytes) {
-    size_t left = 0, total;
+static uint32_t heaps(hdi_backend_device *device, hd_heap out_heaps[HD_MAX_HEAPS]) {
+    size_t left = 0, total = 0;
     enter(device);
     const bool told = device->api.MemGetInfo && HDCU_CALL(&device->api, MemGetInfo, &left, &total);
     leave(device);
-    *out_bytes = left;
-    return told;
+    if (!told || left > total) return 0;
+    out_heaps[0] = (hd_heap){ .size_bytes = total, .used_bytes = total - left, .budget_bytes = total, .local = true };
+    return 1;
 }
 
 #define TABLE(backend, probe_function, open_function) \
@@ -183,7 +184,7 @@ static bool available(hdi_backend_device *device, uint64_t *out_bytes) {
       .kernel_free = kernel_free, \
       .submit = submit, .forget = forget, .poll = poll, .wait = await, .profile = profile, .native = native, \
           .trim = trim, \
-      .span = span, .available = available, .borrows = true }
+      .span = span, .heaps = heaps, .borrows = true }
 
 static void probe_cuda(const hdi_host *host, hdi_probe *out_probe) {
     (void)host;

@@ -111,18 +111,20 @@ static void ask_budget(hdi_backend_device *device, VkPhysicalDeviceMemoryBudgetP
     device->vk.GetPhysicalDeviceMemoryProperties2(device->vk.physical, &memory);
 }
 
-bool hdvk_available(hdi_backend_device *device, uint64_t *out_bytes) {
+_Static_assert(VK_MAX_MEMORY_HEAPS <= HD_MAX_HEAPS, "room for every heap");
+
+uint32_t hdvk_heaps(hdi_backend_device *device, hd_heap out_heaps[HD_MAX_HEAPS]) {
     const VkPhysicalDeviceMemoryProperties *memory = &device->facts.memory;
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget;
-    uint32_t largest = 0;
-    if (!HDVK_HAS(&device->facts, BUDGET)) return false;
+    if (!HDVK_HAS(&device->facts, BUDGET)) return 0;
     ask_budget(device, &budget);
-    for (uint32_t heap = 1; heap < memory->memoryHeapCount; heap++)
-        if ((memory->memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) &&
-            memory->memoryHeaps[heap].size > memory->memoryHeaps[largest].size) largest = heap;
-    const uint64_t used = budget.heapUsage[largest], allowed = budget.heapBudget[largest];
-    *out_bytes = allowed > used ? allowed - used : 0;
-    return allowed > 0;
+    for (uint32_t heap = 0; heap < memory->memoryHeapCount; heap++)
+        out_heaps[heap] = (hd_heap){
+            .size_bytes = memory->memoryHeaps[heap].size, .used_bytes = budget.heapUsage[heap],
+            .budget_bytes = budget.heapBudget[heap], .own = true,
+            .local = (memory->memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0,
+        };
+    return memory->memoryHeapCount;
 }
 
 /* Refuses early what the driver says does not fit: an allocation over the budget may succeed and then slow down

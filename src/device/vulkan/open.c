@@ -202,5 +202,5 @@ const hdi_backend hdi_backend_vulkan = {
     .kernel_load = hdvk_kernel_load, .kernel_free = hdi_inflight_free_kernel,
     .submit = hdvk_submit, .forget = hdi_recording_forget, .poll = hdvk_poll, .wait = hdvk_wait,
     .profile = hdvk_profile, .native = native, .trim = hdvk_trim, .span = hdvk_times, .reads_slowly = hdvk_reads_slowly,
-    .available = hdvk_available, .found = found, .borrows = true,
+    .heaps = hdvk_heaps, .found = found, .borrows = true,
 };

@@ -342,7 +342,7 @@ hd_status hdvk_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
 void hdvk_free(hdi_backend_device *device, hdi_memory *memory);
 void hdvk_memory_end(hdi_backend_device *device, hdi_used *memory);
 void *hdvk_map(hdi_backend_device *device, hdi_memory *memory);
-bool hdvk_available(hdi_backend_device *device, uint64_t *out_bytes);
+uint32_t hdvk_heaps(hdi_backend_device *device, hd_heap out_heaps[HD_MAX_HEAPS]);
 bool hdvk_reads_slowly(const hdi_backend_device *device, const hdi_memory *memory);
 /* Gives back blocks in which nothing lives. */
 void hdvk_memory_trim(hdi_backend_device *device);
