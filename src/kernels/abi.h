@@ -484,18 +484,18 @@
 #define HDI_ATTENTION_STARTS   32u /* in the place of pages */
 #define HDI_ATTENTION_TILE    32u
 #define HDI_ATTENTION_MOST_D  1024u
-/* attention_subgroup, in fast mode: the keys are cut into parts, a workgroup each; those behind the last visible key end
- * at once, and the first begins where the unit's first query sees its first key. Bindings: q, k, v, past, pages, sinks, the
- * parts' partial results, a count of arrived parts for each unit (zero before and
- * after), y. Push words, after attention's: [11] parts, [12] keys of a part. A unit is (block of ROWS rows, batch, key
+/* attention_subgroup, in fast mode without starts or a mask: the keys are cut into parts, a workgroup each; those behind the
+ * last visible key end at once, and the first begins where the unit's first query sees its first key. Bindings: q, k, v,
+ * past, pages, sinks, the parts' partial results, a count of arrived parts for each unit (zero before and after), y.
+ * Push words, after attention's: [11] parts, [12] keys of a part. A unit is (block of ROWS rows, batch, key
  * head), the last fastest, and a group's number is part * units + unit. */
 #define HDI_ATTENTION_SUBGROUP  24 /* invocations of a subgroup */
 #define HDI_ATTENTION_KEY_LANES 25 /* of them share a key: a power of two */
 #define HDI_ATTENTION_WIDE      26 /* 1: heads are whole vectors of 16 bytes, and begin at multiples of that */
 #define HDI_ATTENTION_KEYS      27 /* keys that an invocation reads at once */
 #define HDI_ATTENTION_PARTS     64u /* at most */
-/* attention_matrix, in fast mode over f16: attention's bindings and push words; WIDTH is D rounded up to 16. A group is
- * (block of rows from the last, batch, key head), the last fastest. */
+/* attention_matrix, in fast mode over f16 without a mask: attention's bindings and push words, less the mask's; WIDTH is D
+ * rounded up to 16. A group is (block of rows from the last, batch, key head), the last fastest. */
 #define HDI_ATTENTION_MATRIX_ROWS 64u /* of a workgroup */
 /* attention_tensor, in fast mode over f16: as attention_matrix, with ROWS of 64 or 128; heads of up to
  * HDI_ATTENTION_TENSOR_MOST_D. */

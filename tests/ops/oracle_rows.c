@@ -389,8 +389,10 @@ void oracle_attention(const hdi_node *node, const oracle_tensor *const *operands
     const uint64_t S = pages ? R * (uint64_t)pages->shape.dims[pages->shape.rank - 1] : R; /* without pages a sequence has one of its own */
     const double scale = (double)node->attrs.floats[0], cap = (double)node->attrs.floats[1], deep = (double)D;
     const double window = (double)node->attrs.ints[1];
-    const bool narrow = node->attrs.ints[2] && operands[1]->dtype == HD_F32; /* all that is multiplied may be rounded */
-    const bool halves = operands[1]->dtype == HD_F16 || narrow, q_rounds = halves && operands[0]->dtype != HD_F16; /* weights; queries too */
+    const hd_dtype of_keys = operands[1]->dtype;
+    const bool narrow = node->attrs.ints[2] && (of_keys == HD_F32 || of_keys == HD_BF16); /* all that is multiplied may be rounded */
+    const bool keys_round = narrow || hdi_dtype_is_quantised(of_keys); /* blocks become f16 */
+    const bool halves = of_keys == HD_F16 || keys_round, q_rounds = halves && operands[0]->dtype != HD_F16; /* weights; queries too */
     const double round = narrow ? 0x1p-8 : 0x1p-11;
     oracle_tensor room = oracle_new(HD_F32, HD_SHAPE((int64_t)S + 1));
     double *scores = room.value; /* and the sink */
@@ -406,7 +408,7 @@ void oracle_attention(const hdi_node *node, const oracle_tensor *const *operands
             double size = 0, shift = 0;
             for (uint64_t d = 0; d < D && q_rounds; d++)
                 shift += fabs(key[d] * scale) * (fmax(fabs(query[d]) * round, 0x1p-25) + fmax(fabs(query[d]) - 65504, 0));
-            for (uint64_t d = 0; d < D && narrow; d++) shift += 1.01 * fabs(query[d] * scale) * fmax(fabs(key[d]) * round, 0x1p-25);
+            for (uint64_t d = 0; d < D && keys_round; d++) shift += 1.01 * fabs(query[d] * scale) * fmax(fabs(key[d]) * round, 0x1p-25);
             slack = fmax(slack, shift);
             scores[s] = 0;
             for (uint64_t d = 0; d < D; d++) scores[s] += query[d] * key[d] * scale, size += fabs(query[d] * key[d] * scale);
@@ -428,7 +430,7 @@ void oracle_attention(const hdi_node *node, const oracle_tensor *const *operands
                 const double value = operands[2]->value[(row_of_key(pages, k, batch, S, from + s) * Hkv + head) * D + d], term = exp(scores[s] - largest - total) * value;
                 w += term;
                 spread += fabs(term);
-                if (halves) lost += fabs(term) * (narrow ? 2.01 : 1) * round + fabs(value) * 0x1p-25 * exp(-total);
+                if (halves) lost += fabs(term) * (keys_round ? 2.01 : 1) * round + fabs(value) * 0x1p-25 * exp(-total);
             }
             const double many = (double)visible, rounds = (double)HDI_MIN(D, 32) + ceil(deep / 32) + 2, tiles = ceil(many / 32);
             const double fast = 4 * deep * ORACLE_U * sizes + 0x1p-20 * (2 + farthest + 2 * cap) + 4 * many * ORACLE_U;

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_gradient_kv.comp, digest 96c161d5783ec299. Do not edit. */
+/* Made by tools/blobs from glsl/attention_gradient_kv.comp, digest 6fa87668799a1d5d. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_gradient_kv;
 static const uint32_t words[] = {
@@ -1091,4 +1091,4 @@ static const uint32_t words[] = {
 0x00000086,0x000200f9,0x000005a9,0x000200f8,0x000005ae,0x000200f9,0x0000013f,0x000200f8,
 0x0000013f,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_gradient_kv = { words, sizeof words / 4, UINT64_C(0x96c161d5783ec299), NULL };
+const hdi_blob hdi_blob_attention_gradient_kv = { words, sizeof words / 4, UINT64_C(0x6fa87668799a1d5d), NULL };

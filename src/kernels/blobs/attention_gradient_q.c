@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_gradient_q.comp, digest 90ed27fb35f7a1f8. Do not edit. */
+/* Made by tools/blobs from glsl/attention_gradient_q.comp, digest 1fed06c211a26864. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_gradient_q;
 static const uint32_t words[] = {
@@ -1336,4 +1336,4 @@ static const uint32_t words[] = {
 0x000000bd,0x000200f9,0x000006f8,0x000200f8,0x000006fd,0x000200f9,0x00000180,0x000200f8,
 0x00000180,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_gradient_q = { words, sizeof words / 4, UINT64_C(0x90ed27fb35f7a1f8), NULL };
+const hdi_blob hdi_blob_attention_gradient_q = { words, sizeof words / 4, UINT64_C(0x1fed06c211a26864), NULL };

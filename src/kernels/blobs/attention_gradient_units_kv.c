@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_gradient_units_kv.comp, digest 0e61cfb631ae1dce. Do not edit. */
+/* Made by tools/blobs from glsl/attention_gradient_units_kv.comp, digest 57b1ba47859e740c. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_gradient_units_kv;
 static const uint32_t words[] = {
@@ -1811,4 +1811,4 @@ static const uint32_t words[] = {
 0x000200f8,0x00000728,0x0003003e,0x000001fc,0x00000088,0x000200f9,0x00000262,0x000200f8,
 0x00000262,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_gradient_units_kv = { words, sizeof words / 4, UINT64_C(0x0e61cfb631ae1dce), NULL };
+const hdi_blob hdi_blob_attention_gradient_units_kv = { words, sizeof words / 4, UINT64_C(0x57b1ba47859e740c), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_gradient_units_q.comp, digest 78397d63329d71e6. Do not edit. */
+/* Made by tools/blobs from glsl/attention_gradient_units_q.comp, digest 60e8f3a13062ff31. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_gradient_units_q;
 static const uint32_t words[] = {
@@ -1888,4 +1888,4 @@ static const uint32_t words[] = {
 0x00000918,0x00050081,0x0000004d,0x00000919,0x00000916,0x00000917,0x000200fe,0x00000919,
 0x00010038,
 };
-const hdi_blob hdi_blob_attention_gradient_units_q = { words, sizeof words / 4, UINT64_C(0x78397d63329d71e6), NULL };
+const hdi_blob hdi_blob_attention_gradient_units_q = { words, sizeof words / 4, UINT64_C(0x60e8f3a13062ff31), NULL };

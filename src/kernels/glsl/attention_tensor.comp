@@ -95,7 +95,7 @@ void main() {
         SUMS best = largest, now, factor;
         if (CAPPED)
             [[unroll]] for (uint j = 0u; j < KEYS / UNIT; j++) EACH(best) scores[j][e] = cap * tanh_of(scores[j][e] * inner_scale);
-        if (begin + KEYS > all_see_to || (WINDOWED && begin < all_see_from))
+        if (begin + KEYS > all_see_to || (CUT && begin < all_see_from))
             [[unroll]] for (uint j = 0u; j < KEYS / UNIT; j++) {
                 SUMS mask;
                 const uint key = begin + j * UNIT + 8u * side;

@@ -18,7 +18,7 @@ layout(std430, binding = 1) readonly buffer WideK { uvec4 wide_k[]; };
 layout(std430, binding = 2) readonly buffer V { uint v[]; };
 layout(std430, binding = 2) readonly buffer WideV { uvec4 wide_v[]; };
 layout(std430, binding = 3) readonly buffer Past { int past[]; };
-layout(std430, binding = 4) readonly buffer Pages { int pages[]; };
+layout(std430, binding = 4) readonly buffer Pages { int pages[]; }; // or starts, [B,T]
 layout(std430, binding = 5) readonly buffer Sinks { float sinks[]; };
 layout(std430, binding = 6) buffer Y { uint y[]; };
 #include "pages.glsl"
@@ -36,7 +36,8 @@ shared uvec4 tiles[2u * KEYS * STRIDE]; // keys, then values; at first the queri
 // tanh, near enough for what is multiplied with a cap of scores.
 float tanh_of(float x) { return 1.0 - 2.0 / (1.0 + exp2(2.88539008 * (x > 16.0 ? 16.0 : x))); }
 const bool WINDOWED = (FORM & HDI_ATTENTION_WINDOWED) != 0u, CAPPED = (FORM & HDI_ATTENTION_CAPPED) != 0u;
-#define SEES(key) ((key) < seen_to && (!WINDOWED || (key) >= seen_from))
+const bool STARTS = (FORM & HDI_ATTENTION_STARTS) != 0u, CUT = WINDOWED || STARTS; // are there keys in front that a row does not see?
+#define SEES(key) ((key) < seen_to && (!CUT || (key) >= seen_from))
 uint batch, head, row_first, rows, heads;
 uint own_row, side, row, own, own_token;     // the lane's row: in its subgroup's unit, in the workgroup, of the key head
 uint seen_from, seen_to, start, most; // keys of the lane's row, and of the workgroup
@@ -78,7 +79,20 @@ void read_queries(float sign) {
     }
 }
 
-
+// The first key that the query sees.
+uint first_seen(int before, uint token) {
+    int first = WINDOWED ? before + int(token) + 1 - int(push.window) : 0;
+    if (STARTS) first = max(first, pages[batch * push.T + token]);
+    return uint(min(max(first, 0), int(push.S)));
+}
+// The least one of the workgroup's rows, in every lane; starts are in any order.
+uint first_seen_of_all(int before) {
+    const uint token = row_first / heads, last = (row_first + rows - 1u) / heads;
+    if (!STARTS) return first_seen(before, token);
+    uint least = push.S;
+    for (uint t = token + gl_SubgroupInvocationID; t <= last; t += 32u) least = min(least, first_seen(before, t));
+    return subgroupMin(least);
+}
 // Finds the rows of the workgroup; has it some?
 bool begin_rows() {
     heads = push.Hq / push.Hkv;
@@ -99,8 +113,8 @@ bool begin_rows() {
     const int most_seen = before + int(CAUSAL == 1u ? (row_first + rows - 1u) / heads + 1u : push.T);
     seen_to = row < rows ? uint(min(max(to, 0), int(push.S))) : 0u;
     most = uint(min(max(most_seen, 0), int(push.S)));
-    seen_from = WINDOWED ? uint(max(next - int(push.window), 0)) : 0u;
-    start = WINDOWED ? uint(max(before + int(row_first / heads) + 1 - int(push.window), 0)) / KEYS * KEYS : 0u;
+    seen_from = first_seen(before, own_token);
+    start = first_seen_of_all(before) / KEYS * KEYS;
     scale = uintBitsToFloat(push.scale) * (CAPPED ? uintBitsToFloat(push.inverse_cap) : 1.44269504); // powers of 2 from here on
     cap = uintBitsToFloat(push.cap) * 1.44269504;
     return true;

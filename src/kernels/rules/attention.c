@@ -8,7 +8,6 @@
 
 #define MOST_ROWS 8u
 #define FEW_QUERIES 8u
-#define ONLY_PLAIN (HDI_ATTENTION_MASKED | HDI_ATTENTION_STARTS) /* forms that attention.comp alone has on a GPU */
 #define MOST_NATIVE_ROWS 32u /* of a processor, whose caches hold them all */
 
 /* One request with its operands dense. */
@@ -142,7 +141,7 @@ static bool make_parted(const attention *a, const hdi_kernel_option *option, par
     const uint32_t subgroup = (uint32_t)caps->subgroup, chunks = (a->D + 7) / 8;
     if (a->request->math == HD_MATH_EXACT || caps->native_kernels || !caps->subgroup_shuffle || caps->max_bindings < 9)
         return false;
-    if (a->form & ONLY_PLAIN) return false;
+    if (a->form & (HDI_ATTENTION_MASKED | HDI_ATTENTION_STARTS)) return false;
     if (subgroup < 4 || (subgroup & (subgroup - 1)) != 0 || subgroup > hdi_rows_workgroup(caps)) return false;
     parted p = { .width = 8 * chunks, /* which a wide read takes whole */
                  .wide = a->D % 8 == 0 && is_wide(a->q, a->D) && is_wide(a->k, a->D) && is_wide(a->v, a->D) };
@@ -230,8 +229,8 @@ bool hdi_attention_has_subgroups(const hdi_caps *caps) {
 static bool takes_matrix(const attention *a) {
     const hdi_caps *caps = a->request->caps;
     const uint64_t units = a->pairs * hdi_divide_up(a->own_rows, HDI_ATTENTION_MATRIX_ROWS);
-    if (a->request->math == HD_MATH_EXACT || !caps->matrix_f16 || !caps->f16_arithmetic || (a->form & ONLY_PLAIN))
-        return false;
+    if (a->request->math == HD_MATH_EXACT || (a->form & HDI_ATTENTION_MASKED)) return false;
+    if (!caps->matrix_f16 || !caps->f16_arithmetic) return false;
     if ((a->k->dtype != HD_F16 && !has_even_blocks(a)) || a->D > MATRIX_MOST_D) return false;
     if (!hdi_attention_has_subgroups(caps)) return false;
     if (a->own_rows < HDI_ATTENTION_MATRIX_ROWS || 4 * units < hdi_attention_units(caps)) return false;
