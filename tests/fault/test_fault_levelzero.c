@@ -37,7 +37,7 @@ static bool may_pass(uint32_t function, uint32_t row) {
 }
 
 static const life_driver levelzero_driver = { name_of, results_of, code_of, expected_status, may_pass, ends_for_good, under_way, come_to_rest,
-                                              NULL, HDZE_ROW_COUNT, HDZE_ROW_DEVICE_LOST };
+                                              NULL, HDZE_ROW_COUNT, HDZE_ROW_DEVICE_LOST, false };
 
 /* ---- the sweeps ---- */
 

@@ -45,7 +45,7 @@ static bool may_pass(uint32_t function, uint32_t row) {
 }
 
 static const life_driver opencl_driver = { name_of, results_of, code_of, expected_status, may_pass, ends_for_good, under_way, come_to_rest,
-                                           NULL, HDCL_ROW_COUNT, HDCL_ROW_DEVICE_NOT_AVAILABLE };
+                                           NULL, HDCL_ROW_COUNT, HDCL_ROW_DEVICE_NOT_AVAILABLE, false };
 
 /* ---- the sweep ---- */
 

@@ -54,7 +54,7 @@ static bool may_pass(uint32_t function, uint32_t row) {
 }
 
 static const life_driver vulkan_driver = { name_of, results_of, code_of, expected_status, may_pass, ends_for_good, under_way, come_to_rest,
-                                           hdvk_validation_messages, HDVK_ROW_COUNT, HDVK_ROW_ERROR_DEVICE_LOST };
+                                           hdvk_validation_messages, HDVK_ROW_COUNT, HDVK_ROW_ERROR_DEVICE_LOST, false };
 
 /* ---- the sweep ---- */
 

@@ -39,7 +39,7 @@ static bool may_pass(uint32_t function, uint32_t row) {
 }
 
 static const life_driver webgpu_driver = { name_of, results_of, code_of, expected_status, may_pass, ends_for_good, under_way, come_to_rest,
-                                           NULL, HDWG_ROW_COUNT, HDWG_ROW_LOST };
+                                           NULL, HDWG_ROW_COUNT, HDWG_ROW_LOST, false };
 
 /* ---- the sweeps ---- */
 
