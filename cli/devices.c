@@ -98,6 +98,18 @@ static void print_routes(const inventory *all) {
     }
 }
 
+/* Those that were measured, each with its time, in their order. */
+static void print_measured(const inventory *all) {
+    size_t measured = 0;
+    cli_cell time;
+    for (size_t i = 0; i < all->device_count; i++) {
+        if (!all->devices[i].measured_ns) continue;
+        cli_print("%s %s (%s)", measured++ ? "," : "As measured, the fastest first:", all->devices[i].id,
+                  cli_time(all->devices[i].measured_ns, time));
+    }
+    if (measured) cli_print("; real ones before software\n");
+}
+
 static int print_devices(const cli_command *command, const inventory *all) {
     static const char *const heads[] = { "RANK", "ID", "NAME", "KIND", "MEMORY", "DRIVER" };
     cli_cell *cells = calloc((all->device_count + 1) * CLI_COUNT(heads), sizeof *cells);
@@ -119,6 +131,7 @@ static int print_devices(const cli_command *command, const inventory *all) {
     cli_table(cells, all->device_count + 1, CLI_COUNT(heads), 1u << 0 | 1u << 4);
     if (software) cli_print_folded("* a GPU driver that computes on the CPU: taken only when it is named", 2);
     print_routes(all);
+    print_measured(all);
     if (all->device_count == 0) cli_print("none: see above for each back end's reason\n");
     free(cells);
     return CLI_OK;
@@ -249,34 +262,36 @@ static int print_json(cli_session *session, const inventory *all, bool verbose) 
 
 /* ---- measuring ---- */
 
-static bool is_gpu(const hd_device_info *device) {
-    return device->kind == HD_DEVICE_DISCRETE_GPU || device->kind == HD_DEVICE_INTEGRATED_GPU ||
-           device->kind == HD_DEVICE_OTHER;
-}
-
 static void take_rank(void *user, const hd_fact *fact) { *(uint64_t *)user = fact->rank_ns; }
 
-/* Each route to each GPU; where one fails the others are measured still. */
+/* In a context that is silent about a software device: nobody takes it for more here. */
+static int measure_one(cli_session *session, const char *id) {
+    hd_context *context = NULL;
+    hd_device *device = NULL;
+    uint64_t ns = 0;
+    cli_cell time, spent;
+    const hd_calibrate_desc desc = { .kinds = HD_FACT_RANK, .report = take_rank, .user = &ns };
+    const uint64_t begun = cli_now_ns();
+    int code = CLI_OK;
+    hd_status status = hd_context_create(&(hd_context_desc){ .log_level = HD_LOG_ERROR }, &context);
+    if (!status) status = hd_device_open(context, &(hd_device_desc){ .id = id }, &device);
+    if (!status) status = hd_device_calibrate(device, &desc);
+    if (status)
+        code = cli_fail(session->command, "%s: %s", id, context ? hd_context_error(context) : hd_status_name(status));
+    else
+        cli_note("heddle: %s: %s for 1,024 small steps, 64 MiB and, by smaller ones, a product of 4,096; found in %s\n",
+                 id, cli_time(ns, time), cli_time(cli_now_ns() - begun, spent));
+    hd_context_destroy(context);
+    return code;
+}
+
+/* Each device, and so each route to each GPU; where one fails the others are measured still. */
 static int measure(cli_session *session) {
     inventory all;
-    size_t gpus = 0;
     int code = take_inventory(session, &all);
     if (code) all.device_count = 0;
-    for (size_t i = 0; i < all.device_count; i++) {
-        const hd_device_desc desc = { .id = all.devices[i].id };
-        hd_device *device = NULL;
-        uint64_t ns = 0;
-        cli_cell time;
-        if (!is_gpu(&all.devices[i])) continue;
-        hd_status status = hd_device_open(session->context, &desc, &device);
-        if (!status) status = hd_device_calibrate(device, &(hd_calibrate_desc){ .kinds = HD_FACT_RANK,
-                                                                                .report = take_rank, .user = &ns });
-        hd_device_close(device);
-        gpus++;
-        if (status) code = cli_session_fail(session, desc.id);
-        else cli_note("heddle: %s: %s for 1,024 small steps and 64 MiB\n", desc.id, cli_time(ns, time));
-    }
-    if (!code && gpus == 0) cli_note("heddle: there is no GPU to measure\n");
+    for (size_t i = 0; i < all.device_count; i++)
+        if (all.devices[i].kind != HD_DEVICE_NULL && measure_one(session, all.devices[i].id)) code = CLI_FAILED;
     free(all.backends);
     free(all.devices);
     return code;
@@ -321,7 +336,7 @@ static int devices(const cli_args *args) {
 static const cli_option options[] = {
     { "-v", NULL, "the facts of each device, too, what is taken of its memory, and how it rounds: that is tried out" },
     { "--caps", "ID", "the facts of this device only, as `heddle explain --caps` reads them" },
-    { "--probe", NULL, "first measures each route to each GPU by a small piece of work, and keeps the times" },
+    { "--probe", NULL, "first measures each device by a small piece of work, and keeps the times, which rank them" },
     CLI_OPTION_JSON,
 };
 
@@ -329,6 +344,6 @@ const cli_command cli_devices = {
     "devices", "lists the back ends and the devices there are", "devices [-v] [--probe] [--json]", NULL, options,
     CLI_COUNT(options),
     "The device of rank 0 is taken where none is named; a software device only when it is named.\n"
-    "Of several APIs that reach one GPU the one measured fastest is taken.\n",
+    "Of real devices, and of several APIs that reach one GPU, the one measured fastest is taken.\n",
     "  heddle devices -v\n", devices
 };

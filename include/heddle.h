@@ -466,7 +466,8 @@ typedef struct hd_kernel_choice {
 
 /** Kinds of what is known of a device; sums of them name several. */
 typedef enum hd_fact_kind {
-    HD_FACT_RANK = 1,    /* the time of 1,024 small steps that wait for each other and of 64 MiB on their way to the device */
+    HD_FACT_RANK = 1,    /* the time of 1,024 small steps that wait for each other, of 64 MiB on their way to the device and of a product
+                            of matrices of 4,096 by 4,096 (a smaller one is measured, whose time tells) */
     HD_FACT_VERDICT = 2, /* which kernels are right there */
     HD_FACT_FIGURE = 4,  /* what its work takes, by which routes are found (hd_plan_desc.route) */
     HD_FACT_CHOICE = 8   /* which ways of computing are the fastest there */
@@ -504,8 +505,9 @@ typedef struct hd_calibrate_desc {
 
 /** Finds out what is not known of a device by running on it, and keeps it on disk for the machine, the device and its driver;
  *  plans that are made later follow it, those that exist are not changed.
- *  - Rank: of several routes to one GPU (hd_device_info.pci is the same) contexts made later rank the faster one first; routes that were
- *    not measured keep their places, which are in the order of hd_backends. Takes a second or two.
+ *  - Rank: of all real devices that were measured, and of the routes to one GPU (hd_device_info.pci is the same), contexts made later
+ *    rank the faster one first, and of software ones likewise behind them; what was not measured keeps its place. Its runs take less than
+ *    2 s, beside what has to be compiled and judged the first time.
  *  - Verdicts: every kernel variant that plans for the device may hold runs on small known answers and is compared with the reference.
  *    Those that are wrong are avoided by every later plan, which takes the next best; where none is left such a plan fails
  *    (UNSUPPORTED, naming the kernel). They are kept for this version of the kernels. Where hd_context_desc.verify asks for it, plans do

@@ -37,6 +37,15 @@ hd_status hdi_calibrate_figures(hd_device *device, const hd_sample *samples, siz
 /* Orders the devices that were found by what was measured of them in earlier processes, too. */
 void hdi_calibrate_order(hdi_registry *registry);
 hd_status hdi_calibrate_rank(hd_device *device, uint64_t *out_ns, hd_error *error);
+/* Work to be timed by a clock, within a budget. */
+typedef struct hdi_timed {
+    hd_status (*run)(void *job, hd_error *error);
+    void     *job;
+    uint64_t  budget_ns;
+    uint64_t (*now)(void);
+} hdi_timed;
+/* The best of three runs behind one that prepares; of fewer where the next one would end behind the budget. */
+hd_status hdi_best_of(const hdi_timed *work, uint64_t *out_ns, hd_error *error);
 /* ---- choices.c: which option of a kernel is the fastest ---- */
 /* For the class of desc->programs. */
 hd_status hdi_calibrate_choices(hd_device *device, const hd_calibrate_desc *desc, hd_kernel_choice *out_choice,

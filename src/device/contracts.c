@@ -1,5 +1,5 @@
-/* contracts.c: what must hold of every submission, before a back end sees it and behind its answer. Broken, it is a fault
- * of heddle's own and goes no further. Asked for by HEDDLE_VALIDATION, and in debug builds; each is counted. */
+/* contracts.c: what must hold of every submission, before a back end sees it and behind its answer. Broken, it is a
+ * fault of heddle's own and goes no further. Asked for by HEDDLE_VALIDATION, and in debug builds; each is counted. */
 #include "device/device.h"
 
 hd_status hdi_contract_keep(hd_device *device, hd_status status, hd_error *error) {

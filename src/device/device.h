@@ -27,8 +27,8 @@ typedef struct hdi_registry {
 /* Looks for devices. `wanted` names the back ends to look at, "cuda,cpu", the best first; it is borrowed. NULL: all. */
 hd_status hdi_registry_probe(hdi_registry *registry, const hdi_host *host, const char *wanted, hd_error *error);
 void hdi_registry_free(hdi_registry *registry);
-/* Puts all devices that were found into their order: by kind; among equal ones as they were found, but that of several
- * routes to one GPU the faster ones change places with the slower ones, as far as their times were measured. */
+/* Puts all devices that were found into their order: by kind, among equal ones as they were found; then those that were
+ * measured change places so that the faster ones come first, real ones among themselves and software. */
 void hdi_registry_rank(hdi_registry *registry);
 /* As hd_backends tells it. */
 hd_backend_info hdi_registry_tell(const hdi_registered *row);

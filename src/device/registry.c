@@ -1,6 +1,5 @@
 /* registry.c: which back ends there are, what they found, and which device to take: real GPU before integrated before
- * the CPU before software drivers, and of several routes to one GPU the fastest, once that was measured; the choice can
- * always say why. */
+ * the CPU before software drivers, and by their times once these were measured; the choice can always say why. */
 #include "device/device.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,10 +59,16 @@ static void swap(hdi_registry *registry, uint32_t a, uint32_t b) {
     registry->ranked[b] = found;
 }
 
-/* Are both routes to one GPU, with times to compare? */
+static bool is_real(const hdi_found *found) { return kind_rank(found->info.kind) < kind_rank(HD_DEVICE_SOFTWARE); }
+
+/* Have both times to compare? Software comes behind what is real, whatever it takes. */
 static bool comparable(const hdi_found *a, const hdi_found *b) {
-    return a->info.pci[0] && strcmp(a->info.pci, b->info.pci) == 0 && a->info.kind == b->info.kind &&
-           a->info.measured_ns && b->info.measured_ns;
+    return a->info.measured_ns && b->info.measured_ns && is_real(a) == is_real(b);
+}
+
+/* Are both routes to one GPU? */
+static bool is_same_gpu(const hdi_found *a, const hdi_found *b) {
+    return a->info.pci[0] && strcmp(a->info.pci, b->info.pci) == 0 && a->info.kind == b->info.kind;
 }
 
 /* How many names of a list such as "cuda,vulkan" stand before this one; -1: it is not in there. */
@@ -191,16 +196,17 @@ static const hdi_found *find(const hdi_registry *registry, const char *request) 
     return NULL;
 }
 
-static bool is_real(const hdi_found *found) { return kind_rank(found->info.kind) < kind_rank(HD_DEVICE_SOFTWARE); }
-
 /* Why the best device is the best. */
 static const char *why_best(const hdi_registry *registry, const hdi_found *best) {
     if (registry->wanted && strchr(registry->wanted, ','))
         return "the first real device in the order that was asked for";
-    if (best->info.kind == HD_DEVICE_CPU) return "no GPU is there";
-    for (uint32_t i = 1; i < registry->ranked_count; i++)
-        if (comparable(best, registry->ranked[i])) return "the best real device, by its fastest route as measured";
-    return "the best real device";
+    const char *why = best->info.kind == HD_DEVICE_CPU ? "no GPU is there" : "the best real device";
+    for (uint32_t i = 1; i < registry->ranked_count; i++) {
+        if (!comparable(best, registry->ranked[i])) continue;
+        if (!is_same_gpu(best, registry->ranked[i])) return "the fastest real device, as measured";
+        why = "the best real device, by its fastest route as measured";
+    }
+    return why;
 }
 
 /* Why a device was not taken in place of the best one. */
@@ -208,7 +214,8 @@ static const char *why_passed(const hdi_registry *registry, const hdi_found *bes
     if (found->info.kind == HD_DEVICE_NULL) return "computes nothing";
     if (found->info.kind == HD_DEVICE_SOFTWARE) return "a software driver";
     if (registry->wanted && strchr(registry->wanted, ',')) return "later in the order that was asked for";
-    if (comparable(best, found)) return "the same GPU by a slower route, as measured";
+    if (comparable(best, found))
+        return is_same_gpu(best, found) ? "the same GPU by a slower route, as measured" : "slower, as measured";
     if (best->info.pci[0] && strcmp(best->info.pci, found->info.pci) == 0) return "the same GPU by another route";
     if (kind_rank(found->info.kind) == kind_rank(best->info.kind)) return "found later";
     return found->info.kind == HD_DEVICE_CPU ? "a GPU is there" : "a faster kind of GPU is there";

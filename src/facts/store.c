@@ -6,7 +6,7 @@
  *   machine NAME
  *   device ID
  *   driver NAME
- *   rank 123456
+ *   probe 123456
  *   lines of verdicts.c, figures_text.c and choices.c */
 #include "facts/facts.h"
 #include "os/os.h"
@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 
 #define HEADING      "heddle facts 1"
-#define MOST_RANK_NS UINT64_C(1000000000000)
+#define MOST_RANK_NS UINT64_C(1000000000000000)
 enum { HEAD_LINES = 4 };
 
 /* ---- what is assumed ---- */
@@ -70,7 +70,7 @@ static void take(const hdi_facts *from, uint32_t kinds, hdi_facts *to) {
 
 void hdi_facts_print(const hdi_facts *f, hdi_text *out) {
     hdi_text_add(out, HEADING "\nmachine %s\ndevice %s\ndriver %s\n", f->machine, f->device, f->driver);
-    if (f->rank_ns) hdi_text_add(out, "rank %" PRIu64 "\n", f->rank_ns);
+    if (f->rank_ns) hdi_text_add(out, "probe %" PRIu64 "\n", f->rank_ns);
     hdi_verdicts_print(f, out);
     hdi_figures_print(&f->figures, out);
     hdi_choices_print(&f->caps.choices, out);
@@ -83,7 +83,7 @@ static bool read_line(hdi_span line, bool *ours, hdi_facts *f) {
         return hdi_choices_read(line.at, (size_t)(line.end - line.at), &f->caps.choices);
     if (hdi_word_is(word, "kernels") || hdi_word_is(word, "arithmetic") || hdi_word_is(word, "verdict"))
         return hdi_verdicts_read(line, ours, f);
-    if (!hdi_word_is(word, "rank")) return hdi_figures_read(line, &f->figures);
+    if (!hdi_word_is(word, "probe")) return hdi_figures_read(line, &f->figures);
     uint64_t ns;
     if (!hdi_whole_read(hdi_word_next(&rest), MOST_RANK_NS, &ns) || ns == 0) return false;
     const hdi_span behind = hdi_word_next(&rest);

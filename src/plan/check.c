@@ -1,6 +1,6 @@
-/* check.c: what must hold of every schedule when it comes from the planner. It is found anew from the steps, without what
- * the stages counted: values lie inside their slots; two that are needed at one time share no byte; and nothing is read
- * that no step wrote. */
+/* check.c: what must hold of every schedule when it comes from the planner. It is found anew from the steps, without
+ * what the stages counted: values lie inside their slots; two that are needed at one time share no byte; and nothing is
+ * read that no step wrote. */
 #include "plan/schedule.h"
 #include <stdlib.h>
 

@@ -325,7 +325,7 @@ static void lines_are_refused_one_by_one(void **state) {
         "upload fixed_ns 1 gbytes_s 0 samples 2", "upload fixed_ns 1 gbytes_s -5 samples 2", "matmul fixed_ns 1 samples 2", "matmul wide fixed_ns 1 samples 2",
         "curve", "curve submit", "curve submit 1 1", "curve copy word 1 1", "curve nowhere 1 1", "curve matmul 1 1",
         "matmull half fixed_ns 1 samples 2", "none word fixed_ns 1 samples 2", "MATMUL half fixed_ns 1 samples 2", " ", "matmul half fixed_ns 1 samples 2\x01",
-        "rank", "rank 0", "rank x", "rank -1", "rank 1 2", "rank 1000000000001", "rank 99999999999999999999", "kernels", "kernels x", "kernels 77 1",
+        "rank 5", "probe", "probe 0", "probe x", "probe -1", "probe 1 2", "probe 1000000000000001", "probe 99999999999999999999", "kernels", "kernels x", "kernels 77 1",
         "arithmetic", "arithmetic inexact 2", "arithmetic inexact 1 1", "verdict", "verdict 64 fast judged 1 wrong 0", "verdict 3 slow judged 1 wrong 0",
         "verdict 3 fast judged 1 wrong 2", "verdict 3 fast judged 1 wrong 1 x", "verdict 3 fast judged 18446744073709551616 wrong 0",
     };
@@ -340,7 +340,7 @@ static void lines_are_refused_one_by_one(void **state) {
     }
     assert_int_equal(parse(HEAD "junk\ncopy half fixed_ns 8 gbytes_s 4 samples 2\r\n\nmore junk\nsubmit fixed_ns 3 samples 1", &t), 2);
     assert_true(t.figures.ops[HDI_KIND_COPY][HDI_WIDTH_HALF].ns_per_byte == 0.25 && t.figures.submit.fixed_ns == 3);
-    const char *verdicts = "arithmetic inexact 1\nverdict 3 exact judged 3 wrong 2\nrank 5\n";
+    const char *verdicts = "arithmetic inexact 1\nverdict 3 exact judged 3 wrong 2\nprobe 5\n";
     char others[256], ours[256];
     snprintf(others, sizeof others, HEAD "kernels 78\n%s", verdicts);
     snprintf(ours, sizeof ours, HEAD "kernels 77\n%s", verdicts);

@@ -69,12 +69,15 @@ static void test_order(void **state) {
     assert_order(in_part, "opencl cuda vulkan", "as measured");
     const invented one[] = { { "vulkan", GPU, "1", 30 }, { "cuda", GPU, "1", 0 }, { NULL, HD_DEVICE_NONE, NULL, 0 } };
     assert_order(one, "vulkan cuda", "\"the best real device\"");
-    /* Times are of one GPU: between two of them, and between kinds, they change nothing. */
+    /* All real devices are ranked by their times, and software behind them. */
     const invented two[] = { { "vulkan0", GPU, "1", 30 }, { "vulkan1", GPU, "2", 3 }, { "cuda0", GPU, "1", 10 }, { "cuda1", GPU, "2", 10 }, { NULL, HD_DEVICE_NONE, NULL, 0 } };
-    assert_order(two, "cuda0 vulkan1 vulkan0 cuda1", "as measured");
+    assert_order(two, "vulkan1 cuda0 cuda1 vulkan0", "\"the fastest real device, as measured\"");
+    const invented behind[] = { { "opencl", HD_DEVICE_SOFTWARE, "", 2 }, { "lavapipe", HD_DEVICE_SOFTWARE, "", 1 }, { "inside", INSIDE, "1", 30 }, { "cpu", HD_DEVICE_CPU, "", 10 },
+                                { "null", HD_DEVICE_NULL, "", 0 }, { NULL, HD_DEVICE_NONE, NULL, 0 } };
+    assert_order(behind, "cpu inside lavapipe opencl null", "passed=inside:\"slower, as measured\"");
     const invented kinds[] = { { "inside", INSIDE, "3", 1 }, { "vulkan", GPU, "1", 30 }, { "opencl", INSIDE, "1", 2 }, { "nowhere", GPU, "", 1 }, { "nowhere2", GPU, "", 0 },
                                { NULL, HD_DEVICE_NONE, NULL, 0 } };
-    assert_order(kinds, "vulkan nowhere nowhere2 inside opencl", "\"the best real device\"");
+    assert_order(kinds, "nowhere inside nowhere2 opencl vulkan", "\"the fastest real device, as measured\"");
 }
 
 /* The order that is asked for goes before kinds and times; software is taken by its name only. */
