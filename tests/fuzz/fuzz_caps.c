@@ -3,6 +3,7 @@
  * options: -max_len=4096 */
 #include "facts/caps.h"
 #include <stdlib.h>
+#include "lines.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -12,6 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hd_status status = hdi_caps_parse((const char *)data, size, &caps, &error);
     if (status != error.status || (status && strncmp(error.text, "line ", 5) != 0)) abort();
     if (status) return 0;
+    keep_text(data, size);
     hdi_caps_print(&caps, &text);
     if (hdi_caps_parse(text.bytes, text.count, &again, &error)) abort();
     if (strcmp(caps.name, again.name) != 0) abort();
@@ -22,3 +24,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hdi_text_free(&text);
     return 0;
 }
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed) { return change_line(data, size, room, seed); }

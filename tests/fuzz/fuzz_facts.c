@@ -4,6 +4,7 @@
 #include "facts/facts.h"
 #include <math.h>
 #include <stdlib.h>
+#include "lines.h"
 
 static void check(const hdi_figure *f) {
     if (!(f->fixed_ns >= 0) || !(f->ns_per_flop >= 0) || !(f->ns_per_byte >= 0) || !isfinite(hdi_figure_ns(f, 1e12, 1e12)) || !(f->error >= 0)) abort();
@@ -37,3 +38,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hdi_text_free(&second);
     return 0;
 }
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed) { return change_line(data, size, room, seed); }

@@ -4,6 +4,7 @@
  * sources: tests/fuzz/no_kernels.c */
 #include "plan/plan.h"
 #include <stdlib.h>
+#include "lines.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -23,8 +24,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (program && !hdi_program_parse(program, saved.program.at, bytes, NULL, NULL, NULL) && !hdi_program_check(program, NULL)) {
         status = hdi_saved_plan_make(&saved, program, caps, ids, &plan, &error);
         if (status != error.status || (status && plan)) abort();
+        if (!status) keep_text(data, size);
         hdi_plan_free(plan);
     }
     hdi_program_free(program);
     return 0;
 }
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed) { return change_line(data, size, room, seed); }

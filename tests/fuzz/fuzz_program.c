@@ -3,6 +3,7 @@
  * options: -dict=tests/fuzz/program.dict */
 #include "program/program.h"
 #include <stdlib.h>
+#include "lines.h"
 
 /* Every hash is a kernel's; its bindings and push constants follow from the hash. */
 static bool find_kernel(void *user, uint64_t hash, hdi_custom *out_custom) {
@@ -22,6 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hd_status status = hdi_program_parse(p, (const char *)data, size, find_kernel, NULL, &error);
     if (status != error.status || status != p->error.status || (status && strncmp(error.text, "line ", 5) != 0)) abort();
     if (status == HD_OK) {
+        keep_text(data, size);
         hdi_text first = { .allocator = &hdi_default_allocator }, second = first;
         hd_program *again = hdi_program_new(&hdi_default_allocator, NULL);
         hdi_program_print(p, &first);
@@ -37,3 +39,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hdi_program_free(p);
     return 0;
 }
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed) { return change_line(data, size, room, seed); }

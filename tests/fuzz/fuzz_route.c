@@ -3,6 +3,7 @@
  * options: -dict=tests/fuzz/program.dict */
 #include "program/segments.h"
 #include <stdlib.h>
+#include "lines.h"
 
 static const char fallback[] = "heddle 1\nx = input f32[4,4] \"x\"\ns = softmax x axis=1\nm = matmul s x\noutput m \"y\"\n";
 
@@ -55,10 +56,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hd_status status = hdi_placement_parse(p, route, ids, DEVICES, &placement, &error);
     if (status != error.status) abort();
     if (!status) check_places(p, &placement);
+    if (!status) keep_text(data, size);
     if (!status) status = hdi_placement_settle(p, (const bool[DEVICES]){ true, true, true }, &placement, &error);
     if (!status) check_places(p, &placement);
     if (!status) cut(p, &placement, &error);
     hdi_placement_free(&placement);
     hdi_program_free(p);
     return 0;
+}
+
+/* Every other change is of the route. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed) {
+    const uint8_t *end = size ? memchr(data, '\n', size) : NULL;
+    if (!end || size > room || seed % 2) return change_line(data, size, room, seed / 2);
+    return change_part(data, size, room, 0, (size_t)(end - data));
 }

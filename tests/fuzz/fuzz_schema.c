@@ -1,5 +1,6 @@
 /* fuzz_schema.c: any bytes as a JSON Schema. What is taken must become rules that are read, and an answer in them that ends must be
- * JSON again. The first byte chooses tokens of the answer. options: -max_len=4096 */
+ * JSON again. The first byte chooses tokens of the answer.
+ * options: -max_len=4096 */
 #include "form_twin.h"
 #include "llm/form/json.h"
 #include "llm/form/schema.h"

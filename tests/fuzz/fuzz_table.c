@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include "lines.h"
 #include <string.h>
 
 static void compare(const table_row *a, const table_row *b) {
@@ -39,7 +40,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (!why[0] || !memchr(why, 0, TABLE_WHY)) abort();
         return 0;
     }
+    keep_text(data, size);
     write_and_read(&read);
     table_free(&read);
     return 0;
 }
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed) { return change_line(data, size, room, seed); }
