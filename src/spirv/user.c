@@ -35,6 +35,9 @@ static hd_status make(const hdi_spirv_input *input, hdi_user_kernel *kernel, hd_
         return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no host memory for a kernel of %zu bytes", input->bytes);
     const bool told = kernel->info.push_bytes != 0; /* else it asks for no length */
     kernel->info.own_push_bytes = told ? kernel->info.push_bytes - 4 * lowered.length_words : 0;
+    /* an image that is only asked how long it is: nothing reads its buffer, and its tensor tells the lengths */
+    for (uint32_t i = 0; i < HDI_SPIRV_MAX_BINDINGS && told; i++)
+        if (bindings[i].image.axes) kernel->info.binding_count = HDI_MAX(kernel->info.binding_count, i + 1);
     for (uint32_t i = 0; i < kernel->info.binding_count; i++) {
         kernel->info.bindings[i].place = bindings[i].place;
         if (told) kernel->info.bindings[i].image = bindings[i].image;

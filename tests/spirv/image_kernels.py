@@ -234,6 +234,16 @@ void main() {
     imageStore(to, ivec2(i % 4u, i / 16u), int(i / 4u % 4u), ivec4(i) + imageLoad(to, ivec2(i % 4u, i / 16u), 4));
     imageAtomicAdd(layers, ivec3(i % 2u, 0, i / 2u % 2u), int(i / 4u % 2u), int(i));
 }'''),
+    # images of which nothing is asked but how long they are, the last binding among them
+    ('lengths', '''layout(local_size_x = 32) in;
+layout(binding = 0) uniform texture2D one;
+layout(binding = 1) writeonly buffer O { uint taken[]; };
+layout(binding = 2, rgba8) writeonly uniform image2DArray other;
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    ivec3 size = imageSize(other);
+    taken[i] = i + uint(textureSize(one, 0).x * 1000 + size.x * 100 + size.y * 10 + size.z);
+}'''),
 ]
 
 # addresses in the push constants, beside a buffer that is bound

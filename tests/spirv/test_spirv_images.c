@@ -508,6 +508,13 @@ static void samples(void) { /* from, to, layers, taken */
     }
 }
 
+static void lengths(void) { /* one, taken, other */
+    put(HD_F32, HD_SHAPE(3, 7, 4), false);
+    int32_t *taken = put(HD_I32, HD_SHAPE(64), true)->wanted.i;
+    put(HD_U8, HD_SHAPE(2, 5, 6, 4), false);
+    for (int i = 0; i < 64; i++) taken[i] = i + 7652;
+}
+
 static void loose(void) {
     int32_t *to = put(HD_I32, HD_SHAPE(4), true)->wanted.i;
     for (int i = 0; i < 64; i++) {
@@ -546,6 +553,7 @@ static const struct {
       { { 0, 0, HD_F32, 2, HD_FILTER_LINEAR, HD_WRAP_REPEAT, 0, 0 }, { 0, 1, HD_DTYPE_NONE, 0, HD_FILTER_LINEAR, HD_WRAP_CLAMP, 0, 0 } }, NULL },
     { "image_arrays", arrays_of_images, { 0 }, 0, { 2, 1 }, { { 0 }, { .set = 2, .count = 2 } }, NULL },
     { "samples", samples, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
+    { "lengths", lengths, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "formats", formats, { 0 }, 0, { 2, 1 }, { { 0 } }, NULL },
     { "gathers", gathers, { 0 }, 0, { 2, 1 }, { { 0, 0, HD_U8, 3, HD_FILTER_NEAREST, HD_WRAP_CLAMP, 0, 0 } }, NULL },
     { "depths", depths, { 0 }, 0, { 2, 1 },
