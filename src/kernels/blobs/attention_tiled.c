@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_tiled.comp, digest 66d351b0480ea77e. Do not edit. */
+/* Made by tools/blobs from glsl/attention_tiled.comp, digest 286cd6c04effeafc. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_tiled;
 static const uint32_t words[] = {
@@ -932,4 +932,4 @@ static const uint32_t words[] = {
 0x00000090,0x000004d1,0x000004d0,0x0000009a,0x000200f9,0x000004cf,0x000200f8,0x000004d4,
 0x000200f9,0x00000139,0x000200f8,0x00000139,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_tiled = { words, sizeof words / 4, UINT64_C(0x66d351b0480ea77e), NULL };
+const hdi_blob hdi_blob_attention_tiled = { words, sizeof words / 4, UINT64_C(0x286cd6c04effeafc), NULL };
