@@ -517,8 +517,9 @@
  * has weights of 0, a start below 0 is 0; a row that sees no key has, whatever its y, 0 for 1 / sum and for the sum of dy * y. No
  * sum is -0 before it is scaled, so a tile of such weights, which gives +0, may be left out. Bits are stated for other operands
  * that are finite. ---- */
-/* attention_tiled, in fast mode: attention over f32 without past, pages, window, cap or sinks, of heads of up to
- * HDI_ATTENTION_TILED_MOST_D, with the constants and push words of the gradient's passes. Bindings: q, k, v, y. */
+/* attention_tiled, in fast mode: attention over f32 without past, pages, window, cap, sinks or mask, of heads of up to
+ * HDI_ATTENTION_TILED_MOST_D, with the constants and push words of the gradient's passes. Bindings: q, k, v, q again, starts (q
+ * again where absent), y. */
 #define HDI_ATTENTION_TILED_MOST_D 128u
 /* The passes on matrix units, attention_gradient_units_q and _kv, of fast mode where products may be rounded: attention_gradient's
  * bindings with q, k, v and dy in bf16, and its push words. Facts hold maxima that are scaled to powers of 2. Heads are whole
@@ -536,6 +537,6 @@
 #define HDI_ATTENTION_TILES_OTHER   21 /* rows that it meets at once; HDI_ATTENTION_TILE in exact mode, or 64 */
 #define HDI_ATTENTION_TILES_SLICE   22 /* of D, whose sums it has: 64 or 128 */
 #define HDI_ATTENTION_TILES_WIDE    23 /* 1: heads are whole vectors of 16 bytes that begin at multiples of that */
-#define HDI_ATTENTION_TILES_STARTS  24 /* 1: the gradient's passes have starts */
+#define HDI_ATTENTION_TILES_STARTS  24 /* 1: there are starts */
 
 #endif

@@ -3,7 +3,6 @@
 // most queries, with what the pass over the queries found out of each row.
 #extension GL_GOOGLE_include_directive : require
 #include "rows.glsl"
-#define HAS_STARTS
 #include "attention_tiles.glsl"
 layout(std430, binding = 3) readonly buffer Dy { float dy[]; };
 layout(std430, binding = 3) readonly buffer WideDy { vec4 wide_dy[]; };

@@ -4,7 +4,6 @@
 // of dy * y, for the pass over the keys.
 #extension GL_GOOGLE_include_directive : require
 #include "rows.glsl"
-#define HAS_STARTS
 #include "attention_tiles.glsl"
 #include "attention_weights.glsl"
 layout(std430, binding = 3) readonly buffer Dy { float dy[]; };

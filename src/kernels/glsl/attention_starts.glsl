@@ -1,4 +1,4 @@
-// attention_starts.glsl: the first key that each query of attention's gradient sees, where it is told: from 0 to S, in any
+// attention_starts.glsl: the first key that each query sees, of attention by tiles and of its gradient, where it is told: from 0 to S, in any
 // order. Its includer has push, HEADS, CAUSAL, INVOCATIONS, batch and row_count.
 #ifndef ATTENTION_STARTS_GLSL
 #define ATTENTION_STARTS_GLSL
