@@ -503,19 +503,23 @@
 #define HDI_ATTENTION_TENSOR_MOST_D 128u
 
 /* ---- attention_gradient: dq, dk and dv of y = attention(q, k, v), one after the other, all f32. Two launches: attention_gradient_q
- * gives dq, and for each query row what attention_gradient_kv begins with. Bindings: q, k, v, dy, y (only _q), facts, the
- * result. Facts: 4 floats for each row of each (batch, key head): maximum, 1 / sum, sum of dy * y, unused. Push words: [0] B,
- * [1] T, [2] S, [3] Hkv, [4] D, [5] scale's bits. A GPU's group is (block of OWN rows, slice of D, batch and key head), the last
- * fastest; a CPU's likewise, with one slice. Rows are the query rows of a key head, in (token, head) order, or its keys.
+ * gives dq, and for each query row what attention_gradient_kv begins with. Bindings: q, k, v, dy, starts (q again where absent),
+ * y (only _q), facts, the result. Facts: 4 floats for each row of each (batch, key head): maximum, 1 / sum, sum of dy * y, unused.
+ * Push words: [0] B, [1] T, [2] S, [3] Hkv, [4] D, [5] scale's bits. A GPU's group is (block of OWN rows, slice of D, batch and
+ * key head), the last fastest; a CPU's likewise, with one slice. Rows are the query rows of a key head, in (token, head) order, or
+ * its keys.
  * Exact order: scores and products dY V^T in matmul's order over D, scores then times scale; keys in tiles of
  * HDI_ATTENTION_TILE from key 0. dq: maximum and sum of a row as attention's; a weight is w = exp(score - maximum so far), its
  * gradient w * (product - sum of dy * y), and that of a tile times its keys added key by key from zero, then added to the sum so
  * far * exp(old maximum - new); at last * exact_div(1, sum), * scale. dk and dv: rows in tiles of as many from row 0;
  * w = exp(score - maximum) * exact_div(1, sum), its gradient as before; w * dy, and the gradient * q, added row by row from zero
  * within a tile, then to the sum so far; dk at last * scale. Sums of dy * y in matmul's order over D. What a row does not see
- * has weights of 0. Bits are stated for operands that are finite. ---- */
-/* attention_tiled, in fast mode: attention over f32 without past, pages, window, cap or sinks, of heads of up to
- * HDI_ATTENTION_TILED_MOST_D, with the constants and push words of the gradient's passes. Bindings: q, k, v, y. */
+ * has weights of 0, a start below 0 is 0; a row that sees no key has, whatever its y, 0 for 1 / sum and for the sum of dy * y. No
+ * sum is -0 before it is scaled, so a tile of such weights, which gives +0, may be left out. Bits are stated for other operands
+ * that are finite. ---- */
+/* attention_tiled, in fast mode: attention over f32 without past, pages, window, cap, sinks or mask, of heads of up to
+ * HDI_ATTENTION_TILED_MOST_D, with the constants and push words of the gradient's passes. Bindings: q, k, v, q again, starts (q
+ * again where absent), y. */
 #define HDI_ATTENTION_TILED_MOST_D 128u
 /* The passes on matrix units, attention_gradient_units_q and _kv, of fast mode where products may be rounded: attention_gradient's
  * bindings with q, k, v and dy in bf16, and its push words. Facts hold maxima that are scaled to powers of 2. Heads are whole
@@ -533,5 +537,6 @@
 #define HDI_ATTENTION_TILES_OTHER   21 /* rows that it meets at once; HDI_ATTENTION_TILE in exact mode, or 64 */
 #define HDI_ATTENTION_TILES_SLICE   22 /* of D, whose sums it has: 64 or 128 */
 #define HDI_ATTENTION_TILES_WIDE    23 /* 1: heads are whole vectors of 16 bytes that begin at multiples of that */
+#define HDI_ATTENTION_TILES_STARTS  24 /* 1: there are starts */
 
 #endif

@@ -282,24 +282,24 @@ static of_attention of_block(hdi_grad *g, const attention *a, int64_t begin, int
     return d;
 }
 
-/* Where all is f32 or bf16, and each query sees the keys up to its own or all of them, without a cap or sinks: one
- * operation, which keeps no weights. Its result is cut into the gradients. */
+/* Where all is f32 or bf16, and each query sees the keys up to its own or all of them, or those of them from its start
+ * on, without a cap or sinks: one operation, which keeps no weights. Its result is cut into the gradients. */
 static bool is_plain(hdi_grad *g) {
     const int64_t window = g->node.attrs.ints[1], keys = operand_shape(g, 1).dims[operand_shape(g, 1).rank - 3];
     const hd_shape q = g->node.shape;
     bool plain = (g->node.dtype == HD_F32 || g->node.dtype == HD_BF16) && g->node.attrs.floats[1] == 0 &&
                  q.dims[q.rank - 1] <= MOST_PLAIN && (window == 0 || window >= keys);
     for (uint32_t i = 0; i < 3; i++) plain = plain && hdi_grad_type(g, hdi_grad_x(g, i)) == g->node.dtype;
-    for (uint32_t i = 3; i < g->node.operand_count; i++) plain = plain && !g->node.operands[i];
+    for (uint32_t i = 3; i < g->node.operand_count; i++) plain = plain && (i == 7 || !g->node.operands[i]);
     return plain;
 }
 static void give_plain(hdi_grad *g) {
     const hd_value operands[] = { hdi_grad_x(g, 0), hdi_grad_x(g, 1), hdi_grad_x(g, 2), hdi_grad_y(g),
-                                  hdi_grad_to(g, g->dy, g->node.dtype) };
+                                  hdi_grad_to(g, g->dy, g->node.dtype), hdi_grad_x(g, 7) };
     const int64_t *const ints = g->node.attrs.ints;
     const hdi_attrs attrs = { .ints = { ints[0], 0, ints[2] }, .floats = { g->node.attrs.floats[0] } };
     const hd_value all = hdi_program_put(g->program, &(hdi_node){ .op = HDI_OP_ATTENTION_GRADIENT,
-                                                                  .operands = operands, .operand_count = 5,
+                                                                  .operands = operands, .operand_count = 6,
                                                                   .attrs = attrs });
     int64_t begin = 0;
     for (uint32_t i = 0; i < 3; i++) {

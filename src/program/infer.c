@@ -113,14 +113,16 @@ static hd_status given(inference *in) {
                 hd_dtype_name(node->dtype));
 }
 
-static hd_status binary(inference *in) {
+static hd_status give_broadcast(inference *in, hd_dtype dtype) {
     hd_shape shape = in->x[0]->shape;
-    hd_status status = same_type(in, 0, 1);
-    if (status) return status;
-    if (!broadcast(&shape, in->x[1]->shape))
-        return fail(in, HD_STATUS_SHAPE, "shapes do not broadcast: %s and %s", TEXT(in->x[0]->shape),
-                    TEXT(in->x[1]->shape));
-    return give(in, in->x[0]->dtype, shape);
+    if (broadcast(&shape, in->x[1]->shape)) return give(in, dtype, shape);
+    return fail(in, HD_STATUS_SHAPE, "shapes do not broadcast: %s and %s", TEXT(in->x[0]->shape),
+                TEXT(in->x[1]->shape));
+}
+
+static hd_status binary(inference *in) {
+    const hd_status status = same_type(in, 0, 1);
+    return status ? status : give_broadcast(in, in->x[0]->dtype);
 }
 
 static hd_status compare(inference *in) {
@@ -596,8 +598,9 @@ static hd_status rope(inference *in) {
     return status ? status : same_as_x(in);
 }
 
-/* Do q [T,Hq,D] and k [S,Hkv,D] go together, a sequence having `pages` times as many keys? 0: it has no pages. */
-static hd_status attention_heads(const inference *in, int64_t pages) {
+/* Do q [T,Hq,D], k [S,Hkv,D] and the operand of starts go together, a sequence having `pages` times as many keys? 0: it
+ * has no pages. */
+static hd_status attention_heads(const inference *in, int64_t pages, uint32_t starts) {
     const hd_shape q = in->x[0]->shape;
     hd_shape k = in->x[1]->shape;
     const bool batched = q.rank == 4, paged = pages > 0;
@@ -614,7 +617,9 @@ static hd_status attention_heads(const inference *in, int64_t pages) {
     if (q_dims[0] > k_dims[0])
         return fail(in, HD_STATUS_SHAPE, "%lld queries have only %lld keys to see: %s and %s", (long long)q_dims[0],
                     (long long)k_dims[0], TEXT(q), TEXT(k));
-    return HD_OK;
+    if (!in->x[starts]) return HD_OK;
+    if (paged) return fail(in, HD_STATUS_INVALID_ARGUMENT, "starts do not go with pages");
+    return has_shape(in, starts, "starts", batched ? HD_SHAPE(q.dims[0], q_dims[0]) : HD_SHAPE(q_dims[0]));
 }
 
 /* The mask broadcasts to the scores [B,Hq,T,S], where a sequence has `pages` times as many keys as k has rows. */
@@ -640,14 +645,12 @@ static hd_status attention_shapes(const inference *in) {
     if (!status && paged) status = has_rank(in, 1, 4, 4);
     if (!status && paged) status = has_pages(in, 1, 4, batched ? q.dims[0] : 0);
     const hd_shape pages = paged ? in->x[4]->shape : (hd_shape){ 0 };
-    if (!status) status = attention_heads(in, paged ? pages.dims[pages.rank - 1] : 0);
+    if (!status) status = attention_heads(in, paged ? pages.dims[pages.rank - 1] : 0, 7);
     if (status) return status;
     status = in->x[3] ? has_shape(in, 3, "past", batched ? HD_SHAPE(q.dims[0]) : HD_SHAPE(1)) : HD_OK;
     if (!status && in->x[5]) status = has_shape(in, 5, "sinks", HD_SHAPE(q.dims[batched + 1]));
     if (!status && in->x[6]) status = attention_mask(in, paged ? pages.dims[pages.rank - 1] : 1);
-    if (status || !in->x[7]) return status;
-    if (paged) return fail(in, HD_STATUS_INVALID_ARGUMENT, "starts do not go with pages");
-    return has_shape(in, 7, "starts", batched ? HD_SHAPE(q.dims[0], q.dims[1]) : HD_SHAPE(q.dims[0]));
+    return status;
 }
 
 static hd_status attention_attrs(const inference *in, int64_t D) {
@@ -690,8 +693,9 @@ static hd_status attention_gradient(inference *in) {
     for (uint32_t i = 1; i < 5 && !status; i++) status = same_type(in, 0, i);
     if (!status && in->x[0]->dtype == HD_F16)
         status = fail(in, HD_STATUS_TYPE, "operand 1 is f16, it must be f32 or bf16");
+    if (!status && in->x[5]) status = takes(in, 5, I32);
     if (!status) status = has_rank(in, 0, 3, 4);
-    if (!status) status = attention_heads(in, 0);
+    if (!status) status = attention_heads(in, 0, 5);
     if (!status) status = has_shape(in, 3, "y", q);
     if (!status) status = has_shape(in, 4, "dy", q);
     if (!status) status = attention_attrs(in, q.dims[q.rank - 1]);
@@ -732,14 +736,9 @@ static hd_status part(inference *in) {
 }
 
 static hd_status round_random(inference *in) {
-    hd_shape shape = in->x[0]->shape;
     hd_status status = are_f32(in, 0, 1);
     if (!status) status = takes(in, 1, I32);
-    if (status) return status;
-    if (!broadcast(&shape, in->x[1]->shape))
-        return fail(in, HD_STATUS_SHAPE, "shapes do not broadcast: %s and %s", TEXT(in->x[0]->shape),
-                    TEXT(in->x[1]->shape));
-    return give(in, HD_BF16, shape);
+    return status ? status : give_broadcast(in, HD_BF16);
 }
 
 static hd_status draw(inference *in) {

@@ -10,6 +10,7 @@ enum { MOST_INPUTS = 12, MOST_NODES = 4096 };
 #define BOUND 4e-7 /* constants of rules are f32: 6e-8 each */
 
 uint32_t judged;
+bool judged_ops[HDI_OP_COUNT];
 
 static struct {
     const char *name;
@@ -156,6 +157,8 @@ void judge(hd_value y) {
         if (g && (!hdi_dtype_is_float(x->dtype) || g->dtype != x->dtype || !hdi_shape_equal(g->shape, x->shape)))
             stop("a gradient is not of its value's type and shape");
     }
+    memset(judged_ops, 0, sizeof judged_ops);
+    for (uint32_t i = 0; i < p->node_count; i++) judged_ops[p->nodes[i].op] = true;
     oracle_in_float64 = true;
     compare(loss, gradients);
     for (uint32_t k = 0; k < c.input_count; k++) {

@@ -27,4 +27,5 @@ uint32_t chance(uint32_t below);                          /* at random, the same
 /* Compares along two directions; ends the process where they differ. */
 void judge(hd_value y);
 extern uint32_t judged; /* cases so far */
+extern bool judged_ops[HDI_OP_COUNT]; /* which operations the last case has, with its gradients */
 #endif

@@ -369,6 +369,27 @@ static void masked_attention(void **state) {
     }
 }
 
+/* Of starts alone it is one operation. They are in any order, and some queries see no key: what these give, NaN, is left out. */
+static void attention_from_starts(void **state) {
+    (void)state;
+    for (int round = 0; round < 32; round++) {
+        const bool batched = round % 2, open = round % 3 == 0;
+        const int64_t B = batched ? 1 + chance(3) : 1, T = 1 + chance(9), Hkv = 1 + chance(3), G = 1 + chance(3), D = 1 + chance(4), S = T + chance(4), Hq = Hkv * G;
+        int64_t first[3 * 9], end[3 * 9];
+        begin("attention from starts");
+        for (int64_t i = 0; i < B * T; i++) {
+            end[i] = open ? T : i % T + 1;
+            first[i] = round % 4 == 3 ? (int64_t)chance((uint32_t)S + 5) - 2 : (int64_t)chance((uint32_t)end[i] + 2) - 2;
+        }
+        const hd_shape rows = batched ? HD_SHAPE(B, T, 1, 1) : HD_SHAPE(T, 1, 1), kv = batched ? HD_SHAPE(B, S, Hkv, D) : HD_SHAPE(S, Hkv, D);
+        const hd_value q = floats(batched ? HD_SHAPE(B, T, Hq, D) : HD_SHAPE(T, Hq, D), FILL_UNIT), k = floats(kv, FILL_UNIT), v = floats(kv, FILL_UNIT);
+        const hd_value starts = numbers(rows, first), seen = hd_less(program(), starts, numbers(rows, end));
+        const hd_value y = hd_attention(program(), q, k, v, 0, &(hd_attention_desc){ .not_causal = open, .starts = hd_reshape(program(), starts, batched ? HD_SHAPE(B, T) : HD_SHAPE(T)) });
+        judge(hd_where(program(), seen, y, q));
+        assert_true(judged_ops[HDI_OP_ATTENTION_GRADIENT] && !judged_ops[HDI_OP_SOFTMAX]);
+    }
+}
+
 static void enough(void **state) {
     (void)state;
     printf("%u cases\n", judged);
@@ -403,6 +424,6 @@ int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(elementwise), cmocka_unit_test(of_gradients), cmocka_unit_test(of_two), cmocka_unit_test(form), cmocka_unit_test(reductions),
                                         cmocka_unit_test(rows), cmocka_unit_test(products), cmocka_unit_test(tables), cmocka_unit_test(states),
                                         cmocka_unit_test(positions), cmocka_unit_test(long_attention), cmocka_unit_test(shared), cmocka_unit_test(rounding),
-                                        cmocka_unit_test(masked_attention), cmocka_unit_test(factors_of_places), cmocka_unit_test(enough) };
+                                        cmocka_unit_test(masked_attention), cmocka_unit_test(attention_from_starts), cmocka_unit_test(factors_of_places), cmocka_unit_test(enough) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

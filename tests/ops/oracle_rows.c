@@ -498,12 +498,15 @@ static void all_rows(const hdi_node *node, const oracle_tensor *const *operands,
     for (uint64_t i = 0; i < of_q + 2 * of_k; i++) out->value[i] = 0;
     for (uint64_t row = 0; row < rows; row++) {
         const uint64_t batch = row / Hq / T, token = row / Hq % T, head = row % Hq / (Hq / Hkv);
-        const uint64_t at = row * D, key = (batch * S * Hkv + head) * D;
+        const double start = operands[5] ? fmax(operands[5]->value[batch * T + token], 0) : 0;
+        const uint64_t from = (uint64_t)start, to = node->attrs.ints[0] ? T : token + 1;
+        if (from >= to) continue; /* it sees no key */
+        const uint64_t at = row * D, key = ((batch * S + from) * Hkv + head) * D;
         const row_gradient g = {
             operands[0]->value + at, operands[1]->value + key, operands[2]->value + key, operands[3]->value + at,
             operands[4]->value + at, out->value + at, out->value + of_q + key, out->value + of_q + of_k + key,
             off + at, off + of_q + key, off + of_q + of_k + key,
-            node->attrs.ints[0] ? T : token + 1, Hkv * D, D, (double)node->attrs.floats[0],
+            to - from, Hkv * D, D, (double)node->attrs.floats[0],
             4 * (double)(S + T * (Hq / Hkv)) * ORACLE_U, round };
         of_row(&g, weights.value);
     }

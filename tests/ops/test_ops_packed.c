@@ -1,5 +1,6 @@
 /* test_ops_packed.c: attention of many queries that each have a first key, as samples have that lie one behind the other in a
- * sequence: what the kernels on matrix units take. No driver for a processor offers such units: the CUDA stand-in does. */
+ * sequence: what the kernels on matrix units take, and the one over f32 by tiles. No driver for a processor offers such units: the
+ * CUDA stand-in does. */
 #include "ops.h"
 #include <stdlib.h>
 
@@ -24,7 +25,7 @@ static hd_value starts_of(starts_kind kind, int64_t B, int64_t T, int64_t S) {
 /* Keys of the first half are NaN in the last kind of cases: those of the second half do not read them, as these are whole tiles
  * whatever size a kernel's have. Kernels are compiled for few kinds of cases, as that takes seconds on a processor. */
 static void packed_attention(void) {
-    static const struct { hd_dtype q, kv; starts_kind kind; int64_t B, T, S, Hq, Hkv, D; uint32_t window; bool open, sinks, past; } cases[] = {
+    static const struct { hd_dtype q, kv; starts_kind kind; int64_t B, T, S, Hq, Hkv, D; uint32_t window; bool open, sinks, past, f32; } cases[] = {
         { HD_F32, HD_F32, SAMPLES, 1, 270, 270, 4, 1, .D = 64 },  { HD_F32, HD_F32, SAMPLES, 3, 131, 131, 2, 2, .D = 64 },
         { HD_F32, HD_F32, ANYWHERE, 2, 150, 150, 3, 1, .D = 64 }, { HD_F32, HD_F32, HALVES, 1, 256, 256, 2, 2, .D = 64 },
         { HD_BF16, HD_BF16, SAMPLES, 2, 97, 97, 8, 4, .D = 80 },  { HD_BF16, HD_BF16, ANYWHERE, 1, 70, 70, 8, 2, .D = 80 },
@@ -35,6 +36,8 @@ static void packed_attention(void) {
         { HD_F32, HD_F16, SAMPLES, 1, 200, 200, 3, 1, .D = 64, .window = 40, .past = true },
         { HD_F32, HD_F16, ANYWHERE, 2, 70, 70, 4, 1, .D = 128, .sinks = true, .past = true },
         { HD_F32, HD_F16, SAMPLES, 2, 100, 130, 3, 1, .D = 128, .sinks = true, .past = true },
+        { HD_F32, HD_F32, SAMPLES, 1, 270, 270, 4, 1, .D = 64, .f32 = true }, { HD_F32, HD_F32, HALVES, 1, 256, 256, 2, 2, .D = 64, .f32 = true },
+        { HD_F32, HD_F32, ANYWHERE, 3, 131, 131, 3, 1, .D = 90, .f32 = true }, { HD_F32, HD_F32, ANYWHERE, 2, 70, 80, 4, 2, .D = 90, .open = true, .f32 = true },
         { HD_F32, HD_Q4_0, SAMPLES, 2, 80, 80, 4, 2, .D = 64 },
     };
     for (uint32_t k = 0; k < HDI_COUNT(cases); k++) {
@@ -51,7 +54,7 @@ static void packed_attention(void) {
             values = ops_given(cases[k].kv, kv, half_nan);
             free(half_nan);
         }
-        const hd_attention_desc desc = { .window = cases[k].window, .not_causal = cases[k].open, .bf16 = 1,
+        const hd_attention_desc desc = { .window = cases[k].window, .not_causal = cases[k].open, .bf16 = !cases[k].f32,
             .sinks = cases[k].sinks ? ops_input(HD_F32, HD_SHAPE(Hq), OPS_UNIT) : 0, .starts = starts_of(cases[k].kind, B, T, S) };
         const hd_value past = cases[k].past ? ops_indices(HD_SHAPE(B), -3, (int32_t)(S - T)) : 0;
         ops_case(hd_attention(ops_program(), q, keys, values, past, &desc));

@@ -394,7 +394,45 @@ static void attention_gradients(void) {
     }
 }
 
+/* First keys of queries: of samples that lie one behind the other, in any order, below 0 and beyond all keys. The y of a query that
+ * sees no key is NaN, as attention gives it, and goes nowhere. */
+static void attention_gradients_from_starts(void) {
+    enum { ANY, NONE = -1, TURNED = -2 }; /* instead of the length of samples */
+    static const struct { int64_t B, T, S, Hkv, G, D, sample; hd_dtype type; int open, bf16; } cases[] = {
+        { 0, 130, 130, 1, 2, 64, 37, HD_F32, 0, 0 }, { 2, 70, 75, 2, 2, 64, ANY, HD_F32, 0, 0 }, { 1, 40, 60, 1, 2, 32, NONE, HD_F32, 0, 0 },
+        { 3, 65, 65, 1, 2, 16, TURNED, HD_BF16, 0, 0 }, { 2, 33, 50, 1, 1, 35, ANY, HD_F32, 1, 0 }, { 0, 100, 100, 2, 1, 33, 32, HD_F32, 1, 0 },
+        { 0, 300, 300, 1, 2, 64, 90, HD_F32, 0, 1 }, { 2, 131, 140, 1, 2, 48, ANY, HD_BF16, 0, 1 }, { 2, 90, 95, 2, 3, 128, 41, HD_F32, 0, 1 },
+        { 0, 100, 133, 1, 3, 104, ANY, HD_BF16, 0, 1 }, { 0, 64, 64, 1, 3, 80, NONE, HD_F32, 0, 1 }, { 2, 200, 200, 1, 1, 40, TURNED, HD_F32, 1, 1 },
+        { 0, 150, 170, 1, 1, 128, ANY, HD_F32, 1, 1 } };
+    for (uint32_t k = 0; k < HDI_COUNT(cases); k++) {
+        ops_begin("gradient of attention from starts", 0);
+        const int64_t B = cases[k].B, T = cases[k].T, S = cases[k].S, Hkv = cases[k].Hkv, Hq = Hkv * cases[k].G, D = cases[k].D, rows = T * (B ? B : 1);
+        const hd_shape q = B ? HD_SHAPE(B, T, Hq, D) : HD_SHAPE(T, Hq, D), kv = B ? HD_SHAPE(B, S, Hkv, D) : HD_SHAPE(S, Hkv, D);
+        int32_t *starts = calloc((size_t)rows, sizeof *starts);
+        uint32_t *y = calloc((size_t)(rows * Hq * D), sizeof *y);
+        uint16_t *narrow = (uint16_t *)(void *)y; /* bf16: the upper half of f32 */
+        for (int64_t i = 0; i < rows; i++) {
+            const int64_t t = i % T, sample = cases[k].sample, last = cases[k].open ? T - 1 : t;
+            starts[i] = (int32_t)(sample > 0 ? t / sample * sample : sample == NONE ? last + 1 + t % 3 * S : sample == TURNED ? (T - 1 - t) / 2 : (int64_t)ops_random((uint32_t)(S + 9)) - 5);
+            for (int64_t j = i * Hq * D; j < (i + 1) * Hq * D; j++) {
+                const uint32_t bits = starts[i] > last ? 0x7FC00000u : (0x3F000000u | ops_random(128) << 16 | ops_random(2) << 31);
+                if (cases[k].type == HD_BF16) narrow[j] = (uint16_t)(bits >> 16);
+                else y[j] = bits;
+            }
+        }
+        const hd_dtype type = cases[k].type;
+        const hd_value operands[] = { ops_input(type, q, OPS_UNIT), ops_input(type, kv, OPS_UNIT), ops_input(type, kv, OPS_UNIT), ops_given(type, q, y),
+                                      ops_input(type, q, OPS_UNIT), ops_given(HD_I32, B ? HD_SHAPE(B, T) : HD_SHAPE(T), starts) };
+        const hdi_attrs attrs = { .ints = { cases[k].open, 0, cases[k].bf16 } };
+        ops_case(hdi_program_put(ops_program(), &(hdi_node){ .op = HDI_OP_ATTENTION_GRADIENT, .operands = operands, .operand_count = 6, .attrs = attrs }));
+        ops_end();
+        free(starts);
+        free(y);
+    }
+}
+
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "gather", gathers }, { "scatter", scatters }, { "write_rows", writes }, { "assign", assigns }, { "random", draws }, { "write_rows to pages", writes_to_pages }, { "write_rows to blocks", write_blocks }, { "rope", ropes }, { "attention", attentions }, { "attention over blocks", attentions_over_blocks }, { "forms of attention", attention_forms }, { "masked attention", masked_attention }, { "gradient of attention", attention_gradients } };
+    static const ops_test tests[] = { { "gather", gathers }, { "scatter", scatters }, { "write_rows", writes }, { "assign", assigns }, { "random", draws }, { "write_rows to pages", writes_to_pages }, { "write_rows to blocks", write_blocks }, { "rope", ropes }, { "attention", attentions }, { "attention over blocks", attentions_over_blocks }, { "forms of attention", attention_forms }, { "masked attention", masked_attention }, { "gradient of attention", attention_gradients },
+                                      { "gradient of attention from starts", attention_gradients_from_starts } };
     return ops_main("tables", tests, HDI_COUNT(tests), argc, argv);
 }

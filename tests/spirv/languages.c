@@ -51,6 +51,8 @@ static const char *const programs[] = {
     "q = input f32[8,512,16,64] \"q\"\na = attention q q q\noutput a \"a\"",
     "q = input f32[8,512,16,64] \"q\"\nk = input f32[8,512,16,64] \"k\"\na = attention_gradient q k k q q\noutput a \"a\"",
     "q = input f32[5,4,40] \"q\"\nk = input f32[9,2,40] \"k\"\na = attention_gradient q k k q q not_causal\noutput a \"a\"",
+    "q = input f32[5,4,40] \"q\"\nk = input f32[9,2,40] \"k\"\ns = input i32[5] \"s\"\na = attention_gradient q k k q q s\noutput a \"a\"",
+    "q = input f32[2,512,32,64] \"q\"\ns = input i32[2,512] \"s\"\na = attention_gradient q q q q q s bf16\noutput a \"a\"",
     "q = input f32[2,512,32,128] \"q\"\nk = input f32[2,512,32,128] \"k\"\na = attention_gradient q k k q q\noutput a \"a\"",
     "q = input f32[1,200,8,64] \"q\"\nk = input f16[1,200,2,64] \"k\"\nv = input f16[1,200,2,64] \"v\"\na = attention "
     "q k v\noutput a \"a\"",

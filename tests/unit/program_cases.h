@@ -120,6 +120,7 @@ static inline void test_every_op(hd_program *p) {
     heads = hd_attention(p, heads, keys, keys, one, &(hd_attention_desc){ .mask = hd_sum(p, x, 1), .starts = i });
     hdi_program_put(p, &(hdi_node){ .op = HDI_OP_ATTENTION_GRADIENT, .operands = (hd_value[]){ heads, heads, heads, heads, heads },
                                     .operand_count = 5, .attrs = { .ints = { 1 } } });
+    hdi_program_put(p, &(hdi_node){ .op = HDI_OP_ATTENTION_GRADIENT, .operands = (hd_value[]){ heads, heads, heads, heads, heads, i }, .operand_count = 6 });
     for (int op = HDI_OP_NORM_GRADIENT; op <= HDI_OP_NORM_SUMS; op++)
         hdi_program_put(p, &(hdi_node){ .op = (hdi_op)op, .operands = (hd_value[]){ x, x }, .operand_count = 2, .attrs = { .ints = { 1 }, .floats = { 0.5f } } });
     hdi_program_put(p, &(hdi_node){ .op = HDI_OP_GELU_TANH_GRADIENT, .operands = (hd_value[]){ x, x }, .operand_count = 2 });

@@ -281,6 +281,8 @@ static const infer_case cases[] = {
     BAD(SHAPE, "attention_gradient q4 kf kf kf q4", "y is [9,2,16], it must be [4,6,16] to go with [4,6,16]"),
     BAD(SHAPE, "attention_gradient q4 kf kf q4 kf", "dy is [9,2,16], it must be [4,6,16] to go with [4,6,16]"),
     BAD(SHAPE, "attention_gradient f f f f f", "operand 1 is [2,3], it needs 3 to 4 axes"),
+    GOOD("attention_gradient q4 kf kf q4 q4 i4", "f32[960]"), BAD(TYPE, "attention_gradient q4 kf kf q4 q4 f3", "operand 6 is f32, it must be i32"),
+    BAD(SHAPE, "attention_gradient q4 kf kf q4 q4 i1", "starts is [1], it must be [4] to go with [4,6,16]"), BAD(LIMIT, "attention_gradient q4 kf kf q4 q4 i4 i4", "7 operands, at most 6"),
     BAD(INVALID_ARGUMENT, "attention_gradient q4 kf kf q4", "4 operands, at least 5"), BAD(INVALID_ARGUMENT, "attention_gradient q4 kf kf q4 q4 scale=inf", "scale inf is no number"),
     BAD(PARSE, "attention_gradient q4 kf kf q4 q4 cap=2", NULL),
     GOOD("attention q4 kp kp i1 i2", "f32[4,6,16]"), GOOD("attention q4 kp kp - i1", "f32[4,6,16]"), GOOD("attention bq kp kp i2 i22", "f32[2,4,6,16]"),

@@ -31,6 +31,8 @@ static const struct { hdi_op_kind kind; const char *lines; } cases[] = {
     { HDI_KIND_ATTENTION, "q = input f32[4,8,64] \"q\"\nk = input f32[16,2,64] \"k\"\nv = input f32[16,2,64] \"v\"\np = input i32[1] \"p\"\ny = attention q k v p\noutput y \"y\"\n" },
     { HDI_KIND_ATTENTION, "q = input f32[4,8,64] \"q\"\nk = input f32[16,2,64] \"k\"\nv = input f32[16,2,64] \"v\"\na = input f32[4,8,64] \"a\"\n"
                           "d = input f32[4,8,64] \"d\"\ny = attention_gradient q k v a d\noutput y \"y\"\n" },
+    { HDI_KIND_ATTENTION, "q = input f32[4,8,64] \"q\"\nk = input f32[16,2,64] \"k\"\nv = input f32[16,2,64] \"v\"\na = input f32[4,8,64] \"a\"\n"
+                          "d = input f32[4,8,64] \"d\"\ns = input i32[4] \"s\"\ny = attention_gradient q k v a d s\noutput y \"y\"\n" },
     { HDI_KIND_TABLE, "k = input i32[4] \"k\"\ny = random k stream=3 shape=[8,32]\noutput y \"y\"\n" },
     { HDI_KIND_COPY, "a = input f32[8,32] \"a\"\ny = copy a\noutput y \"y\"\n" },
 };

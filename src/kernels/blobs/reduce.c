@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/reduce.comp, digest c2101d992ec899e8. Do not edit. */
+/* Made by tools/blobs from glsl/reduce.comp, digest 3e4af2cf13539f34. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_reduce;
 static const uint32_t words[] = {
@@ -2179,4 +2179,4 @@ static const uint32_t words[] = {
 0x00000bfd,0x000200f9,0x00000480,0x000200f8,0x00000480,0x000200f9,0x0000047e,0x000200f8,
 0x0000047e,0x000200f9,0x00000106,0x000200f8,0x00000106,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0xc2101d992ec899e8), NULL };
+const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0x3e4af2cf13539f34), NULL };

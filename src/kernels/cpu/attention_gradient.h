@@ -13,6 +13,7 @@ typedef struct gradient {
     uint32_t T, S, Hkv, D, heads, row_count, width; /* width: D rounded up to 32 */
     uint32_t block, pair, batch, head;
     float    scale;
+    const int32_t *starts; /* of the sequence's queries; NULL: each sees from key 0 on */
     float   *own[2];         /* TILE x width: rows of both products */
     float   *lines[2];       /* TILE x width: the other rows */
     float   *turned;         /* width x TILE: some of these, transposed */
@@ -34,6 +35,8 @@ static inline bool begin_group(const hdi_cpu_call *call, uint32_t group, bool of
     g->block = group / pairs;
     g->batch = g->pair / g->Hkv;
     g->head = g->pair % g->Hkv;
+    if (call->spec[HDI_ATTENTION_TILES_STARTS] == 1)
+        g->starts = (const int32_t *)call->bindings[4] + (uint64_t)g->batch * g->T;
     float *room = call->scratch;
     float **const arrays[] = { &g->own[0], &g->own[1], &g->lines[0], &g->lines[1], &g->turned, &g->sums[0],
                                &g->sums[1] };
@@ -43,6 +46,16 @@ static inline bool begin_group(const hdi_cpu_call *call, uint32_t group, bool of
     memset(g->sums[0], 0, 2 * sizeof(float) * TILE * g->width);
     return g->block < ((of_keys ? g->S : g->row_count) + TILE - 1) / TILE;
 }
+
+/* The keys that a row sees: from the first one on, and up to the last one. */
+static inline uint32_t seen_from(const gradient *g, uint32_t row) {
+    const int32_t start = g->starts ? g->starts[row / g->heads] : 0;
+    return start > 0 ? HDI_MIN((uint32_t)start, g->S) : 0;
+}
+static inline uint32_t seen_to(const gradient *g, uint32_t row) {
+    return g->causal ? row / g->heads + 1 : g->T; /* T is at most S */
+}
+static inline bool sees_none(const gradient *g, uint32_t row) { return seen_from(g, row) >= seen_to(g, row); }
 
 /* A row's first element. */
 static inline uint64_t query_first(const gradient *g, uint32_t row) {

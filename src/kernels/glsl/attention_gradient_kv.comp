@@ -6,8 +6,8 @@
 #include "attention_tiles.glsl"
 layout(std430, binding = 3) readonly buffer Dy { float dy[]; };
 layout(std430, binding = 3) readonly buffer WideDy { vec4 wide_dy[]; };
-layout(std430, binding = 4) readonly buffer Facts { vec4 facts[]; };
-layout(std430, binding = 5) buffer Out { float out_words[]; };
+layout(std430, binding = 5) readonly buffer Facts { vec4 facts[]; };
+layout(std430, binding = 6) buffer Out { float out_words[]; };
 
 shared vec4 row_facts[OTHER]; // maximum, 1 / sum, sum of dy * y
 
@@ -26,7 +26,8 @@ void main() {
     vec4 of_keys[ROWS * VECTORS], of_values[ROWS * VECTORS];
     [[unroll]] for (uint i = 0u; i < ROWS * VECTORS; i++) of_keys[i] = of_values[i] = vec4(0.0);
 
-    for (uint begin = CAUSAL == 1u ? own * HEADS / OTHER * OTHER : 0u; begin < row_count; begin += OTHER) {
+    const uint rows_first = CAUSAL == 1u ? own * HEADS : 0u, rows_end = rows_that_see(own, own_end, rows_first).x;
+    for (uint begin = rows_first / OTHER * OTHER; begin < rows_end; begin += OTHER) {
         float scores[ROWS * SCORES], gradients[ROWS * SCORES];
         if (ME < OTHER) row_facts[ME] = begin + ME < row_count ? facts[pair * row_count + begin + ME] : vec4(0.0);
         MULTIPLY(scores, k, wide_k, key_first, own, own_end, q, wide_q, query_first, begin, row_count)

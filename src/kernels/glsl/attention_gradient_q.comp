@@ -8,10 +8,10 @@
 #include "attention_weights.glsl"
 layout(std430, binding = 3) readonly buffer Dy { float dy[]; };
 layout(std430, binding = 3) readonly buffer WideDy { vec4 wide_dy[]; };
-layout(std430, binding = 4) readonly buffer Y { float y[]; };
-layout(std430, binding = 4) readonly buffer WideY { vec4 wide_y[]; };
-layout(std430, binding = 5) buffer Facts { vec4 facts[]; };
-layout(std430, binding = 6) buffer Out { float out_words[]; };
+layout(std430, binding = 5) readonly buffer Y { float y[]; };
+layout(std430, binding = 5) readonly buffer WideY { vec4 wide_y[]; };
+layout(std430, binding = 6) buffer Facts { vec4 facts[]; };
+layout(std430, binding = 7) buffer Out { float out_words[]; };
 
 shared float along[OWN]; // sum of dy * y
 
@@ -37,12 +37,12 @@ void main() {
         for (uint at = 0u; at < PIECE && ME < OWN; at++) sum = add_four(sum, own_piece[ME * STRIDE + at], weights[ME * STRIDE + at]);
         own_along = add_rounded(own_along, sum);
     }
-    if (ME < OWN) along[ME] = own_along;
+    if (ME < OWN) along[ME] = sees_none(row_first + ME) ? 0.0 : own_along;
     begin_weights();
     vec4 sums[ROWS * VECTORS];
     [[unroll]] for (uint i = 0u; i < ROWS * VECTORS; i++) sums[i] = vec4(0.0);
 
-    for (uint begin = 0u; begin < most; begin += OTHER) {
+    for (uint begin = first_seen(row_first, rows_end) / OTHER * OTHER; begin < most; begin += OTHER) {
         float scores[ROWS * SCORES], gradients[ROWS * SCORES];
         MULTIPLY(scores, q, wide_q, query_first, row_first, rows_end, k, wide_k, key_first, begin, most)
         SET_SCORES(scores, row_first, begin)
@@ -61,8 +61,8 @@ void main() {
         ADD_OTHERS(sums, RESCALE, k, wide_k, key_first, begin, most)
     }
     if (ME < OWN) {
-        running_sum[ME] = divided(1.0, running_sum[ME]);
         uint row = row_first + ME;
+        running_sum[ME] = sees_none(row) ? 0.0 : divided(1.0, running_sum[ME]);
         if (row < rows_end && slice == 0u) facts[pair * row_count + row] = vec4(base_of(largest[ME]), running_sum[ME], along[ME], 0.0);
     }
     barrier();

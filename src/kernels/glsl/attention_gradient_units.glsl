@@ -49,6 +49,7 @@ uint query_first(uint row) { // a row's first element
 }
 uint key_first(uint key) { return ((batch * push.S + key) * push.Hkv + head) * push.D; }
 uint two_of(uvec2 bits) { return pack_element(bits.x, OUT_TYPE) | pack_element(bits.y, OUT_TYPE) << 16; }
+#include "attention_starts.glsl"
 float hidden(bool seen) { return seen ? 0.0 : uintBitsToFloat(0xFF800000u); }
 
 // The chunks of a tile that the lane brings, of rows from `begin` to `end`; zeros beyond those and beyond the head.

@@ -6,9 +6,9 @@
 #include "rows.glsl"
 #define LONG_OTHERS HDI_ATTENTION_UNITS_OTHERS
 #define LONG_STAYS true
-#define OUT_AT 5
+#define OUT_AT 6
 #include "attention_gradient_units.glsl"
-layout(std430, binding = 4) readonly buffer Facts { vec4 facts[]; };
+layout(std430, binding = 5) readonly buffer Facts { vec4 facts[]; };
 
 shared vec4 row_facts[3u * OTHERS / 4u]; // of a tile's rows: maxima, then 1 / sums, then sums of dy * y
 
@@ -29,7 +29,9 @@ void main() {
 
     const uint at = gl_LocalInvocationIndex;
     uvec4 next_queries[READS], next_gradients[READS];
-    uint begin = CAUSAL == 1u ? own * HEADS / OTHERS * OTHERS : 0u;
+    const uint rows_first = CAUSAL == 1u ? own * HEADS : 0u;
+    const uvec2 ends = rows_that_see(own, own_end, rows_first);
+    uint begin = rows_first / OTHERS * OTHERS;
     PLACE_OWN(OWN_AT, k, key_first, own, own_end)
     PLACE_OWN(OWN_AT + ROWS, v, key_first, own, own_end)
     READ_TILE(next_queries, q, query_first, begin, row_count)
@@ -43,7 +45,7 @@ void main() {
     SUMS of_keys[UNITS], of_values[UNITS];
     [[unroll]] for (uint i = 0u; i < UNITS; i++) of_keys[i] = of_values[i] = SUMS(0.0);
 
-    for (; begin < row_count; begin += OTHERS) {
+    for (; begin < ends.x; begin += OTHERS) {
         barrier();
         PLACE_TILE(next_queries, 0u)
         PLACE_TILE(next_gradients, OTHERS)
@@ -56,14 +58,14 @@ void main() {
         SUMS scores[TILE], gradients[TILE];
         MULTIPLY(scores, own_keys, OWN_AT, 0u)
         MULTIPLY(gradients, own_values, OWN_AT + ROWS, OTHERS)
-        if (CAUSAL == 1u ? begin / HEADS < last_key : last_key >= push.T)
+        if ((CAUSAL == 1u ? begin / HEADS < last_key : last_key >= push.T) || (STARTS == 1u && begin + OTHERS > ends.y))
             [[unroll]] for (uint j = 0u; j < TILE; j++) {
                 SUMS mask;
                 const uint row = begin + j * UNIT + 8u * side;
                 vec4 low, high;
                 [[unroll]] for (uint e = 0u; e < 4u; e++) {
-                    low[e] = hidden(CAUSAL == 1u ? key <= (row + e) / HEADS : key < push.T);
-                    high[e] = hidden(CAUSAL == 1u ? key <= (row + 4u + e) / HEADS : key < push.T);
+                    low[e] = hidden((CAUSAL == 1u ? key <= (row + e) / HEADS : key < push.T) && key >= seen_from(row + e));
+                    high[e] = hidden((CAUSAL == 1u ? key <= (row + 4u + e) / HEADS : key < push.T) && key >= seen_from(row + 4u + e));
                 }
                 LOAD_ROWS(mask, low, high)
                 EACH(mask) scores[j][e] += mask[e];

@@ -5,7 +5,7 @@
 #include "rows.glsl"
 #include "attention_tiles.glsl"
 #include "attention_weights.glsl"
-layout(std430, binding = 3) buffer Out { float out_words[]; };
+layout(std430, binding = 5) buffer Out { float out_words[]; };
 
 void main() {
     row_count = push.T * HEADS;
@@ -20,7 +20,7 @@ void main() {
     [[unroll]] for (uint i = 0u; i < ROWS * VECTORS; i++) sums[i] = vec4(0.0);
     begin_weights();
 
-    for (uint begin = 0u; begin < most; begin += OTHER) {
+    for (uint begin = first_seen(row_first, rows_end) / OTHER * OTHER; begin < most; begin += OTHER) {
         float scores[ROWS * SCORES];
         MULTIPLY(scores, q, wide_q, query_first, row_first, rows_end, k, wide_k, key_first, begin, most)
         SET_SCORES(scores, row_first, begin)

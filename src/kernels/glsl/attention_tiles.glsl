@@ -40,7 +40,8 @@ uint query_first(uint row) { // a row's first element
     return (((batch * push.T + token) * push.Hkv + head) * HEADS + row - token * HEADS) * push.D;
 }
 uint key_first(uint key) { return ((batch * push.S + key) * push.Hkv + head) * push.D; }
-bool sees(uint row, uint key) { return row < row_count && (CAUSAL == 1u ? key <= row / HEADS : key < push.T); }
+#include "attention_starts.glsl"
+bool sees(uint row, uint key) { return row < row_count && (CAUSAL == 1u ? key <= row / HEADS : key < push.T) && key >= seen_from(row); }
 
 vec4 add_products(vec4 sum, float a, vec4 b) {
     if (EXACT != 1u) return fma(vec4(a), b, sum);

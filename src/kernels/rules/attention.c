@@ -278,7 +278,7 @@ static bool takes_tiled(const attention *a) {
     const hdi_caps *caps = a->request->caps;
     if (a->request->math == HD_MATH_EXACT || caps->native_kernels || !hdi_attention_tiles_fit(caps)) return false;
     if (a->q->dtype != HD_F32 || a->k->dtype != HD_F32 || a->D > HDI_ATTENTION_TILED_MOST_D) return false;
-    if (a->has_past || a->N > 0 || a->form != 0) return false;
+    if (a->has_past || a->N > 0 || (a->form & ~HDI_ATTENTION_STARTS) != 0) return false;
     return a->own_rows >= 32 && 2 * a->pairs * hdi_divide_up(a->own_rows, 64) >= hdi_attention_units(caps);
 }
 
@@ -287,9 +287,10 @@ static hd_status lower_tiled(const attention *a, hdi_lowering *lowering, hd_erro
     const bool wide = is_wide(a->q, a->D) && is_wide(a->k, a->D) && is_wide(a->v, a->D);
     const hdi_rows_launch launch = {
         .module = a->option->module, .option = a->measured ? a->option->id : 0,
-        .workgroup = HDI_ATTENTION_TILES_INVOCATIONS, .inputs = { a->q, a->k, a->v }, .input_count = 3,
-        .out = &a->request->out,
-        .spec = { HD_F32, HD_F32, a->causal, a->Hq / a->Hkv, s.own, s.other, s.slice, wide }, .spec_count = 8,
+        .workgroup = HDI_ATTENTION_TILES_INVOCATIONS, .out = &a->request->out,
+        .inputs = { a->q, a->k, a->v, a->q, a->pages }, .input_count = 5,
+        .spec = { HD_F32, HD_F32, a->causal, a->Hq / a->Hkv, s.own, s.other, s.slice, wide, a->form != 0 },
+        .spec_count = 9,
         .push = { a->B, a->T, a->S, a->Hkv, a->D, hdi_rows_float_bits(a->scale) }, .push_count = 6,
         .groups = a->pairs * hdi_divide_up(a->row_count, s.own),
         .flops = 4 * a->row_count * a->pairs * a->keys * a->D, .because = "many queries over f32",

@@ -3,17 +3,20 @@
  * a bit. */
 #include "kernels/rules/attention.h"
 
+enum { STARTS = 5 }; /* operand of the request */
+
 /* One request with its operands dense. */
 typedef struct gradient {
     const hdi_request *request;
-    hdi_tensor q, k, v, y, dy, facts, out;
+    hdi_tensor q, k, v, y, dy, starts, facts, out;
     uint32_t   B, T, S, Hkv, D, heads; /* heads: of queries, to a key head */
     uint64_t   pairs, row_count;       /* key heads of all sequences; query rows of one */
 } gradient;
 
+/* Pieces, weights, what is known of rows, and the two words of glsl/attention_starts.glsl. */
 static uint64_t shared_bytes(hdi_attention_sizes s) {
     const uint64_t piece = HDI_MM_BLOCK / 4 + 1, weights = s.other / 4 + 1;
-    return 16 * (s.own * piece + s.other * piece + s.own * weights + HDI_MAX(s.own, s.other));
+    return 16 * (s.own * piece + s.other * piece + s.own * weights + HDI_MAX(s.own, s.other)) + 8;
 }
 
 /* Two sums over wide slices leave no registers for many rows. */
@@ -42,31 +45,33 @@ static bool is_wide(const gradient *g) {
     return wide;
 }
 
+/* In the place of starts: q where there are none. */
+static const hdi_tensor *starts_of(const gradient *g) {
+    return hdi_rows_has(g->request, STARTS) ? &g->starts : &g->q;
+}
+
 static hd_status add_pass(const gradient *g, bool of_keys, hdi_lowering *lowering, hd_error *error) {
     const uint64_t rows = of_keys ? g->S : g->row_count, width = hdi_divide_up(g->D, 32) * 32;
     const uint64_t elements = g->row_count * g->pairs * g->D, of_q = 4 * elements, of_k = 4 * g->pairs * g->S * g->D;
+    const uint64_t of_starts = hdi_rows_has(g->request, STARTS) ? UINT64_C(4) * g->B * g->T : 0;
     const bool native = g->request->caps->native_kernels != 0;
     const hdi_attention_sizes s = hdi_attention_sizes_of(g->request, rows, g->pairs, g->D, of_keys);
     const uint64_t slices = native ? 1 : hdi_divide_up(g->D, s.slice);
-    hdi_rows_launch launch = {
+    const hdi_rows_launch launch = {
         .module = of_keys ? HDI_MODULE_ATTENTION_GRADIENT_KV : HDI_MODULE_ATTENTION_GRADIENT_Q,
         .workgroup = HDI_ATTENTION_TILES_INVOCATIONS,
-        .inputs = { &g->q, &g->k, &g->v, &g->dy, &g->y, &g->facts }, .input_count = 6, .written_from = 5,
-        .out = &g->out,
-        .spec = { HD_F32, HD_F32, g->request->attrs->ints[0] == 0, g->heads, s.own, s.other, s.slice, is_wide(g) },
-        .spec_count = 8,
+        .inputs = { &g->q, &g->k, &g->v, &g->dy, starts_of(g), of_keys ? &g->facts : &g->y, &g->facts },
+        .input_count = of_keys ? 6 : 7, .written_from = of_keys ? 0 : 6, .out = &g->out,
+        .spec = { HD_F32, HD_F32, g->request->attrs->ints[0] == 0, g->heads, s.own, s.other, s.slice, is_wide(g),
+                  hdi_rows_has(g->request, STARTS) },
+        .spec_count = 9,
         .push = { g->B, g->T, g->S, g->Hkv, g->D, hdi_rows_float_bits(g->request->attrs->floats[0]) },
         .push_count = 6, .groups = g->pairs * hdi_divide_up(rows, s.own) * slices,
-        .flops = (of_keys ? 8 : 6) * elements * g->S, .bytes = of_keys ? 2 * of_k : 4 * of_q + 2 * of_k,
+        .flops = (of_keys ? 8 : 6) * elements * g->S, .bytes = of_keys ? 2 * of_k : 4 * of_q + 2 * of_k + of_starts,
         .scratch_bytes = (uint32_t)(4 * (8 * s.own * width + 2 * s.own * s.own + 8 * s.own)),
         .because = of_keys ? "keys, each tile by itself, over all rows that see it"
                            : "query rows, over all keys that they see",
     };
-    if (of_keys) { /* which is not told y */
-        launch.inputs[4] = &g->facts;
-        launch.input_count = 5;
-        launch.written_from = 0;
-    }
     return hdi_rows_add(g->request, &launch, lowering, error);
 }
 
@@ -74,11 +79,12 @@ static hd_status add_pass(const gradient *g, bool of_keys, hdi_lowering *lowerin
 
 static uint32_t units_width(const gradient *g) { return (g->D + 15) / 16 * 16; }
 
-/* Shared memory of the pass over the keys, which needs more: tiles, own rows where they stay, what passes, facts. */
+/* Shared memory of the pass over the keys, which needs more: tiles, own rows where they stay, what passes, facts, and
+ * the two words of glsl/attention_starts.glsl. */
 static uint64_t units_shared_bytes(uint32_t width) {
     const bool is_short = width <= HDI_ATTENTION_UNITS_SHORT;
     const uint64_t own = HDI_ATTENTION_UNITS_ROWS, others = is_short ? own : HDI_ATTENTION_UNITS_OTHERS;
-    return 2 * (is_short ? own : own + others) * (2 * width + 16) + 80 * own + 12 * others;
+    return 2 * (is_short ? own : own + others) * (2 * width + 16) + 80 * own + 12 * others + 8;
 }
 
 static bool takes_units(const gradient *g) {
@@ -95,13 +101,14 @@ static bool takes_units(const gradient *g) {
 
 static hd_status add_units_pass(const gradient *g, bool of_keys, hdi_lowering *lowering, hd_error *error) {
     const uint64_t rows = of_keys ? g->S : g->row_count, elements = g->row_count * g->pairs * g->D;
-    hdi_rows_launch launch = {
+    const hdi_rows_launch launch = {
         .module = of_keys ? HDI_MODULE_ATTENTION_GRADIENT_UNITS_KV : HDI_MODULE_ATTENTION_GRADIENT_UNITS_Q,
         .workgroup = 2 * HDI_ATTENTION_UNITS_ROWS, .subgroup = 32,
-        .inputs = { &g->q, &g->k, &g->v, &g->dy, of_keys ? &g->facts : &g->y, &g->facts },
-        .input_count = of_keys ? 5 : 6, .written_from = of_keys ? 0 : 5, .out = &g->out,
-        .spec = { (uint32_t)g->y.dtype, HD_F32, g->request->attrs->ints[0] == 0, g->heads, 0, 0, units_width(g) },
-        .spec_count = 7,
+        .inputs = { &g->q, &g->k, &g->v, &g->dy, starts_of(g), of_keys ? &g->facts : &g->y, &g->facts },
+        .input_count = of_keys ? 6 : 7, .written_from = of_keys ? 0 : 6, .out = &g->out,
+        .spec = { (uint32_t)g->y.dtype, HD_F32, g->request->attrs->ints[0] == 0, g->heads, 0, 0, units_width(g), 0,
+                  hdi_rows_has(g->request, STARTS) },
+        .spec_count = 9,
         .push = { g->B, g->T, g->S, g->Hkv, g->D, hdi_rows_float_bits(g->request->attrs->floats[0]) }, .push_count = 6,
         .groups = g->pairs * hdi_divide_up(rows, HDI_ATTENTION_UNITS_ROWS),
         .flops = (of_keys ? 8 : 6) * elements * g->S,
@@ -144,6 +151,8 @@ hd_status hdi_lower_attention_gradient(const hdi_request *request, hdi_lowering 
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < HDI_COUNT(operands) && !status; i++)
         status = hdi_rows_dense(request, &request->inputs[i], lowering, operands[i], error);
+    if (!status && hdi_rows_has(request, STARTS))
+        status = hdi_rows_dense(request, &request->inputs[STARTS], lowering, &g.starts, error);
     if (status) return status;
     const uint32_t batch_axis = g.q.shape.rank - 3;
     g.B = batch_axis ? hdi_rows_dim(&g.q, 0) : 1;
@@ -164,6 +173,8 @@ hd_status hdi_lower_attention_gradient(const hdi_request *request, hdi_lowering 
         return hdi_fail(error, HD_STATUS_UNSUPPORTED,
                         "the gradient of attention needs workgroups of %u, and more shared memory than %llu bytes",
                         HDI_ATTENTION_TILES_INVOCATIONS, (unsigned long long)hdi_attention_room(request->caps));
+    if (hdi_rows_has(request, STARTS) && hd_shape_elements(g.starts.shape) < (uint64_t)g.B * g.T)
+        return hdi_fail(error, HD_STATUS_SHAPE, "attention's starts are not [%u,%u]", g.B, g.T);
     status = hdi_rows_temporary(lowering, HD_F32, HD_SHAPE((int64_t)(4 * g.pairs * g.row_count)), &g.facts, error);
     if (status) return status;
     return takes_units(&g) ? lower_units(&g, lowering, error) : lower_plain(&g, lowering, error);
