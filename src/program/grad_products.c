@@ -149,6 +149,18 @@ static hd_value to_pages(hdi_grad *g, hd_value dx, hd_shape pool) {
                       pool);
 }
 
+/* Does each query see a key, where none is in the past? Its own, if it has one; then what it does not see has a share
+ * of 0 already. */
+static bool sees_one(hdi_grad *g, const attention *a) {
+    return !hdi_grad_x(g, 3) && !hdi_grad_x(g, 7) && (g->node.attrs.ints[1] == 0 || a->T <= a->S);
+}
+
+/* y, and 0 for the NaN of a query that sees no key. */
+static hd_value finite_y(hdi_grad *g, const attention *a) {
+    const hd_value y = hdi_grad_y(g);
+    return sees_one(g, a) ? y : hdi_grad_where(g, hd_equal(g->program, y, y), y);
+}
+
 static attention read_operands(hdi_grad *g, bool paged) {
     const hd_shape q = g->node.shape, k = operand_shape(g, 1);
     const uint32_t first = q.rank - 3;
@@ -163,7 +175,7 @@ static attention read_operands(hdi_grad *g, bool paged) {
     a.dy = to_heads(g, &a, g->dy, a.T, a.G);
     const bool needed = hdi_grad_wants(g, 0) || hdi_grad_wants(g, 1) || hdi_grad_wants(g, 5);
     if (needed && g->node.dtype == HD_F32)
-        a.along = to_heads(g, &a, hd_dot(g->program, hdi_grad_wide(g, g->dy), hdi_grad_y(g), -1), a.T, a.G);
+        a.along = to_heads(g, &a, hd_dot(g->program, hdi_grad_wide(g, g->dy), finite_y(g, &a), -1), a.T, a.G);
     return a;
 }
 
@@ -173,12 +185,6 @@ static hd_value rows_of(hdi_grad *g, hd_value x, int64_t begin, int64_t end) {
     const int64_t low[] = { 0, 0, 0, begin, 0 },
                   high[] = { shape.dims[0], shape.dims[1], shape.dims[2], end, shape.dims[4] };
     return begin == 0 && end == shape.dims[3] ? x : hd_slice(g->program, x, low, high, 5);
-}
-
-/* Does each query see a key, where none is in the past? Its own, if it has one; then what it does not see has a share
- * of 0 already. */
-static bool sees_one(hdi_grad *g, const attention *a) {
-    return !hdi_grad_x(g, 3) && !hdi_grad_x(g, 7) && (g->node.attrs.ints[1] == 0 || a->T <= a->S);
 }
 
 /* 1 where a query of begin to end sees a key of the first `keys`: [B,1,1,end - begin,keys]. */
