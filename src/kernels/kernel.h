@@ -180,8 +180,12 @@ typedef struct hdi_lowering {
     void       *user;
     hdi_offer  *offer;         /* gets the options of each request; NULL: nobody asks */
 } hdi_lowering;
-/* A zeroed launch to be filled in, or NULL without memory. */
+/* Of a plan, and so of one request: bindings that see next to nothing would ask for millions. */
+#define HDI_MOST_LAUNCHES (1u << 16)
+/* A zeroed launch to be filled in, or NULL: then hdi_no_launch says why. */
 hdi_launch *hdi_lowering_add(hdi_lowering *lowering);
+/* LIMIT where there are HDI_MOST_LAUNCHES, else OUT_OF_HOST_MEMORY. */
+hd_status hdi_no_launch(const hdi_lowering *lowering, hd_error *error);
 /* A launch's bindings: appends a whole tensor, with its `first` left to the kernel's push words. */
 void hdi_launch_bind(hdi_launch *launch, const hdi_tensor *tensor, uint32_t access);
 /* Spec constants and attribute words of a chain: fills spec ids HDI_SPEC_CHAIN.., returns the number of attribute words

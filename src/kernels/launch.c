@@ -59,12 +59,21 @@ bool hdi_tensor_is_gapless(const hdi_tensor *tensor) {
 }
 
 hdi_launch *hdi_lowering_add(hdi_lowering *lowering) {
-    if (!hdi_grow(lowering->allocator, &lowering->launches, &lowering->capacity, (size_t)lowering->count + 1,
+    if (lowering->count == HDI_MOST_LAUNCHES ||
+        !hdi_grow(lowering->allocator, &lowering->launches, &lowering->capacity, (size_t)lowering->count + 1,
                   sizeof *lowering->launches))
         return NULL;
     hdi_launch *launch = &lowering->launches[lowering->count++];
     memset(launch, 0, sizeof *launch);
     return launch;
+}
+
+hd_status hdi_no_launch(const hdi_lowering *lowering, hd_error *error) {
+    if (lowering->count < HDI_MOST_LAUNCHES)
+        return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
+    return hdi_fail(error, HD_STATUS_LIMIT,
+                    "one operation takes more than %u launches: its tensors are too large for what a binding of the "
+                    "device sees", HDI_MOST_LAUNCHES);
 }
 
 void hdi_launch_bind(hdi_launch *launch, const hdi_tensor *tensor, uint32_t access) {

@@ -127,7 +127,7 @@ static uint64_t operand_bytes(const hdi_rows_launch *launch) {
 static hd_status add_whole(const hdi_request *request, const hdi_rows_launch *from, hdi_lowering *lowering,
                            hd_error *error) {
     hdi_launch *launch = hdi_lowering_add(lowering);
-    if (launch == NULL) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
+    if (launch == NULL) return hdi_no_launch(lowering, error);
     if (from->groups > UINT32_MAX) return hdi_fail(error, HD_STATUS_LIMIT, "more than 2^32 - 1 workgroups");
     hdi_kernel *kernel = &launch->kernel;
     kernel->module = from->module;

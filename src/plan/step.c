@@ -19,7 +19,8 @@ static const char *label_of(hdi_schedule *schedule, const hd_program *program, c
 }
 
 static hdi_schedule_step *new_step(hdi_schedule *schedule) {
-    if (!hdi_grow(schedule->arena.allocator, &schedule->steps, &schedule->step_capacity,
+    if (schedule->step_count == HDI_MOST_LAUNCHES ||
+        !hdi_grow(schedule->arena.allocator, &schedule->steps, &schedule->step_capacity,
                   (size_t)schedule->step_count + 1, sizeof *schedule->steps))
         return NULL;
     hdi_schedule_step *step = &schedule->steps[schedule->step_count++];
@@ -29,6 +30,12 @@ static hdi_schedule_step *new_step(hdi_schedule *schedule) {
 
 static hd_status no_memory(hd_error *error) {
     return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a step of the plan");
+}
+
+/* Why new_step gave none. */
+static hd_status no_step(const hdi_schedule *schedule, hd_error *error) {
+    if (schedule->step_count < HDI_MOST_LAUNCHES) return no_memory(error);
+    return hdi_fail(error, HD_STATUS_LIMIT, "the plan has more than %u steps; make several of it", HDI_MOST_LAUNCHES);
 }
 
 /* ---- what the kernels room asks back ---- */
@@ -74,7 +81,7 @@ static uint32_t zeros(void *user, uint64_t bytes) {
 
 static hd_status add_launch(hdi_schedule *schedule, const hdi_launch *launch, const char *label, hd_error *error) {
     hdi_schedule_step *step = new_step(schedule);
-    if (!step) return no_memory(error);
+    if (!step) return no_step(schedule, error);
     step->kind = HDI_CMD_DISPATCH;
     step->kernel = launch->kernel;
     step->kernel.keep_subnormals = schedule->options.math == HD_MATH_EXACT && launch->kernel.module < HDI_USER_MODULE;
@@ -103,7 +110,7 @@ static hd_status add_launch(hdi_schedule *schedule, const hdi_launch *launch, co
 static hd_status add_copy(hdi_schedule *schedule, const hdi_use *from, const hdi_use *to, const char *label,
                           const char *because, hd_error *error) {
     hdi_schedule_step *step = new_step(schedule);
-    if (!step) return no_memory(error);
+    if (!step) return no_step(schedule, error);
     step->kind = HDI_CMD_COPY;
     step->uses[0] = (hdi_use){ from->storage, from->offset, to->bytes, HDI_READ };
     step->uses[1] = (hdi_use){ to->storage, to->offset, to->bytes, HDI_WRITE };

@@ -22,6 +22,10 @@ refuse 2 '--caps and --device exclude each other' "$heddle" explain p.hd --caps 
 refuse 2 '--caps and --route exclude each other' "$heddle" explain p.hd --caps cpu.caps --route cpu
 refuse 1 'nosuch.caps cannot be read' "$heddle" explain p.hd --caps nosuch.caps
 refuse 1 'parse: line 1' "$heddle" explain p.hd --caps p.hd
+# Bindings that see next to nothing would ask for millions of launches.
+sed 's/^max_binding_bytes .*/max_binding_bytes 7857/; s/^native_kernels .*/native_kernels 0/' cpu.caps >tiny.caps
+printf 'heddle 1\nv1 = input f32[9511,333] "x"\nv2 = permute v1 axes=[1,0]\nv3 = copy v2\noutput v3 "y"\n' >turn.hd
+refuse 1 'limit: one operation takes more than 65536 launches' "$heddle" explain turn.hd --caps tiny.caps
 refuse 1 'nosuch.hd cannot be read' "$heddle" explain nosuch.hd
 refuse 1 'no device is called "nosuch"' "$heddle" explain p.hd --device nosuch
 refuse 1 'p.hd/ cannot be read|p.hd/ ' "$heddle" explain p.hd/

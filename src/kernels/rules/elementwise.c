@@ -147,7 +147,7 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the chain needs %u push words and the device has %u", need,
                         room);
     hdi_launch *launch = hdi_lowering_add(lowering);
-    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
+    if (!launch) return hdi_no_launch(lowering, error);
     hdi_kernel *kernel = &launch->kernel;
     const uint64_t elements = hdi_space_elements(s);
     const hdi_class class = hdi_class_of(HDI_CLASS_ELEMENTWISE, chain->inputs[0].dtype, 1, elements);

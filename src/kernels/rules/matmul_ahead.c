@@ -64,7 +64,7 @@ static hd_status pack_tiles(const product *p, uint32_t module, hdi_lowering *low
     hd_status status = hdi_rows_temporary(lowering, HD_BF16, HD_SHAPE((int64_t)(bytes / 2)), out_packed, error);
     if (status) return status;
     hdi_launch *launch = hdi_lowering_add(lowering);
-    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
+    if (!launch) return hdi_no_launch(lowering, error);
     hdi_kernel *kernel = &launch->kernel;
     *kernel = (hdi_kernel){ .module = module, .spec_count = HDI_MM_LAYOUT + 1 };
     kernel->spec[HDI_SPEC_WORKGROUP] = 1;
@@ -134,7 +134,7 @@ static hd_status write_codes(const product *p, uint32_t form, hdi_lowering *lowe
         status = hdi_books_operand(p->request->caps, s->tensor->dtype, s->tensor, lowering, &books, error);
     if (status) return status;
     hdi_launch *launch = hdi_lowering_add(lowering);
-    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
+    if (!launch) return hdi_no_launch(lowering, error);
     hdi_kernel *kernel = &launch->kernel;
     *kernel = (hdi_kernel){ .module = HDI_MODULE_CODES, .spec_count = HDI_CODES_FORM + 1 };
     kernel->spec[HDI_SPEC_WORKGROUP] = INVOCATIONS;
@@ -192,7 +192,7 @@ hd_status hdi_product_codes_as_halves(const hdi_caps *caps, const hdi_tensor *fr
     if (status) return status;
     memcpy(out_halves->strides, from->strides, sizeof from->strides);
     hdi_launch *launch = hdi_lowering_add(lowering);
-    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
+    if (!launch) return hdi_no_launch(lowering, error);
     launch->kernel = (hdi_kernel){ .module = HDI_MODULE_HALVES, .spec_count = HDI_MM_B_TYPE + 1, .push_bytes = 8 };
     launch->kernel.spec[HDI_SPEC_WORKGROUP] = WORKGROUP;
     launch->kernel.spec[HDI_SPEC_OUT_TYPE] = (uint32_t)type;

@@ -30,7 +30,7 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
     const hd_status status = hdi_books_operand(p->request->caps, p->b.tensor->dtype, a, lowering, &books, error);
     if (status) return status;
     hdi_launch *launch = hdi_lowering_add(lowering);
-    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
+    if (!launch) return hdi_no_launch(lowering, error);
     hdi_kernel *kernel = &launch->kernel;
     *kernel = (hdi_kernel){ .module = c->bf16 ? HDI_MODULE_MATMUL_MATRIX_BF16 : module,
                             .spec_count = HDI_MM_LAYOUT + 1, .subgroup = c->subgroup,

@@ -54,7 +54,7 @@ hd_status hdi_product_launch_library(const product *p, const char *because, uint
     if (!status && chained) status = hdi_rows_temporary(lowering, p->type, shape, &out, error);
     if (status) return status;
     hdi_launch *launch = hdi_lowering_add(lowering);
-    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
+    if (!launch) return hdi_no_launch(lowering, error);
     const uint64_t constants[HDI_PRODUCT_CONSTANTS] = {
         [HDI_PRODUCT_A_TYPE] = p->a.tensor->dtype, [HDI_PRODUCT_B_TYPE] = p->b.tensor->dtype,
         [HDI_PRODUCT_OUT_TYPE] = out.dtype, [HDI_PRODUCT_M] = p->m, [HDI_PRODUCT_N] = p->n, [HDI_PRODUCT_K] = p->k,

@@ -104,7 +104,7 @@ hd_status hdi_lower_transpose(const hdi_request *request, const hdi_chain *chain
     *out_taken = has_kernel(caps, &kernel);
     if (!*out_taken) return HD_OK;
     hdi_launch *launch = hdi_lowering_add(lowering);
-    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
+    if (!launch) return hdi_no_launch(lowering, error);
     const uint64_t elements = hdi_space_elements(s);
     launch->kernel = kernel;
     launch->uses[0] = (hdi_use){ s->operands[0].tensor->storage, t.in.offset, t.in.bytes, HDI_READ };
