@@ -133,7 +133,8 @@ static void multiply_by_file(const char *id, bool lends) {
         assert_int_equal(hd_device_get_stats(device, &stats), HD_OK);
         print_message("%s: 65536 KiB of weights where the file is mapped; own memory grew by %ld KiB, %llu bytes uploaded\n", id, grown,
                       (unsigned long long)stats.upload_bytes);
-        assert_true(grown < 32 << 10 && stats.upload_bytes < 1 << 20);
+        /* a copy would be 65,536 KiB; what sanitizers keep of a driver's compiler is up to 36,000 */
+        assert_true(grown < 48 << 10 && stats.upload_bytes < 1 << 20);
     } else {
         print_message("%s does not take a file's pages\n", id);
     }
