@@ -29,9 +29,9 @@ typedef enum cli_form {
     CLI_ONE_ROW     = 1 << 9,   /* a matrix of one row, which is a vector */
     CLI_BLOCKS      = 1 << 10,  /* of MXFP4, of each expert; a tensor beside it has the scales */
     CLI_AS_F32      = 1 << 11,  /* f32 in GGUF, as norms and biases are, since llama.cpp reads nothing else there */
+    CLI_TERNARY     = 1 << 12,  /* in folders of bitnet -1, 0 and 1, packed, or what becomes such; a factor is beside */
     CLI_HEAD_KEYS   = 1 << 13,  /* of each head the first rows, as columns (latent_keys); the rest */
     CLI_HEAD_VALUES = 1 << 14,
-    CLI_TERNARY     = 1 << 12,  /* in folders of bitnet -1, 0 and 1, packed, or what becomes such; a factor is beside */
 } cli_form;
 
 /* A part of a layer: its name behind the layer's number, and GGUF's behind "blk.N.", both without ".weight" and
@@ -62,8 +62,8 @@ typedef enum cli_trait {
     CLI_STILL         = 1 << 3, /* nothing turns */
     CLI_ENCODES       = 1 << 4, /* it answers with vectors */
     CLI_YARN_BETWEEN  = 1 << 5, /* the bounds of its YaRN are no whole pairs */
-    CLI_LATENT        = 1 << 7, /* keys and values of all heads are made of one short vector */
     CLI_BITNET        = 1 << 6, /* folders of quant_method bitnet are taken, and none of mxfp4 */
+    CLI_LATENT        = 1 << 7, /* keys and values of all heads are made of one short vector */
 } cli_trait;
 
 /* A family of models. */

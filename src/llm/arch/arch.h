@@ -194,6 +194,7 @@ typedef struct hdl_graph {
     const hd_model_graph_desc *desc; /* of a graph that a caller asked for, else NULL */
 } hdl_graph;
 
+int64_t  hdl_rows(const hdl_graph *g);                     /* of a step: its sequences times their tokens */
 hd_value hdl_embed(hdl_graph *g, hd_value tokens);         /* i32 [rows] to f32 [rows,H] */
 hd_value hdl_layer(hdl_graph *g, hd_value x);              /* layer g->layer: [rows,H] to the same */
 hd_value hdl_hidden(const hdl_graph *g, hd_value x);       /* behind the last norm: [n,H] to the same */

@@ -85,7 +85,7 @@ hd_value hdl_linear(const hdl_graph *g, hd_value x, const char *stem) {
 
 /* Columns begin .. end-1 of [rows,n]: a part of what a fused weight gives. */
 static hd_value columns(const hdl_graph *g, hd_value x, int64_t begin, int64_t end) {
-    const int64_t rows = (int64_t)g->size.sequences * g->size.tokens;
+    const int64_t rows = hdl_rows(g);
     return hd_slice(g->program, x, (int64_t[]){ 0, begin }, (int64_t[]){ rows, end }, 2);
 }
 
@@ -106,7 +106,7 @@ static hd_value scaled(const hdl_graph *g, hd_value x, float factor) {
 
 /* [rows,heads*D] as heads. */
 static hd_value heads(const hdl_graph *g, hd_value x, uint32_t count) {
-    const int64_t rows = (int64_t)g->size.sequences * g->size.tokens;
+    const int64_t rows = hdl_rows(g);
     return hd_reshape(g->program, x, HD_SHAPE(rows, count, g->model->figures.head_size));
 }
 
@@ -178,7 +178,7 @@ static hd_value cached(const hdl_graph *g, hd_value x, bool values) {
  * of what values are made of are values, too. */
 static hd_value attend(const hdl_graph *g, hdl_qkv s) {
     const hdl_figures *f = &g->model->figures;
-    const int64_t rows = (int64_t)g->size.sequences * g->size.tokens, width = (int64_t)f->heads * f->head_size;
+    const int64_t rows = hdl_rows(g), width = (int64_t)f->heads * f->head_size;
     if (has_window(g) && hdl_sees_centred(g))
         return hd_reshape(g->program, hdl_attend_centred(g, s.q, s.k, s.v), HD_SHAPE(rows, width));
     s.q = by_sequence(g, s.q, f->heads);
@@ -265,7 +265,7 @@ static choice choose(const hdl_graph *g, hd_value x) {
 /* The chosen experts' answers by their shares: [rows,H]. */
 static hd_value mixture(hdl_graph *g, hd_value x) {
     const hdl_figures *f = &g->model->figures;
-    const int64_t rows = (int64_t)g->size.sequences * g->size.tokens;
+    const int64_t rows = hdl_rows(g);
     hd_program *p = g->program;
     const choice of = choose(g, x);
     const hd_value chosen = of.experts, shares = scaled(g, of.shares, f->share_scale);
@@ -308,6 +308,8 @@ static hd_value in_f32(const hdl_graph *g, hd_value x, const char *name) {
     const hd_dtype dtype = weight(g, name)->dtype;
     return dtype == HD_F16 || dtype == HD_BF16 ? hd_cast(g->program, x, HD_F32) : x;
 }
+
+int64_t hdl_rows(const hdl_graph *g) { return (int64_t)g->size.sequences * g->size.tokens; }
 
 hd_value hdl_embed(hdl_graph *g, hd_value tokens) {
     g->embedding = hdl_input(g, "token_embd.weight");

@@ -4,8 +4,6 @@
  * head; what attention gives is a mixture of c, of which W_v makes each head's value. */
 #include "llm/arch/arch.h"
 
-static int64_t rows_of(const hdl_graph *g) { return (int64_t)g->size.sequences * g->size.tokens; }
-
 /* Elements begin .. end-1 of the last axis. */
 static hd_value cut(hd_program *p, hd_value x, hd_shape shape, int64_t begin, int64_t end) {
     int64_t first[3] = { 0 }, last[3] = { shape.dims[0], shape.dims[1], shape.dims[2] };
@@ -25,7 +23,7 @@ static hd_value by_head(const hdl_graph *g, hd_value x, const char *weight) {
 
 hdl_qkv hdl_latent_qkv(const hdl_graph *g, hd_value x) {
     const hdl_figures *f = &g->model->figures;
-    const int64_t rows = rows_of(g), turns = f->head_size - f->latent, still = f->own_key - turns;
+    const int64_t rows = hdl_rows(g), turns = f->head_size - f->latent, still = f->own_key - turns;
     hd_program *p = g->program;
     hd_value q = f->query_latent
                      ? hdl_linear(g, hdl_normed(g, hdl_linear(g, x, "attn_q_a"), "attn_q_a_norm"), "attn_q_b")
@@ -42,9 +40,9 @@ hdl_qkv hdl_latent_qkv(const hdl_graph *g, hd_value x) {
 
 hd_value hdl_latent_values(const hdl_graph *g, hd_value attended) {
     const hdl_figures *f = &g->model->figures;
-    const hd_shape all = HD_SHAPE(rows_of(g), f->heads, f->head_size);
+    const hd_shape all = HD_SHAPE(hdl_rows(g), f->heads, f->head_size);
     const hd_value heads = hd_reshape(g->program, attended, all);
     const hd_value c = cut(g->program, heads, all, f->head_size - f->latent, f->head_size);
     const hd_value values = by_head(g, c, "attn_v_b.weight");
-    return hd_reshape(g->program, values, HD_SHAPE(rows_of(g), (int64_t)f->heads * f->own_value));
+    return hd_reshape(g->program, values, HD_SHAPE(hdl_rows(g), (int64_t)f->heads * f->own_value));
 }
