@@ -269,6 +269,31 @@ hd_status hdl_gguf_read(const hdl_gguf *gguf, const hdl_gguf_tensor *tensor, uin
                     hdl_quote(tensor->name, name), (unsigned long long)(record->offset + from));
 }
 
+hd_status hdl_gguf_beside(const hdl_gguf *gguf, const char *name, char *out, uint64_t room, uint64_t *out_count,
+                          hd_error *error) {
+    const hdl_files *files = &gguf->files;
+    const char *path = gguf->parts[0].path;
+    const size_t folder = (size_t)(hdl_gguf_part_name(&gguf->parts[0]) - path), bytes = folder + strlen(name) + 1;
+    char *beside = hdl_alloc(&gguf->allocator, bytes);
+    hdl_file file;
+    *out_count = 0;
+    if (!beside) return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "%.80s: no memory to open it", name);
+    snprintf(beside, bytes, "%.*s%s", (int)folder, path, name);
+    const bool is_there = !files->open(files->user, beside, &file, NULL);
+    hdl_free(&gguf->allocator, beside, bytes);
+    if (!is_there) return HD_OK;
+    hd_status status = HD_OK;
+    if (!files->size(files->user, file, out_count))
+        status = hdl_fail(error, HD_STATUS_IO, "%.80s: its size cannot be told", name);
+    else if (*out_count > room)
+        status = hdl_fail(error, HD_STATUS_LIMIT, "%.80s: it has %llu bytes, at most %llu are read", name,
+                          (unsigned long long)*out_count, (unsigned long long)room);
+    else if (!hdl_files_read_all(files, file, 0, out, *out_count))
+        status = hdl_fail(error, HD_STATUS_IO, "%.80s: it cannot be read", name);
+    files->close(files->user, file);
+    return status;
+}
+
 /* Reads the tensor once and keeps it. */
 static hd_status keep(hdl_gguf *gguf, const hdl_gguf_tensor *tensor, hdl_span *out_data, hd_error *error) {
     const hd_allocator *allocator = &gguf->allocator;

@@ -56,7 +56,8 @@ typedef enum hdl_gguf_kind {
 const char *hdl_gguf_kind_name(hdl_gguf_kind kind); /* "u32"; "unknown" for what is none */
 
 /* Types of a tensor's elements, with the file's numbers: X(CODE, number, "name", elements a block, bytes a block, bytes
- * after all blocks, usable). Not usable: the file opens and lists it, its data is refused by name. */
+ * after all blocks, usable). Not usable: the file opens and lists it, its data is refused by name. TL2 has no blocks,
+ * and in files the number of MXFP4. */
 #define HDL_GGUF_TYPE_LIST(X) \
     X(F32,      0, "f32",       1,   4,  0, 1) X(F16,      1, "f16",       1,   2,  0, 1) \
     X(Q4_0,     2, "q4_0",     32,  18,  0, 1) X(Q4_1,     3, "q4_1",     32,  20,  0, 1) \
@@ -73,8 +74,9 @@ const char *hdl_gguf_kind_name(hdl_gguf_kind kind); /* "u32"; "unknown" for what
     X(F64,     28, "f64",       1,   8,  0, 1) X(IQ1_M,   29, "iq1_m",   256,  56,  0, 1) \
     X(BF16,    30, "bf16",      1,   2,  0, 1) X(TQ1_0,   34, "tq1_0",   256,  54,  0, 1) \
     X(TQ2_0,   35, "tq2_0",   256,  66,  0, 1) X(I2_S,    36, "i2_s",      4,   1, 32, 1) \
+    X(TL1,     38, "tl1",       4,   1, 32, 1) \
     X(MXFP4,   39, "mxfp4",    32,  17,  0, 1) X(NVFP4,   40, "nvfp4",    64,  36,  0, 0) \
-    X(Q1_0,    41, "q1_0",    128,  18,  0, 0)
+    X(Q1_0,    41, "q1_0",    128,  18,  0, 0) X(TL2,     63, "tl2",       8,   0, 32, 1)
 typedef enum hdl_gguf_type {
 #define HDL_GGUF_TYPE_ENUM(code, number, name, elements, bytes, tail, usable) HDL_GGUF_TYPE_##code = number,
     HDL_GGUF_TYPE_LIST(HDL_GGUF_TYPE_ENUM)
@@ -89,6 +91,9 @@ typedef struct hdl_gguf_type_facts {
     bool        usable;
 } hdl_gguf_type_facts;
 hdl_gguf_type_facts hdl_gguf_type_info(uint32_t type);
+/* The type that a number stands for in a file whose general.file_type is `file_type`, and the number of a type. */
+uint32_t hdl_gguf_type_of(uint32_t number, uint32_t file_type);
+uint32_t hdl_gguf_number_of(uint32_t type);
 /* Bytes of a tensor; 0 where shape and type do not fit together or the bytes do not fit into 63 bits. */
 uint64_t hdl_gguf_tensor_bytes(uint32_t type, hd_shape shape);
 /* The library's type of the same bytes, where weights have it; or HD_DTYPE_NONE. */
@@ -185,6 +190,10 @@ bool hdl_gguf_find_tensor(const hdl_gguf *gguf, const char *name, hdl_gguf_tenso
 /* The tensor `name` of exactly this shape. Statuses: NAME_NOT_FOUND, SHAPE, UNSUPPORTED (type not usable). */
 hd_status hdl_gguf_need_tensor(const hdl_gguf *gguf, const char *name, hd_shape shape, hdl_gguf_tensor *out_tensor,
                                hd_error *error);
+/* Reads the file `name` in the model's folder into `out`; *out_count is 0 where there is none. Statuses: IO, LIMIT
+ * (more than `room` bytes), OUT_OF_HOST_MEMORY. */
+hd_status hdl_gguf_beside(const hdl_gguf *gguf, const char *name, char *out, uint64_t room, uint64_t *out_count,
+                          hd_error *error);
 /* The tensor's bytes, mapped (or read and kept, where the model is not mapped). Statuses: UNSUPPORTED (type not
  * usable), IO (the file shrank, or reading failed), OUT_OF_HOST_MEMORY. */
 hd_status hdl_gguf_data(hdl_gguf *gguf, const hdl_gguf_tensor *tensor, hdl_span *out_data, hd_error *error);

@@ -21,6 +21,7 @@ typedef struct reader {
     const char    *thing;  /* "key", "tensor", or NULL in the file's first fields */
     uint64_t       number; /* of the thing */
     uint32_t       name_at, name_bytes; /* its name, once it is known */
+    uint32_t       file_type; /* the model's general.file_type; 0 where it has none */
 } reader;
 
 #define CUT_SHORT "; the file is cut short: fetch it again"
@@ -247,15 +248,23 @@ static bool take_shape(reader *r, hdl_gguf_record *tensor) {
         tensor->lengths[i] = (int64_t)length;
     }
     if (!take_u32(r, "the tensor's type", &type)) return false;
+    const uint32_t number = type;
+    type = hdl_gguf_type_of(number, r->file_type);
     const hdl_gguf_type_facts facts = hdl_gguf_type_info(type);
     if (facts.block_elements == 0)
-        return refuse(r, HD_STATUS_UNSUPPORTED, r->at - 4, "the tensor's type is %u, which is not known", type);
+        return refuse(r, HD_STATUS_UNSUPPORTED, r->at - 4, "the tensor's type is %u, which is not known", number);
     if ((uint64_t)tensor->lengths[0] % facts.block_elements)
         return refuse(r, HD_STATUS_PARSE, r->at - 4, "type %s has blocks of %u elements, the first axis has %lld",
                       facts.name, facts.block_elements, (long long)tensor->lengths[0]);
     if (!hdl_mul(elements / facts.block_elements, facts.block_bytes, &tensor->bytes) ||
         !hdl_add(tensor->bytes, facts.tail_bytes, &tensor->bytes))
         return refuse(r, HD_STATUS_PARSE, r->at - 4, "the number of bytes does not fit into 64 bits");
+    if (type == HDL_GGUF_TYPE_TL2) {
+        tensor->bytes = hdl_gguf_tensor_bytes(type, (hd_shape){ rank, { tensor->lengths[1], tensor->lengths[0] } });
+        if (tensor->bytes == 0)
+            return refuse(r, HD_STATUS_PARSE, r->at - 4, "type %s is for matrices with rows of at least 256",
+                          facts.name);
+    }
     tensor->rank = (uint8_t)rank;
     tensor->type = (uint8_t)type;
     return true;
@@ -305,6 +314,7 @@ static bool take_tensors(reader *r, uint64_t count) {
     }
     if (!hdl_index_reserve(&gguf->tensor_index, &gguf->allocator, (uint32_t)all, hdl_gguf_tensor_name, gguf))
         return refuse(r, HD_STATUS_OUT_OF_HOST_MEMORY, r->at, "no memory for %llu tensors", (unsigned long long)all);
+    (void)hdl_gguf_part_u32(&gguf->parts[0], "general.file_type", 0, UINT32_MAX, 0, &r->file_type, NULL);
     r->thing = "tensor";
     for (r->number = 0; r->number < count; r->number++)
         if (!take_tensor(r, &next)) return false;

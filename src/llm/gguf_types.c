@@ -25,12 +25,31 @@ hdl_gguf_type_facts hdl_gguf_type_info(uint32_t type) {
     return types[type];
 }
 
+/* What bitnet.cpp numbers its file types: as its types. */
+enum { FILE_OF_TL2 = 39 };
+
+uint32_t hdl_gguf_type_of(uint32_t number, uint32_t file_type) {
+    if (number == HDL_GGUF_TYPE_TL2) return HDL_GGUF_TYPE_COUNT; /* heddle's number, which no file has */
+    return number == HDL_GGUF_TYPE_MXFP4 && file_type == FILE_OF_TL2 ? HDL_GGUF_TYPE_TL2 : number;
+}
+
+uint32_t hdl_gguf_number_of(uint32_t type) { return type == HDL_GGUF_TYPE_TL2 ? HDL_GGUF_TYPE_MXFP4 : type; }
+
+/* As many as bitnet.cpp sets aside for a matrix, which it does not fill: 5 bits for three elements, but 4 for two of
+ * the last 256 of each row; whole pieces of 32 bytes. */
+static uint64_t tl2_bytes(hd_shape shape, uint32_t tail) {
+    if (shape.rank != 2 || shape.dims[1] < 256 || hd_shape_elements(shape) > INT64_MAX / 8) return 0;
+    const uint64_t rows = (uint64_t)shape.dims[0], columns = (uint64_t)shape.dims[1];
+    return ((columns - 256) * rows / 3 * 5 / 8 + rows * 64 + 31) / 32 * 32 + tail;
+}
+
 uint64_t hdl_gguf_tensor_bytes(uint32_t type, hd_shape shape) {
     const hdl_gguf_type_facts facts = hdl_gguf_type_info(type);
     const uint64_t elements = hd_shape_elements(shape);
     const uint64_t last = shape.rank ? (uint64_t)shape.dims[shape.rank - 1] : 1;
     uint64_t bytes;
     if (facts.block_elements == 0 || elements == 0 || last % facts.block_elements) return 0;
+    if (type == HDL_GGUF_TYPE_TL2) return tl2_bytes(shape, facts.tail_bytes);
     if (!hdl_mul(elements / facts.block_elements, facts.block_bytes, &bytes) ||
         !hdl_add(bytes, facts.tail_bytes, &bytes))
         return 0;

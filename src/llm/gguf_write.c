@@ -189,7 +189,7 @@ void hdl_gguf_put_tensor(hdl_gguf_writer *writer, hdl_span name, uint32_t type, 
     if (!add_u32(writer, to, shape.rank)) return;
     for (uint32_t i = shape.rank; i-- > 0;)
         if (!add_u64(writer, to, (uint64_t)shape.dims[i])) return;
-    if (!add_u32(writer, to, type) || !add_u64(writer, to, writer->next)) return;
+    if (!add_u32(writer, to, hdl_gguf_number_of(type)) || !add_u64(writer, to, writer->next)) return;
     writer->next = end;
 }
 

@@ -3,7 +3,7 @@
 #define HDL_MODEL_H
 
 #include "llm/form/trie.h"
-#include "llm/gguf.h"
+#include "llm/ternary.h"
 #include "llm/tokenizer.h"
 #include <heddle_llm.h>
 #include <stdatomic.h>
@@ -62,7 +62,8 @@ typedef struct hdl_weight {
     bool            present;
     hdl_gguf_tensor tensor;
     const void     *data;    /* of an adapter's weight, which is not in the file; else NULL */
-    hd_dtype        dtype;   /* on the device: the file's; i2_s is unpacked to hdl_i2s_dtype */
+    hd_dtype        dtype;   /* on the device: the file's; ternary ones are unpacked to hdl_ternary_dtype */
+    hdl_tiles       tiles;   /* of tl1 and tl2 */
     hd_shape        shape;
     float           scale;   /* the product's result is multiplied by it; 1 for none */
 } hdl_weight;

@@ -1,7 +1,6 @@
 /* store.c: weights and cache on a device. A GPU gets them in slabs, since a device has few allocations to give and none
  * may be larger than its driver allows; the CPU uses the weights where the file is mapped, so that loading costs
  * nothing. */
-#include "llm/i2s.h"
 #include "llm/store.h"
 
 #define SLAB_BYTES  (UINT64_C(512) << 20)
@@ -14,7 +13,7 @@ static bool is_cpu(const hdl_store *store) {
 }
 /* Is the weight used where the file is mapped? */
 static bool borrows(const hdl_store *store, const hdl_weight *w) {
-    return is_cpu(store) && w->tensor.type != HDL_GGUF_TYPE_I2_S;
+    return is_cpu(store) && !hdl_is_ternary(w->tensor.type);
 }
 
 /* ---- bytes ---- */
@@ -22,7 +21,7 @@ static bool borrows(const hdl_store *store, const hdl_weight *w) {
 uint64_t hdl_part_weight_bytes(const hd_model *model, hdl_part part, bool in_place) {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < model->weight_count; i++) {
-        const bool each = in_place && model->weights[i].tensor.type != HDL_GGUF_TYPE_I2_S;
+        const bool each = in_place && !hdl_is_ternary(model->weights[i].tensor.type);
         if (hdl_part_needs(model, part, i) && (each || hdl_twin_of(model, part, i) == i))
             bytes += hdl_aligned(hdl_weight_bytes(&model->weights[i]));
     }
@@ -79,7 +78,7 @@ static hd_status fill(hdl_store *store, const hdl_weight *w, hd_buffer *buffer, 
     hd_error error = { 0 };
     hdl_span data;
     if (hdl_weight_data(model, w, &data, &error)) return hd_context_put_error(model->context, &error);
-    if (w->tensor.type != HDL_GGUF_TYPE_I2_S) {
+    if (!hdl_is_ternary(w->tensor.type)) {
         hd_status status = HD_OK;
         for (uint64_t at = 0; at < data.count && !status;) {
             const uint64_t piece = data.count - at < PIECE_BYTES ? data.count - at : PIECE_BYTES;
@@ -95,7 +94,8 @@ static hd_status fill(hdl_store *store, const hdl_weight *w, hd_buffer *buffer, 
     if (!blocks) return hdl_model_fail(store->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to unpack a weight");
     hd_error inner = { 0 };
     char quoted[HDL_QUOTE];
-    hd_status status = hdl_i2s_unpack(data.bytes, data.count, w->shape, blocks, bytes, &scale, &inner);
+    const hdl_ternary packed = { w->tensor.type, w->shape, w->tiles, data };
+    hd_status status = hdl_ternary_unpack(&packed, blocks, bytes, &scale, &inner);
     if (status) hdl_fail(&error, status, "tensor %s: %s", hdl_quote(w->tensor.name, quoted), inner.text);
     status = status ? hd_context_put_error(model->context, &error) : hd_buffer_write(buffer, offset, blocks, bytes);
     hdl_free(&model->allocator, blocks, bytes);
@@ -177,7 +177,7 @@ static uint64_t bytes_of(const hdl_store *store, uint32_t index) {
 
 /* How a weight is known. One that is unpacked has other bytes on the device than in the file: only its model has it. */
 static hd_status describe(const hd_model *model, const hdl_weight *w, hd_device *device, hdl_sought *out) {
-    const bool packed = w->tensor.type == HDL_GGUF_TYPE_I2_S;
+    const bool packed = hdl_is_ternary(w->tensor.type);
     hd_error error = { 0 };
     hdl_span data;
     *out = (hdl_sought){ .device = device };

@@ -34,13 +34,19 @@ static hd_status look(const hd_model *model, seen *all, hd_error *error) {
     return HD_OK;
 }
 
+/* Do equal bytes stand for equal values? Those that lie in tiles need equal tiles, as many of them in a row. */
+static bool lie_alike(const hdl_weight *a, const hdl_weight *b) {
+    return a->tiles.rows == 0 || (memcmp(&a->tiles, &b->tiles, sizeof a->tiles) == 0 &&
+                                  memcmp(a->shape.dims, b->shape.dims, sizeof a->shape.dims) == 0);
+}
+
 /* The first of a model's weights that is equal to `w`, or `count`. */
 static uint32_t twin_among(const hd_model *model, const seen *all, uint32_t count, const hdl_weight *w,
                            const seen *of) {
     for (uint32_t i = 0, looks = 0; i < count && looks < HDL_MOST_LOOKS; i++) {
         const hdl_weight *other = &model->weights[i];
         if (!all[i].first || all[i].key != of->key) continue;
-        if (other->tensor.type != w->tensor.type || other->dtype != w->dtype) continue;
+        if (other->tensor.type != w->tensor.type || other->dtype != w->dtype || !lie_alike(other, w)) continue;
         if (hdl_same(all[i].data, of->data)) return i;
         looks++;
     }

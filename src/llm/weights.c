@@ -1,6 +1,6 @@
 /* weights.c: finds the tensors that the model's family lists, and checks each against the figures. */
 #include "llm/arch/arch.h"
-#include "llm/i2s.h"
+#include "llm/ternary.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -43,6 +43,7 @@ static int64_t length_of(const hdl_figures *f, uint32_t layer, hdl_length length
 typedef struct search {
     hd_model *model;
     bool     *taken;  /* of every tensor, by its number */
+    hdl_tile_list tiles; /* of matrices of tl1 and tl2 */
     hd_error *error;
 } search;
 
@@ -67,9 +68,9 @@ static hd_status read_scale(search *s, const char *weight_name, float *inout_sca
     return status;
 }
 
-/* The factor that an i2_s tensor carries behind its codes. */
+/* The factor that a ternary tensor carries behind its codes. */
 static hd_status read_own_scale(search *s, hdl_weight *w) {
-    const uint64_t tail = hdl_gguf_type_info(HDL_GGUF_TYPE_I2_S).tail_bytes, at = w->tensor.bytes - tail;
+    const uint64_t tail = hdl_gguf_type_info(w->tensor.type).tail_bytes, at = w->tensor.bytes - tail;
     const hd_status status = hdl_gguf_read(s->model->gguf, &w->tensor, at, sizeof w->scale, &w->scale, s->error);
     char quoted[HDL_QUOTE];
     if (status || isfinite(w->scale)) return status;
@@ -118,16 +119,18 @@ static hd_status find_weight(search *s, uint32_t layer, hdl_weight *w) {
     const hd_shape in_file = row->columns == HDL_LEN_PATCH ? HD_SHAPE(rows, 3, side, side) : w->shape;
     hd_status status = hdl_gguf_need_tensor(s->model->gguf, name, in_file, &w->tensor, s->error);
     if (status) return status;
-    const bool is_i2s = w->tensor.type == HDL_GGUF_TYPE_I2_S;
-    w->dtype = is_i2s ? hdl_i2s_dtype(w->shape) : hdl_gguf_dtype(w->tensor.type);
+    const bool is_ternary = hdl_is_ternary(w->tensor.type);
+    w->dtype = is_ternary ? hdl_ternary_dtype(w->shape) : hdl_gguf_dtype(w->tensor.type);
     const bool plain = w->dtype == HD_F32 || w->dtype == HD_F16 || w->dtype == HD_BF16;
-    if (w->dtype == HD_DTYPE_NONE || (is_plain(row) && !plain) || (is_i2s && (is_table || row->each)))
+    if (w->dtype == HD_DTYPE_NONE || (is_plain(row) && !plain) || (is_ternary && (is_table || row->each)))
         return hdl_fail(s->error, HD_STATUS_UNSUPPORTED, "%s is of type %s, which cannot be run there", name,
                         hdl_gguf_type_info(w->tensor.type).name);
     w->present = true;
     w->scale = 1;
     status = check_alike(s, layer, w, name);
-    if (!status && is_i2s) status = read_own_scale(s, w);
+    if (!status && is_ternary) status = read_own_scale(s, w);
+    if (!status && is_ternary && w->tensor.type != HDL_GGUF_TYPE_I2_S)
+        status = hdl_tiles_find(s->model->gguf, &w->tensor, &s->tiles, &w->tiles, s->error);
     return status || !matrix || is_table ? status : read_scale(s, name, &w->scale);
 }
 
@@ -151,7 +154,7 @@ hd_status hdl_weights_find(hd_model *model, hd_error *error) {
     while (rows[model->layer_weights + outside].name) outside++;
     model->weight_count = layers * model->layer_weights + outside;
     model->weights = hdl_alloc(&model->allocator, model->weight_count * sizeof *model->weights);
-    search s = { model, hdl_alloc(&model->allocator, tensors * sizeof *s.taken), error };
+    search s = { .model = model, .taken = hdl_alloc(&model->allocator, tensors * sizeof *s.taken), .error = error };
     hd_status status = HD_OK;
     if (!model->weights || !s.taken)
         status = hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %u weights", model->weight_count);

@@ -295,6 +295,7 @@ static const struct patch { const char *name, *field; uint32_t at, width; uint64
     { "type removed 31", "tensor0.type", 0, 4, 31, "the tensor's type is 31" },
     { "type -1", "tensor0.type", 0, 4, UINT32_MAX, "the tensor's type" },
     { "type 256+0", "tensor0.type", 0, 4, 256, "the tensor's type is 256" },
+    { "heddle's own number of tl2", "tensor0.type", 0, 4, HDL_GGUF_TYPE_TL2, "the tensor's type is 63, which is not known" },
     { "type of other size", "tensor0.type", 0, 4, HDL_GGUF_TYPE_F16, "tensor 1 'b.weight': the data's offset" },
     { "offset unaligned", "tensor1.offset", 0, 8, 65, "not a multiple" },
     { "offset overlapping", "tensor1.offset", 0, 8, 32, "the tensor before it" },

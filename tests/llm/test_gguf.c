@@ -158,7 +158,7 @@ static void sizes_are_the_packages(void **state) {
         known += facts.block_elements != 0;
         if (dtype) assert_int_equal(hd_dtype_bytes(dtype, 512), 512 / facts.block_elements * facts.block_bytes);
     }
-    assert_int_equal(known, sizeof fixture_sizes / sizeof fixture_sizes[0] + 1 /* i2_s */);
+    assert_int_equal(known, sizeof fixture_sizes / sizeof fixture_sizes[0] + 3 /* i2_s, tl1, tl2 */);
     static const struct { hdl_gguf_type type; hd_dtype dtype;
     } pairs[] = {
         { HDL_GGUF_TYPE_Q4_K, HD_Q4_K },       { HDL_GGUF_TYPE_Q4_1, HD_Q4_1 },   { HDL_GGUF_TYPE_Q5_0, HD_Q5_0 },
@@ -168,11 +168,13 @@ static void sizes_are_the_packages(void **state) {
         { HDL_GGUF_TYPE_IQ2_XXS, HD_IQ2_XXS }, { HDL_GGUF_TYPE_IQ2_XS, HD_IQ2_XS }, { HDL_GGUF_TYPE_IQ2_S, HD_IQ2_S },
         { HDL_GGUF_TYPE_IQ3_XXS, HD_IQ3_XXS }, { HDL_GGUF_TYPE_IQ3_S, HD_IQ3_S }, { HDL_GGUF_TYPE_IQ1_S, HD_IQ1_S },
         { HDL_GGUF_TYPE_IQ1_M, HD_IQ1_M },
-        { HDL_GGUF_TYPE_I2_S, HD_DTYPE_NONE }, /* see i2s.h */
+        { HDL_GGUF_TYPE_I2_S, HD_DTYPE_NONE }, /* see ternary.h */
     };
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) assert_int_equal(hdl_gguf_dtype(pairs[i].type), pairs[i].dtype);
     assert_int_equal(hdl_gguf_dtype(HDL_GGUF_TYPE_NVFP4), HD_DTYPE_NONE);
     assert_int_equal(hdl_gguf_tensor_bytes(HDL_GGUF_TYPE_I2_S, HD_SHAPE(2, 64)), 32 + 32);
+    assert_int_equal(hdl_gguf_tensor_bytes(HDL_GGUF_TYPE_TL1, HD_SHAPE(4096, 4096)), 4096 * 4096 / 4 + 32);
+    assert_int_equal(hdl_gguf_tensor_bytes(HDL_GGUF_TYPE_TL2, HD_SHAPE(1536, 1536)), 507936);
 }
 
 /* ---- getters: what metadata says and what a model can be ---- */

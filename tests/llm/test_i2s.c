@@ -7,13 +7,18 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
-#include "llm/gguf.h"
-#include "llm/i2s.h"
+#include "llm/ternary.h"
 
 enum { ROWS = 3, COLUMNS = 768, ELEMENTS = ROWS * COLUMNS, BYTES = ELEMENTS / 4 + 32, BLOCKS = ELEMENTS / 256, OUT_BYTES = BLOCKS * 66 };
 
 static int8_t  values[ELEMENTS];
 static uint8_t packed[BYTES], blocks[OUT_BYTES + 1];
+
+static hd_status unpack_to(const void *data, uint64_t bytes, hd_shape shape, void *out, uint64_t out_bytes, float *out_scale,
+                           hd_error *error) {
+    return hdl_ternary_unpack(&(hdl_ternary){ .type = HDL_GGUF_TYPE_I2_S, .shape = shape, .data = { data, bytes } }, out, out_bytes,
+                              out_scale, error);
+}
 
 static void pack(float scale) {
     uint32_t state = 7;
@@ -33,7 +38,7 @@ static void values_are_kept(void **state) {
     hd_error error = { 0 };
     pack(0.37f);
     blocks[OUT_BYTES] = 0xA5;
-    assert_int_equal(hdl_i2s_unpack(packed, BYTES, HD_SHAPE(ROWS, COLUMNS), blocks, OUT_BYTES, &scale, &error), HD_OK);
+    assert_int_equal(unpack_to(packed, BYTES, HD_SHAPE(ROWS, COLUMNS), blocks, OUT_BYTES, &scale, &error), HD_OK);
     assert_true(scale == 0.37f && blocks[OUT_BYTES] == 0xA5);
     for (uint32_t i = 0; i < ELEMENTS; i++) {
         const uint8_t *block = blocks + i / 256 * 66;
@@ -51,8 +56,8 @@ static void short_rows_become_q4_0(void **state) {
     float scale = 0;
     hd_error error = { 0 };
     pack(-2);
-    assert_int_equal(hdl_i2s_dtype(shape), HD_Q4_0);
-    assert_int_equal(hdl_i2s_unpack(packed, BYTES, shape, wide, sizeof wide, &scale, &error), HD_OK);
+    assert_int_equal(hdl_ternary_dtype(shape), HD_Q4_0);
+    assert_int_equal(unpack_to(packed, BYTES, shape, wide, sizeof wide, &scale, &error), HD_OK);
     assert_true(scale == -2);
     for (uint32_t i = 0; i < ELEMENTS; i++) {
         const uint8_t *block = wide + i / 32 * 18;
@@ -61,13 +66,13 @@ static void short_rows_become_q4_0(void **state) {
         assert_true(block[0] == 0 && block[1] == 0x3C);
     }
     packed[70] |= 0x0C;
-    assert_int_equal(hdl_i2s_unpack(packed, BYTES, shape, wide, sizeof wide, &scale, &error), HD_STATUS_PARSE);
+    assert_int_equal(unpack_to(packed, BYTES, shape, wide, sizeof wide, &scale, &error), HD_STATUS_PARSE);
 }
 
 static hd_status unpack(uint64_t bytes, hd_shape shape, uint64_t out_bytes) {
     float scale = 5;
     hd_error error = { 0 };
-    const hd_status status = hdl_i2s_unpack(packed, bytes, shape, blocks, out_bytes, &scale, &error);
+    const hd_status status = unpack_to(packed, bytes, shape, blocks, out_bytes, &scale, &error);
     assert_int_equal(error.status, status);
     assert_true(status == HD_OK || scale == 5);
     return status;
@@ -97,9 +102,9 @@ static void what_is_no_tensor_is_refused(void **state) {
     assert_int_equal(unpack(BYTES, shape, OUT_BYTES), HD_STATUS_PARSE);
     pack(-INFINITY);
     assert_int_equal(unpack(BYTES, shape, OUT_BYTES), HD_STATUS_PARSE);
-    assert_int_equal(hdl_i2s_unpack(NULL, BYTES, shape, blocks, OUT_BYTES, &scale, NULL), HD_STATUS_NULL_POINTER);
-    assert_int_equal(hdl_i2s_unpack(packed, BYTES, shape, NULL, OUT_BYTES, &scale, NULL), HD_STATUS_NULL_POINTER);
-    assert_int_equal(hdl_i2s_unpack(packed, BYTES, shape, blocks, OUT_BYTES, NULL, NULL), HD_STATUS_NULL_POINTER);
+    assert_int_equal(unpack_to(NULL, BYTES, shape, blocks, OUT_BYTES, &scale, NULL), HD_STATUS_NULL_POINTER);
+    assert_int_equal(unpack_to(packed, BYTES, shape, NULL, OUT_BYTES, &scale, NULL), HD_STATUS_NULL_POINTER);
+    assert_int_equal(unpack_to(packed, BYTES, shape, blocks, OUT_BYTES, NULL, NULL), HD_STATUS_NULL_POINTER);
 }
 
 int main(void) {

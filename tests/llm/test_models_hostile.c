@@ -400,6 +400,7 @@ static const variant variants[] = {
         TEXTS("general.tags", 3, "tag"), TEXT("quantize.imatrix.dataset", "x"), U32("quantize.imatrix.chunks_count", 7), U32("split.count", 0),
         TEXT("imatrix.datasets", "x"), U32("tokenizer.ggml.padding_token_id", 0), BOOL("tokenizer.ggml.add_sep_token", 0),
         BOOL("tokenizer.ggml.normalizer.nfc", 1) }, HD_OK, "" },
+    { "mxfp4 that says tl2", OSS, { U32("general.file_type", 39) }, HD_STATUS_PARSE, "type tl2 is for matrices" },
     { "as Microsoft writes it", "bitnet_b158_i2_s",
       { U32("bitnet-b1.58.vocab_size", 320), TEXT("bitnet-b1.58.rope.scaling.type", "linear"), F32("bitnet-b1.58.rope.scaling.factor", 1),
         F32("bitnet-b1.58.rope.freq_base", 500000) }, HD_OK, "" },

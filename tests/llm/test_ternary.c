@@ -1,0 +1,146 @@
+/* test_ternary.c: a model's ternary weights in a file of i2_s, of tl1 and of tl2 (tools/fixtures/ternary_fixture.py) give the same
+ * bits and the same answer in exact mode, on the CPU or the back ends that arguments name; and wrong codes in files are refused. */
+#define _POSIX_C_SOURCE 200809L /* mkdtemp, symlink */
+#include "fixture.h"
+#include "llm/model.h"
+#include "model_reference.h"
+#include "validation.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <unistd.h>
+
+#define FOLDER HEDDLE_TESTS_DIR "/llm/ternary/"
+static const char *const files[] = { FOLDER "i2_s.gguf", FOLDER "tl1/bitnet.gguf", FOLDER "tl2/bitnet.gguf" };
+static const char *const types[] = { "i2_s", "tl1", "tl2" };
+enum { FILES = 3, ANSWER = 16, MOST = 4 };
+
+static hd_context *context;
+static const char *places[MOST] = { "cpu" };
+static int place_count = 1;
+
+#define CHECK(call) check((call), #call, __LINE__)
+static void check(hd_status status, const char *call, int line) {
+    if (status) fail_msg("line %d: %s: %s", line, call, hd_context_error(context));
+}
+
+static int open_context(void **state) {
+    (void)state;
+    return hd_context_create(NULL, &context) ? -1 : 0;
+}
+static int close_context(void **state) {
+    (void)state;
+    hd_context_destroy(context);
+    return validation_messages() > 0;
+}
+
+/* Scores after the prompt and at the end of the greedy answer, and the answer. */
+typedef struct said { float after_prompt[512], last[512]; int32_t tokens[ANSWER]; } said;
+
+static void speak(const char *path, hd_device *device, const model_reference *r, said *out) {
+    hd_model *model;
+    hd_session *session;
+    const float *logits;
+    const hd_session_desc desc = { .device = device, .math = HD_MATH_EXACT, .context = 64, .chunk = 16 };
+    memset(out, 0, sizeof *out);
+    CHECK(hd_model_open(context, path, NULL, &model));
+    CHECK(hd_session_create(model, &desc, &session));
+    CHECK(hd_session_feed(session, 0, r->prompt, r->prompt_count));
+    CHECK(hd_session_logits(session, 0, &logits));
+    memcpy(out->after_prompt, logits, r->vocabulary * sizeof *logits);
+    for (int i = 0; i < ANSWER; i++) {
+        CHECK(hd_session_best(session, 0, &out->tokens[i]));
+        CHECK(hd_session_feed(session, 0, &out->tokens[i], 1));
+    }
+    CHECK(hd_session_logits(session, 0, &logits));
+    memcpy(out->last, logits, r->vocabulary * sizeof *logits);
+    hd_session_destroy(session);
+    hd_model_close(model);
+}
+
+static void every_type_gives_the_same_bits(void **state) {
+    (void)state;
+    model_reference r;
+    said first, one;
+    int runs = 0;
+    assert_int_equal(model_reference_read("bitnet_wide_tq2_0", &r), 0); /* these weights, as transformers computes with them */
+    assert_true(r.vocabulary <= 512);
+    for (int p = 0; p < place_count; p++) {
+        hd_device *device = NULL;
+        CHECK(hd_device_open(context, &(hd_device_desc){ .id = places[p] }, &device));
+        for (int f = 0; f < FILES; f++, runs++) {
+            speak(files[f], device, &r, runs ? &one : &first);
+            if (runs && memcmp(&one, &first, sizeof one) != 0) fail_msg("%s on %s: other bits than the first file's", types[f], places[p]);
+        }
+        hd_device_close(device);
+    }
+    const double cosine = model_cosine(first.after_prompt, r.logits + (size_t)(r.prompt_count - 1) * r.vocabulary, r.vocabulary);
+    print_message("%d answers; the cosine after the prompt is %.6f\n", runs, cosine);
+    assert_true(cosine > 0.998);
+    assert_memory_equal(first.tokens, r.answer, sizeof first.tokens);
+    free(r.bytes);
+}
+
+static void files_are_described(void **state) {
+    (void)state;
+    for (int f = 0; f < FILES; f++) {
+        hd_model *model;
+        hd_model_info info, described;
+        char wanted[16];
+        CHECK(hd_model_open(context, files[f], NULL, &model));
+        CHECK(hd_model_get_info(model, &info));
+        CHECK(hd_model_describe(context, files[f], &described));
+        snprintf(wanted, sizeof wanted, "%s 14", types[f]);
+        assert_non_null(strstr(info.weight_types, wanted));
+        assert_string_equal(described.weight_types, info.weight_types);
+        hd_model_close(model);
+    }
+}
+
+/* A code that stands for nothing is found where the weight is brought to a device, and the tensor is named. */
+static void wrong_codes_are_refused_by_name(void **state) {
+    (void)state;
+    for (int f = 0; f < FILES; f++) {
+        char folder[] = "/tmp/heddle-ternary-XXXXXX", path[64], from[512], to[64];
+        hdl_gguf *gguf;
+        hdl_gguf_tensor tensor;
+        hd_model *model;
+        hd_session *session;
+        hd_device *device;
+        fixture whole = fixture_read(files[f]);
+        assert_int_equal(hdl_gguf_open(files[f], NULL, &gguf, NULL), HD_OK);
+        assert_true(hdl_gguf_find_tensor(gguf, "blk.1.ffn_up.weight", &tensor));
+        hdl_gguf_close(gguf);
+        whole.bytes[tensor.offset + 100] = 0xFF;
+        assert_non_null(mkdtemp(folder));
+        snprintf(path, sizeof path, "%s/m.gguf", folder);
+        snprintf(to, sizeof to, "%s/kernel_config.ini", folder);
+        snprintf(from, sizeof from, FOLDER "%s/kernel_config.ini", types[f]);
+        FILE *file = fopen(path, "wb");
+        assert_true(file && fwrite(whole.bytes, 1, whole.count, file) == whole.count && fclose(file) == 0);
+        if (f > 0) assert_int_equal(symlink(from, to), 0);
+        CHECK(hd_device_open(context, &(hd_device_desc){ .id = "cpu" }, &device));
+        CHECK(hd_model_open(context, path, NULL, &model));
+        assert_int_equal(hd_session_create(model, &(hd_session_desc){ .device = device, .context = 64 }, &session), HD_STATUS_PARSE);
+        const char *text = hd_context_error(context);
+        if (!strstr(text, "blk.1.ffn_up.weight") || !strstr(text, types[f])) fail_msg("%s", text);
+        hd_model_close(model);
+        hd_device_close(device);
+        unlink(to);
+        if (f > 0) { /* without its tiles nothing of it can be read */
+            assert_int_equal(hd_model_open(context, path, NULL, &model), HD_STATUS_UNSUPPORTED);
+            assert_non_null(strstr(hd_context_error(context), "blk.0.attn_q.weight"));
+        }
+        unlink(path);
+        rmdir(folder);
+        fixture_free(&whole);
+    }
+}
+
+int main(int argc, char **argv) {
+    for (int i = 1; i < argc && i <= MOST; i++) places[(place_count = i) - 1] = argv[i];
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_type_gives_the_same_bits), cmocka_unit_test(files_are_described),
+                                        cmocka_unit_test(wrong_codes_are_refused_by_name) };
+    return cmocka_run_group_tests_name("ternary", tests, open_context, close_context);
+}
