@@ -5,6 +5,7 @@
 #include "llm/gguf_write.h"
 #include "llm/importance.h"
 #include "llm/mix.h"
+#include "llm/ternary.h"
 #include <float.h>
 #include <heddle_llm.h>
 #include <math.h>
@@ -18,6 +19,7 @@ typedef struct target {
     hdl_gguf_tensor tensor; /* as it is */
     int64_t         layer;  /* -1: of none */
     uint32_t        type;   /* as it is to be */
+    hdl_tiles       tiles;  /* of tl1 and tl2 */
 } target;
 
 typedef struct work {
@@ -69,31 +71,47 @@ static bool is_kept(const hd_quantize_desc *desc, hdl_span name) {
     return false;
 }
 
+/* Weights that a tensor's new type is made from; where they lie in tiles, these are found. */
+static hd_status check_source(const work *w, target *t, hdl_tile_list *tiles, hd_error *error) {
+    char name[HDL_QUOTE];
+    const uint32_t type = t->tensor.type;
+    const hd_dtype from = hdl_gguf_dtype(type);
+    if (type == HDL_GGUF_TYPE_TL1 || type == HDL_GGUF_TYPE_TL2)
+        return hdl_tiles_find(w->gguf, &t->tensor, tiles, &t->tiles, error);
+    if (from == HD_F32 || from == HD_F16 || from == HD_BF16 || from == HD_Q8_0 || hdl_is_ternary(type)) return HD_OK;
+    return hdl_fail(error, HD_STATUS_UNSUPPORTED,
+                    "tensor %s has type %s; weights are quantised from f32, f16, bf16, q8_0, i2_s, tl1 or tl2",
+                    hdl_quote(t->tensor.name, name), hdl_gguf_type_info(type).name);
+}
+
 static hd_status plan(work *w, const hdl_mix_row *row, hd_error *error) {
     hdl_mix mix;
+    hdl_tile_list tiles = { 0 };
     char name[HDL_QUOTE];
     w->count = hdl_gguf_get_info(w->gguf).tensor_count;
     w->targets = hdl_alloc(&w->allocator, w->count * sizeof *w->targets);
     if (!w->targets) return no_memory(error);
-    const hd_status status = hdl_mix_begin(w->gguf, row, w->importance != NULL, &mix, error);
+    hd_status status = hdl_mix_begin(w->gguf, row, w->importance != NULL, &mix, error);
     if (status) return status;
     for (uint32_t i = 0; i < w->count; i++) {
         const hdl_gguf_tensor tensor = hdl_gguf_tensor_at(w->gguf, i);
-        w->targets[i] = (target){ tensor, layer_of(tensor.name), tensor.type };
+        w->targets[i] = (target){ tensor, layer_of(tensor.name), tensor.type, { 0 } };
     }
     qsort(w->targets, w->count, sizeof *w->targets, compare);
-    for (uint32_t i = 0; i < w->count; i++) {
+    for (uint32_t i = 0; i < w->count && !status; i++) {
         target *t = &w->targets[i];
         const uint32_t type = hdl_mix_type(&mix, &t->tensor);
-        if (is_kept(w->desc, t->tensor.name) || type == t->tensor.type) continue;
-        const hd_dtype from = hdl_gguf_dtype(t->tensor.type);
-        if (from != HD_F32 && from != HD_F16 && from != HD_BF16 && from != HD_Q8_0)
-            return hdl_fail(error, HD_STATUS_UNSUPPORTED,
-                            "tensor %s has type %s; weights are quantised from f32, f16, bf16 or q8_0",
-                            hdl_quote(t->tensor.name, name), hdl_gguf_type_info(t->tensor.type).name);
+        if (is_kept(w->desc, t->tensor.name) || type == t->tensor.type) {
+            if (t->type == HDL_GGUF_TYPE_TL2)
+                status = hdl_fail(error, HD_STATUS_UNSUPPORTED,
+                                  "tensor %s cannot keep the type tl2, which files of other types do not have",
+                                  hdl_quote(t->tensor.name, name));
+            continue;
+        }
+        status = check_source(w, t, &tiles, error);
         t->type = type;
     }
-    return HD_OK;
+    return status;
 }
 
 /* ---- what the file says of itself ---- */
@@ -170,6 +188,7 @@ typedef struct conversion {
     hd_dtype    from, to;
     uint64_t    elements, first; /* of the tensor */
     uint64_t    columns, matrix; /* of a row, of an expert; columns 0: errors count alike */
+    float       scale;           /* what the elements are multiplied by first */
     struct { hd_status status; bool finite; double error, size; } pieces[PIECES]; /* squares of what they are off */
 } conversion;
 
@@ -199,6 +218,7 @@ static void convert_piece(void *user, uint64_t piece) {
     float *values = c->w->values + first, *back = c->w->back + first, *weights = NULL;
     double error = 0, size = 0;
     hd_status status = hd_dequantize(c->from, from, count, values);
+    for (uint64_t i = 0; i < count && c->scale != 1; i++) values[i] *= c->scale;
     if (!status && c->columns > 0) weigh(c, c->first + first, count, values, weights = c->w->weights + first);
     if (!status) status = hd_quantize_weighted(c->to, values, weights, count, to);
     if (!status) status = hd_dequantize(c->to, to, count, back);
@@ -250,35 +270,64 @@ static hd_status read_importance(work *w, const target *t, bool *out_has, hd_err
     return status;
 }
 
-static hd_status fill(void *user, uint32_t number, hdl_gguf_sink sink, void *to, hd_error *error) {
-    work *w = user;
-    const target *t = &w->targets[number];
+/* A ternary tensor unpacked, which is much smaller than what it becomes. */
+static hd_status unpack(const work *w, const target *t, hdl_span *out_blocks, float *out_scale, hd_error *error) {
+    const hd_shape shape = t->tensor.shape;
+    const uint64_t bytes = hd_tensor_bytes(hdl_ternary_dtype(shape), shape);
+    hdl_ternary from = { t->tensor.type, shape, t->tiles, { 0 } };
+    hd_error inner = { 0 };
+    char name[HDL_QUOTE];
+    hd_status status = hdl_gguf_data(w->gguf, &t->tensor, &from.data, error);
+    if (status) return status;
+    uint8_t *blocks = hdl_alloc(&w->allocator, bytes);
+    if (!blocks) return no_memory(error);
+    *out_blocks = (hdl_span){ blocks, bytes };
+    status = hdl_ternary_unpack(&from, blocks, bytes, out_scale, &inner);
+    return status ? hdl_fail(error, status, "tensor %s: %s", hdl_quote(t->tensor.name, name), inner.text) : HD_OK;
+}
+
+/* The tensor in its new type, or as it is; `blocks` are those of a ternary one that changes. */
+static hd_status give(work *w, const target *t, hdl_span blocks, float scale, hdl_gguf_sink sink, void *to,
+                      hd_error *error) {
     const bool changes = t->type != t->tensor.type;
-    const hdl_gguf_type_facts was = hdl_gguf_type_info(t->tensor.type), is = hdl_gguf_type_info(t->type);
-    const uint64_t step = changes ? (uint64_t)PIECES * PIECE / was.block_elements * was.block_bytes : BYTES;
-    conversion c = { .w = w, .from = hdl_gguf_dtype(t->tensor.type), .to = hdl_gguf_dtype(t->type) };
+    const uint32_t own = !blocks.bytes ? t->tensor.type
+                         : hdl_ternary_dtype(t->tensor.shape) == HD_TQ2_0 ? HDL_GGUF_TYPE_TQ2_0 : HDL_GGUF_TYPE_Q4_0;
+    const hdl_gguf_type_facts was = hdl_gguf_type_info(own), is = hdl_gguf_type_info(t->type);
+    const uint64_t step = changes ? (uint64_t)PIECES * PIECE / was.block_elements * was.block_bytes : BYTES,
+                   all = blocks.bytes ? blocks.count : t->tensor.bytes;
+    conversion c = { .w = w, .from = hdl_gguf_dtype(own), .to = hdl_gguf_dtype(t->type), .scale = scale };
     double error_sum = 0, size_sum = 0;
     bool weighted = false;
-    if (changes) {
-        const hd_status status = read_importance(w, t, &weighted, error);
-        if (status) return status;
-    }
+    hd_status status = changes ? read_importance(w, t, &weighted, error) : HD_OK;
     if (weighted) {
         c.columns = (uint64_t)t->tensor.shape.dims[t->tensor.shape.rank - 1];
         c.matrix = hd_shape_elements(t->tensor.shape) / hdl_importance_experts(&t->tensor);
     }
-    for (uint64_t at = 0; at < t->tensor.bytes; at += step, c.first += c.elements) {
-        const uint64_t bytes = t->tensor.bytes - at < step ? t->tensor.bytes - at : step;
-        hd_status status = hdl_gguf_read(w->gguf, &t->tensor, at, bytes, w->from, error);
-        c.elements = bytes / was.block_bytes * was.block_elements;
+    for (uint64_t at = 0; at < all && !status; at += step, c.first += c.elements) {
+        const uint64_t bytes = all - at < step ? all - at : step;
+        if (blocks.bytes) memcpy(w->from, blocks.bytes + at, bytes);
+        else status = hdl_gguf_read(w->gguf, &t->tensor, at, bytes, w->from, error);
+        c.elements = changes ? bytes / was.block_bytes * was.block_elements : 0;
         if (!status && changes) status = convert(&c, t, &error_sum, &size_sum, error);
         if (status) return status;
         if (!sink(to, changes ? w->to : w->from, changes ? c.elements / is.block_elements * is.block_bytes : bytes))
             return HD_OK;
     }
+    if (!status) report(w, t, weighted, error_sum, size_sum);
+    return status;
+}
+
+static hd_status fill(void *user, uint32_t number, hdl_gguf_sink sink, void *to, hd_error *error) {
+    work *w = user;
+    const target *t = &w->targets[number];
+    hdl_span blocks = { 0 };
+    float scale = 1;
+    hd_status status = HD_OK;
+    if (t->type != t->tensor.type && hdl_is_ternary(t->tensor.type)) status = unpack(w, t, &blocks, &scale, error);
+    if (!status) status = give(w, t, blocks, scale, sink, to, error);
+    hdl_free(&w->allocator, (void *)(uintptr_t)blocks.bytes, blocks.count);
     hdl_gguf_rest(w->gguf, &t->tensor);
-    report(w, t, weighted, error_sum, size_sum);
-    return HD_OK;
+    return status;
 }
 
 static hd_status run(work *w, const char *out_path, hd_error *error) {

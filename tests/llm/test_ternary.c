@@ -1,5 +1,6 @@
 /* test_ternary.c: a model's ternary weights in a file of i2_s, of tl1 and of tl2 (tools/fixtures/ternary_fixture.py) give the same
- * bits and the same answer in exact mode, on the CPU or the back ends that arguments name; and wrong codes in files are refused. */
+ * bits and the same answer in exact mode, on the CPU or the back ends that arguments name, and become the same other types; and
+ * wrong codes in files are refused. */
 #define _POSIX_C_SOURCE 200809L /* mkdtemp, symlink */
 #include "fixture.h"
 #include "llm/model.h"
@@ -138,9 +139,56 @@ static void wrong_codes_are_refused_by_name(void **state) {
     }
 }
 
+/* What quantising makes of them is one file, whatever they lay in; and its numbers are those of the weights' tq2_0. */
+static void other_types_are_made_of_them(void **state) {
+    (void)state;
+    static const char *const keep[] = { "attn_q" };
+    char folder[] = "/tmp/heddle-ternary-XXXXXX", path[64];
+    hdl_gguf *made, *origin;
+    hd_error error = { 0 };
+    fixture first = { 0 };
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/m.gguf", folder);
+    for (int f = 0; f < FILES; f++) {
+        CHECK(hd_model_quantize(context, files[f], path, &(hd_quantize_desc){ .type = "f32" }));
+        fixture one = fixture_read(path);
+        if (f == 0) first = one;
+        else assert_true(one.count == first.count && memcmp(one.bytes, first.bytes, one.count) == 0);
+        if (f > 0) fixture_free(&one);
+    }
+    assert_int_equal(hdl_gguf_open(path, NULL, &made, &error), HD_OK);
+    assert_int_equal(hdl_gguf_open(HEDDLE_TESTS_DIR "/llm/models/bitnet_wide_tq2_0.gguf", NULL, &origin, &error), HD_OK);
+    int compared = 0;
+    for (uint32_t i = 0; i < hdl_gguf_get_info(origin).tensor_count; i++) {
+        const hdl_gguf_tensor tensor = hdl_gguf_tensor_at(origin, i);
+        hdl_gguf_tensor other;
+        hdl_span blocks, numbers;
+        char name[65] = "";
+        if (tensor.type != HDL_GGUF_TYPE_TQ2_0) continue;
+        memcpy(name, tensor.name.bytes, tensor.name.count);
+        assert_true(hdl_gguf_find_tensor(made, name, &other) && other.type == HDL_GGUF_TYPE_F32);
+        assert_int_equal(hdl_gguf_data(origin, &tensor, &blocks, &error), HD_OK);
+        assert_int_equal(hdl_gguf_data(made, &other, &numbers, &error), HD_OK);
+        float *values = malloc(numbers.count);
+        assert_int_equal(hd_dequantize(HD_TQ2_0, blocks.bytes, numbers.count / 4, values), HD_OK);
+        for (uint64_t k = 0; k < numbers.count / 4; k++) assert_true(values[k] == ((const float *)(const void *)numbers.bytes)[k]);
+        free(values);
+        compared++;
+    }
+    assert_int_equal(compared, 14);
+    hdl_gguf_close(made);
+    hdl_gguf_close(origin);
+    assert_int_equal(hd_model_quantize(context, files[2], path, &(hd_quantize_desc){ .type = "tq2_0", .keep = keep, .keep_count = 1 }),
+                     HD_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(hd_context_error(context), "'blk.0.attn_q.weight' cannot keep the type tl2"));
+    fixture_free(&first);
+    unlink(path);
+    rmdir(folder);
+}
+
 int main(int argc, char **argv) {
     for (int i = 1; i < argc && i <= MOST; i++) places[(place_count = i) - 1] = argv[i];
     const struct CMUnitTest tests[] = { cmocka_unit_test(every_type_gives_the_same_bits), cmocka_unit_test(files_are_described),
-                                        cmocka_unit_test(wrong_codes_are_refused_by_name) };
+                                        cmocka_unit_test(wrong_codes_are_refused_by_name), cmocka_unit_test(other_types_are_made_of_them) };
     return cmocka_run_group_tests_name("ternary", tests, open_context, close_context);
 }
