@@ -139,6 +139,37 @@ static void wrong_codes_are_refused_by_name(void **state) {
     }
 }
 
+/* The same bytes beside another kernel_config.ini: only what is not cut into tiles is shared. */
+static void other_tiles_are_other_weights(void **state) {
+    (void)state;
+    char folder[] = "/tmp/heddle-ternary-XXXXXX", path[64], beside[64];
+    hd_model *model, *same, *other;
+    hd_model_info info;
+    uint64_t all, some;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/m.gguf", folder);
+    snprintf(beside, sizeof beside, "%s/kernel_config.ini", folder);
+    assert_int_equal(symlink(files[1], path), 0);
+    FILE *file = fopen(beside, "wb");
+    assert_non_null(file);
+    fputs("[a]\nm = 256\nk = 256\nbm = 64\nbk = 64\nbmm = 64\n[b]\nm = 64\nk = 256\nbm = 64\nbk = 128\nbmm = 32\n", file);
+    assert_int_equal(fclose(file), 0);
+    CHECK(hd_model_open(context, files[1], NULL, &model));
+    CHECK(hd_model_open(context, files[1], NULL, &same));
+    CHECK(hd_model_open(context, path, NULL, &other));
+    CHECK(hd_model_get_info(model, &info));
+    CHECK(hd_model_shared_bytes(model, same, &all));
+    CHECK(hd_model_shared_bytes(model, other, &some));
+    assert_true(all > info.weight_bytes - 4096);
+    assert_in_range(some, 300 * 256 * 2, 300 * 256 * 2 + 16384); /* the embedding and the norms */
+    hd_model_close(model);
+    hd_model_close(same);
+    hd_model_close(other);
+    unlink(beside);
+    unlink(path);
+    rmdir(folder);
+}
+
 /* What quantising makes of them is one file, whatever they lay in; and its numbers are those of the weights' tq2_0. */
 static void other_types_are_made_of_them(void **state) {
     (void)state;
@@ -189,6 +220,7 @@ static void other_types_are_made_of_them(void **state) {
 int main(int argc, char **argv) {
     for (int i = 1; i < argc && i <= MOST; i++) places[(place_count = i) - 1] = argv[i];
     const struct CMUnitTest tests[] = { cmocka_unit_test(every_type_gives_the_same_bits), cmocka_unit_test(files_are_described),
-                                        cmocka_unit_test(wrong_codes_are_refused_by_name), cmocka_unit_test(other_types_are_made_of_them) };
+                                        cmocka_unit_test(wrong_codes_are_refused_by_name), cmocka_unit_test(other_types_are_made_of_them),
+                                        cmocka_unit_test(other_tiles_are_other_weights) };
     return cmocka_run_group_tests_name("ternary", tests, open_context, close_context);
 }
