@@ -5,13 +5,14 @@
 static const char ini[] = "kernel_config.ini";
 
 /* As setup_env.py of bitnet.cpp calls codegen_tl1.py and codegen_tl2.py: bitnet_b1_58-large, bitnet_b1_58-3B and
- * Llama3-8B-1.58-100B-tokens. */
+ * Llama3-8B-1.58-100B-tokens. For tl1 of the last its folder preset_kernels has others, and nothing in a file tells
+ * which it was made with: none are taken for known. */
 static const struct { uint32_t rows, columns; hdl_tiles tl1, tl2; } known[] = {
     { 1536, 4096, { 256, 128, 32 }, { 256, 96, 32 } },  { 1536, 1536, { 128, 64, 64 }, { 128, 192, 32 } },
     { 4096, 1536, { 256, 128, 32 }, { 256, 96, 32 } },  { 3200, 8640, { 160, 64, 32 }, { 160, 96, 32 } },
     { 3200, 3200, { 320, 128, 64 }, { 320, 96, 32 } },  { 8640, 3200, { 320, 64, 32 }, { 320, 96, 32 } },
-    { 14336, 4096, { 256, 128, 32 }, { 256, 96, 32 } }, { 4096, 14336, { 128, 64, 64 }, { 128, 96, 32 } },
-    { 1024, 4096, { 256, 128, 32 }, { 256, 96, 32 } },  { 4096, 4096, { 128, 64, 64 }, { 128, 96, 32 } },
+    { 14336, 4096, { 0 }, { 256, 96, 32 } }, { 4096, 14336, { 0 }, { 128, 96, 32 } },
+    { 1024, 4096, { 0 }, { 256, 96, 32 } },  { 4096, 4096, { 0 }, { 128, 96, 32 } },
 };
 
 /* ---- kernel_config.ini ---- */
@@ -86,7 +87,7 @@ static bool find(const hdl_gguf_tensor *tensor, const hdl_tile_list *list, hdl_t
     }
     for (uint32_t i = 0; i < sizeof known / sizeof *known; i++) {
         *out = tensor->type == HDL_GGUF_TYPE_TL1 ? known[i].tl1 : known[i].tl2;
-        if (known[i].rows == rows && known[i].columns == columns) return true;
+        if (known[i].rows == rows && known[i].columns == columns && out->rows > 0) return true;
     }
     return false;
 }

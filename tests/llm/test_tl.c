@@ -176,7 +176,9 @@ static void tiles_of_public_models_are_known(void **state) {
     assert_int_equal(hdl_gguf_open(HEDDLE_TESTS_DIR "/llm/ternary/i2_s.gguf", NULL, &gguf, &error), HD_OK);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (uint32_t type = HDL_GGUF_TYPE_TL1; type <= HDL_GGUF_TYPE_TL2; type += HDL_GGUF_TYPE_TL2 - HDL_GGUF_TYPE_TL1)
-            if (tiles_of(gguf, type, shapes[i][0], shapes[i][1], &tiles, &error)) fail_msg("%s", error.text);
+            /* the last four are a model's that has two sets of tiles for tl1 */
+            if (tiles_of(gguf, type, shapes[i][0], shapes[i][1], &tiles, &error) != (type == HDL_GGUF_TYPE_TL1 && i > 5 ? HD_STATUS_UNSUPPORTED : HD_OK))
+                fail_msg("%lld x %lld: %s", (long long)shapes[i][0], (long long)shapes[i][1], error.text);
     assert_int_equal(tiles_of(gguf, HDL_GGUF_TYPE_TL2, 1536, 1536, &tiles, &error), HD_OK);
     assert_true(tiles.rows == 128 && tiles.columns == 192 && tiles.stripe_rows == 32);
     assert_int_equal(tiles_of(gguf, HDL_GGUF_TYPE_TL2, 256, 256, &tiles, &error), HD_STATUS_UNSUPPORTED);
