@@ -24,10 +24,12 @@ uint plus_bits(uint a, uint b) {
     if (OP == HDI_REDUCE_PROD) return TYPE == HDI_TYPE_I32 ? a * b : floatBitsToUint(mul_rounded(uintBitsToFloat(a), uintBitsToFloat(b)));
     return TYPE == HDI_TYPE_I32 ? a + b : floatBitsToUint(add_rounded(uintBitsToFloat(a), uintBitsToFloat(b)));
 }
-uint plus_element(uint sum, uint i, uint second_at) {
-    if (OP != HDI_REDUCE_DOT) return plus_bits(sum, LOAD(x, TYPE, i));
-    return floatBitsToUint(add_product(uintBitsToFloat(sum), LOAD_FLOAT(x, TYPE, i), LOAD_FLOAT(second, TYPE, second_at)));
+// `other` is what a dot multiplies the element by.
+uint plus_element(uint sum, uint bits, uint other) {
+    if (OP != HDI_REDUCE_DOT) return plus_bits(sum, bits);
+    return floatBitsToUint(add_product(uintBitsToFloat(sum), uintBitsToFloat(bits), uintBitsToFloat(other)));
 }
+#define LOAD_OTHER(index) (OP == HDI_REDUCE_DOT ? LOAD(second, TYPE, index) : 0u)
 uint finished(uint sum) {
     if (TYPE == HDI_TYPE_I32) return sum;
     float value = uintBitsToFloat(sum);
@@ -65,7 +67,7 @@ void reduce_row(uint group) {
                 int key = pick_key(pairs ? x[2u * (first + i)] : LOAD(x, TYPE, first + i));
                 uint at = pairs ? x[2u * (first + i) + 1u] : IN_FRONT + begin + i;
                 if (is_better(key, at, best, best_at)) { best = key; best_at = at; }
-            } else sum = plus_element(sum, first + i, first + i);
+            } else sum = plus_element(sum, LOAD(x, TYPE, first + i), LOAD_OTHER(first + i));
         }
         lanes[lane] = PICKS ? uint(best) : sum;
         if (OP == HDI_REDUCE_ARGMAX) lanes_at[lane] = best_at;
@@ -92,12 +94,12 @@ void reduce_row(uint group) {
     }
 }
 
-// One element further down a column: the j-th one of the line, element i of x.
-void take(uint i, uint j, uint factors, inout uint block, inout int best, inout uint best_at) {
+// One element further down a column: the j-th one of the line.
+void take(uint bits, uint other, uint j, inout uint block, inout int best, inout uint best_at) {
     if (PICKS) {
-        int key = pick_key(LOAD(x, TYPE, i));
+        int key = pick_key(bits);
         if (is_better(key, IN_FRONT + j, best, best_at)) { best = key; best_at = IN_FRONT + j; }
-    } else block = plus_element(block, i, FACTORS ? factors + j : i);
+    } else block = plus_element(block, bits, other);
 }
 // Where columns are too long for one launch, y holds what they have come to.
 void reduce_column(uint column) {
@@ -113,13 +115,19 @@ void reduce_column(uint column) {
         else sum = before;
     }
     for (uint j = 0u; j < push.n; j += HDI_MM_BLOCK) {
+        const uint AT_ONCE = 16u; // asked for before the first of them is added
         uint block = NOTHING, end = min(j + HDI_MM_BLOCK, push.n);
-        for (uint k = j; k < end; k += 4u) {
-            /* Four written out: a compiler that unrolls forgets which operations are precise. */
-            take(first + k * push.inner, k, factors, block, best, best_at);
-            if (k + 1u < end) take(first + (k + 1u) * push.inner, k + 1u, factors, block, best, best_at);
-            if (k + 2u < end) take(first + (k + 2u) * push.inner, k + 2u, factors, block, best, best_at);
-            if (k + 3u < end) take(first + (k + 3u) * push.inner, k + 3u, factors, block, best, best_at);
+        for (uint k = j; k < end; k += AT_ONCE) {
+            uint bits[AT_ONCE], others[AT_ONCE];
+            [[unroll]] for (uint e = 0u; e < AT_ONCE; e++) {
+                uint at = min(k + e, end - 1u), i = first + at * push.inner;
+                bits[e] = LOAD(x, TYPE, i);
+                others[e] = LOAD_OTHER(FACTORS ? factors + at : i);
+            }
+            /* Written out: a compiler that unrolls forgets which operations are precise. */
+#define TAKE(e) if (k + e < end) take(bits[e], others[e], k + e, block, best, best_at);
+            TAKE(0u) TAKE(1u) TAKE(2u) TAKE(3u) TAKE(4u) TAKE(5u) TAKE(6u) TAKE(7u)
+            TAKE(8u) TAKE(9u) TAKE(10u) TAKE(11u) TAKE(12u) TAKE(13u) TAKE(14u) TAKE(15u)
         }
         sum = plus_bits(sum, block);
     }
