@@ -5,8 +5,9 @@
 #include "kernels/rules/matmul.h"
 
 enum { STREAM_BINDINGS = BINDINGS + 1 };
-/* Rows from which weights are worth making f16 ahead, for matrix units; least ones of the device's library. */
-enum { MATRIX_HALF_ROWS = 257, LIBRARY_LEAST_SIDE = 16 };
+/* For matrix units: rows from which weights are worth making f16 ahead, and rows and columns from which A is; least ones
+ * of the device's library. */
+enum { MATRIX_HALF_ROWS = 257, AHEAD_ROWS = 32, AHEAD_COLUMNS = 1024, LIBRARY_LEAST_SIDE = 16 };
 
 #define NEVER UINT64_MAX
 
@@ -257,7 +258,7 @@ static bool matrix_fits(const product *p, config *c) {
         return false;
     c->because = "many rows of A beside narrow weights: matrix units, sums in f32";
     /* What many tiles would convert is worth a launch that does so once; few tiles share the columns of an expert. */
-    const bool many = p->chosen ? p->pairs >= MATRIX_HALF_ROWS : p->m >= 256 && p->n >= 1024;
+    const bool many = p->chosen ? p->pairs >= MATRIX_HALF_ROWS : p->m >= AHEAD_ROWS && p->n >= AHEAD_COLUMNS;
     c->halves[1] = !p->chosen && hdi_dtype_is_quantised(b->dtype) && p->m >= MATRIX_HALF_ROWS && halves_fit(p);
     c->bf16 = p->type == HD_F32 && p->a.tensor->dtype == HD_BF16 && (c->halves[1] || b->dtype == HD_BF16) &&
               has_bf16_units(caps);
