@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const cli_option help_option = { "--help", NULL, "print this" };
+#define HELP_OPTION "--help"
 
 /* ---- names ---- */
 
@@ -58,7 +58,7 @@ static const cli_option *find(const cli_command *command, const char *name, size
 }
 
 static int unknown_option(const cli_command *command, const char *word) {
-    const char *names[64] = { help_option.name }, *near = NULL;
+    const char *names[64] = { HELP_OPTION }, *near = NULL;
     char name[LONGEST_NAME + 1];
     size_t count = 1, length = strcspn(word, "=");
     for (; count <= command->option_count && count < CLI_COUNT(names); count++)
@@ -127,7 +127,7 @@ int cli_args_read(const cli_command *command, int count, char **words, cli_args 
     for (int at = 0; at < count; at++) {
         const char *word = words[at];
         if (options && strcmp(word, "--") == 0) options = false;
-        else if (options && (strcmp(word, help_option.name) == 0 || strcmp(word, "-h") == 0)) {
+        else if (options && (strcmp(word, HELP_OPTION) == 0 || strcmp(word, "-h") == 0)) {
             cli_help(command);
             return -1;
         } else if (options && word[0] == '-' && word[1]) {
@@ -244,7 +244,6 @@ void cli_help(const cli_command *command) {
         if (length > width) width = length;
     }
     for (size_t i = 0; i < command->option_count; i++) print_option(&command->options[i], width);
-    print_option(&help_option, width);
     if (command->notes) cli_print("\n");
     if (command->notes) cli_print_lines(command->notes);
     cli_print("example:\n%s", command->example);

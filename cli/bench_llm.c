@@ -71,7 +71,7 @@ static hd_status round_of(cli_llm *llm, const test *t, const int32_t *tokens, ui
     }
     const uint64_t began = cli_now_ns();
     /* a prompt goes in such chunks anyhow; between two Ctrl-C is heard */
-    const uint64_t step = t->name[0] == 'p' ? CHUNK : 1;
+    const uint64_t chunk = llm->desc.pieces[0] ? llm->desc.pieces[0] : CHUNK, step = t->name[0] == 'p' ? chunk : 1;
     if (!status && t->prompt) status = rewrite(session, t);
     else if (!status && t->sequences > 1) status = answer_all(session, t, tokens);
     else

@@ -1,5 +1,6 @@
 /* fit.c: `heddle fit`: the memory that a model will take, in exact bytes, before anything is loaded. */
 #include "cli/llm.h"
+#include <stdlib.h>
 
 static void print_row(const char *what, uint32_t layers, uint64_t weights, uint64_t cache, uint64_t scratch,
                       uint64_t all) {
@@ -19,7 +20,7 @@ static int find_shared(const cli_args *args, cli_llm *llm, uint64_t *out_bytes) 
     return status ? cli_session_fail(&llm->cli, NULL) : CLI_OK;
 }
 
-static int report(const cli_args *args, cli_llm *llm) {
+static int report(const cli_args *args, cli_llm *llm, const cli_prompts *prompts) {
     const bool json = cli_get(args, "--json") != NULL, beside = cli_get(args, "--beside") != NULL;
     hd_fit fit;
     uint64_t shared = 0;
@@ -30,7 +31,9 @@ static int report(const cli_args *args, cli_llm *llm) {
         bool ok = true;
         json_t *root = cli_llm_fit_json(&fit, &ok);
         if (beside) cli_put(root, "beside_shared_bytes", json_integer((json_int_t)shared), &ok);
-        const int code = cli_print_json(llm->cli.command, root, ok);
+        int code = prompts->count ? cli_prompts_tell(llm, prompts, root, &ok) : CLI_OK;
+        if (code) json_decref(root);
+        else code = cli_print_json(llm->cli.command, root, ok);
         return code || fit.fits ? code : CLI_FAILED;
     }
     cli_cell bytes;
@@ -57,25 +60,32 @@ static int report(const cli_args *args, cli_llm *llm) {
     else
         cli_print("%s: %s has %s\n", fit.fits ? "fits" : "does not fit", device->name,
                   cli_bytes(fit.device_memory_bytes, bytes));
-    return fit.fits ? CLI_OK : CLI_FAILED;
+    const int code = prompts->count ? cli_prompts_tell(llm, prompts, NULL, NULL) : CLI_OK;
+    return code || fit.fits ? code : CLI_FAILED;
 }
 
 static int run(const cli_args *args) {
-    cli_llm llm;
-    int code = cli_llm_open(args, &llm);
+    cli_llm llm = { 0 };
+    cli_prompts prompts = { 0 };
+    const char *path = cli_get(args, "--prompts");
+    int code = path ? cli_prompts_read(args->command, path, &prompts) : CLI_OK;
+    if (!code) code = cli_llm_open(args, &llm);
     if (!code) code = cli_llm_prepare(args, &llm);
-    if (!code) code = report(args, &llm);
+    if (!code) code = report(args, &llm, &prompts);
     cli_llm_close(&llm);
+    free(prompts.lengths);
     return code;
 }
 
 static const cli_option options[] = {
     { "--beside", "FILE", "another model on the device: tells how many bytes of weights are equal in both" },
+    { "--prompts", "FILE", "lengths of prompts, one a line: finds the --pieces that suit them best" },
     CLI_OPTION_DRAFT, CLI_SESSION_OPTIONS, CLI_OPTION_JSON
 };
 
 const cli_command cli_fit = {
     "fit", "tells what memory a model will take, without loading it", "fit [MODEL.gguf] [--context N] [options]",
     "[MODEL.gguf]", options, CLI_COUNT(options),
-    "The exit code is 1 where it does not fit.\n", "  heddle fit model.gguf --context 8192\n", run,
+    "The exit code is 1 where it does not fit.\n",
+    "  heddle fit model.gguf --context 8192\n  heddle fit model.gguf --prompts lengths.txt\n", run,
 };

@@ -59,6 +59,21 @@ static bool get_cache_type(const cli_args *args, hd_dtype *out_type) {
     return !name || *out_type != HD_DTYPE_NONE;
 }
 
+/* Which sizes there may be is the session's to say. */
+static bool get_pieces(const cli_args *args, uint32_t out[HD_MAX_PIECES]) {
+    const char *list = cli_get(args, "--pieces");
+    cli_cell item;
+    size_t at = 0, count = 0;
+    uint64_t rows = 1;
+    while (list && rows && cli_next_item(list, &at, item, sizeof item))
+        if (count == HD_MAX_PIECES || !cli_number(item, UINT32_MAX, &rows)) rows = 0;
+        else out[count++] = (uint32_t)rows;
+    if (!list || (rows && count)) return true;
+    cli_usage(args->command, "--pieces is up to %d numbers of rows, the most first, such as 512,304,64; not \"%s\"",
+              HD_MAX_PIECES, list);
+    return false;
+}
+
 /* A number of layers as a session's wish has it: -1 for 0, and no more than the model has. */
 static int layers_of(const cli_llm *llm, uint64_t wished) {
     return wished == 0 ? -1 : wished > llm->info.layers ? (int)llm->info.layers : (int)wished;
@@ -66,6 +81,7 @@ static int layers_of(const cli_llm *llm, uint64_t wished) {
 
 int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
     uint64_t context, layers, experts, memory;
+    uint32_t pieces[HD_MAX_PIECES] = { 0 };
     hd_math math;
     hd_dtype cache_type;
     const char *draft = cli_get(args, "--draft");
@@ -74,7 +90,8 @@ int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
     if (!cli_get_number(args, "--context", 1, 1u << 24, 0, &context) ||
         !cli_get_number(args, "--gpu-layers", 0, 1024, UINT32_MAX, &layers) ||
         !cli_get_number(args, "--cpu-experts", 0, 1024, UINT32_MAX, &experts) ||
-        !cli_get_bytes(args, "--memory", &memory) || !cli_get_math(args, &math) || !get_cache_type(args, &cache_type))
+        !cli_get_bytes(args, "--memory", &memory) || !cli_get_math(args, &math) || !get_cache_type(args, &cache_type) ||
+        !get_pieces(args, pieces))
         return CLI_USAGE;
     int code = cli_session_device(&llm->cli, cli_get(args, "--device"));
     if (code) return code;
@@ -87,6 +104,7 @@ int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
                                    .memory_bytes = memory, .stream = cli_get(args, "--stream") != NULL,
                                    .draft = draft ? HD_DRAFT_LOOKUP : HD_DRAFT_NONE, .cache_type = cache_type,
                                    .progress_user = llm };
+    memcpy(llm->desc.pieces, pieces, sizeof pieces);
     if (layers != UINT32_MAX) llm->desc.device_layers = layers_of(llm, layers);
     if (experts != UINT32_MAX) llm->desc.cpu_experts = layers_of(llm, experts);
     llm->desc.progress = draw_progress;

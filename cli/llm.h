@@ -31,6 +31,7 @@ typedef struct cli_llm {
     CLI_OPTIONS_LORA, \
     { "--context", "N", "tokens to keep in mind; default: what the model was made for, at most 4096" }, \
     { "--cache-type", "TYPE", "of keys and values kept: f32, f16, q8_0 or q4_0; default: f16" }, \
+    { "--pieces", "N,N,...", "rows of the runs that prompts go in, the most first; default: 512,128,32,8" }, \
     CLI_OPTION_DEVICE, \
     { "--gpu-layers", "N", "put the last N layers on the device, the others on the CPU; default: as many as fit" }, \
     { "--cpu-experts", "N", "leave experts of the first N layers to the CPU; default: as few as let the rest fit" }, \
@@ -74,6 +75,16 @@ int cli_llm_take_tokens(cli_llm *llm, const char *text, size_t bytes, uint32_t f
 typedef int (*cli_chunks_fn)(const cli_args *args, cli_llm *llm, const int32_t *tokens, size_t count, uint64_t chunks);
 int cli_llm_run_chunks(const cli_args *args, cli_chunks_fn take_text);
 #define CLI_OPTION_CHUNKS { "--chunks", "N", "only the first N chunks of the text; default: all" }
+/* Lengths of prompts, for `heddle fit --prompts` (prompts.c). */
+typedef struct cli_prompts {
+    uint32_t *lengths;   /* free() it, also after a failure */
+    size_t    count;
+} cli_prompts;
+/* Reads a file with one on each line. */
+int cli_prompts_read(const cli_command *command, const char *path, cli_prompts *out);
+/* What they take in pieces of the sizes that the session has, and of those that are best for them. @param root gets it
+ * as JSON; NULL: it is printed. */
+int cli_prompts_tell(cli_llm *llm, const cli_prompts *prompts, json_t *root, bool *ok);
 /* The bytes that each device takes, as JSON. */
 json_t *cli_llm_fit_json(const hd_fit *fit, bool *ok);
 double cli_per_second(uint64_t count, uint64_t ns);

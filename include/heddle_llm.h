@@ -275,6 +275,7 @@ typedef enum hd_draft {
                        what was read. Up to 7 guesses a step; a number of them that costs more time than it saves rests */
 } hd_draft;
 
+#define HD_MAX_PIECES 8
 /** Wishes for a session. */
 typedef struct hd_session_desc {
     hd_device     *device;       /* NULL: the best one, opened for the session and closed with it */
@@ -282,7 +283,7 @@ typedef struct hd_session_desc {
     uint32_t       sequences;    /* conversations side by side; 0: 1 */
     uint64_t       cache_tokens; /* tokens that all sequences together can hold, in pages of 256 that they take and give back;
                                     0: as many as they could, sequences * context. More is not taken */
-    uint32_t       chunk;        /* most prompt tokens in one submission; 0: 512 */
+    uint32_t       chunk;        /* most prompt tokens in one submission; 0, or more than 512: 512 */
     hd_math        math;         /* HD_MATH_EXACT: the same tokens on every device */
     uint64_t       memory_bytes; /* most memory to take on the device; 0: what it has. What does not fit is left to the CPU */
     int            device_layers;/* n > 0: the last n layers on the device, the others on the CPU; -1: none; 0: as many as fit */
@@ -298,6 +299,11 @@ typedef struct hd_session_desc {
                                     elements, HD_Q8_0 or HD_Q4_0, which round each token's as hd_quantize does, and take 0.53 and 0.28
                                     of f16's memory; HD_DTYPE_NONE: HD_F16 */
     uint32_t       image_rows;   /* of an image, as hd_vision_info tells; 0: the session takes none */
+    uint32_t       pieces[HD_MAX_PIECES]; /* rows of the runs that prompts go in, the most first: multiples of 8, at most chunk; 0 behind
+                                    the last one. All 0: chunk, a quarter of it, ..., 8. Each size has a plan, which hd_fit counts.
+                                    A prompt runs in pieces of the first size. What is left is padded to the smallest one that holds
+                                    it; where half of that one would do, it goes on in a piece of the next smaller one. hd_piece_sizes
+                                    finds sizes by the lengths of prompts that came */
 } hd_session_desc;
 
 /** The memory of a session, in bytes, known before anything is loaded. */
@@ -321,6 +327,25 @@ HD_API hd_status hd_model_fit(hd_model *model, const hd_session_desc *desc, hd_f
  *  weight is read, and all of those that begin alike. Statuses: NULL_POINTER, UNSUPPORTED (of a file only the tokenizer was read),
  *  IO (a file shrank), OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_model_shared_bytes(hd_model *model, hd_model *other, uint64_t *out_bytes);
+
+/** What prompts take in a session, by the sizes of its pieces alone. */
+typedef struct hd_piece_usage {
+    uint32_t sizes[HD_MAX_PIECES]; /* of the pieces, as the session would have them */
+    uint64_t tokens, rows; /* of the prompts, and computed for them: the difference is padding */
+    uint64_t runs, plans;  /* runs, and plans made for them: the other runs find theirs. One token alone runs as a decode step, whose
+                              plan is there */
+} hd_piece_usage;
+/** Counts that. Pure, as hd_piece_sizes is; any thread. @param desc its chunk, its pieces and its context count; NULL: all 0. @param
+ *  lengths how many tokens each prompt has, fed at once: 1 to 2^24. Statuses: NULL_POINTER, ZERO_SIZE, INVALID_ARGUMENT. */
+HD_API hd_status hd_piece_use(const hd_session_desc *desc, const uint32_t *lengths, size_t count, hd_piece_usage *out_usage);
+/** Finds the sizes of pieces that are best for prompts of such lengths, those of a log: by which rows, and `run_rows` for each run, are
+ *  the fewest in sum; of equal choices one of fewer sizes. The first size is the chunk. The search is exact and takes milliseconds, where
+ *  it ends within 2^24 steps; a log that was made to need more gets the best that was found in them. @param desc its chunk and its
+ *  context count; NULL: all 0. @param run_rows so many rows take as long as what each run takes beside its rows, reading the weights
+ *  above all: some 8 on a CPU, some 100 on a large GPU; at most 65,536. @param most sizes that there may be, 1 to HD_MAX_PIECES. @param
+ *  out_sizes for hd_session_desc.pieces. Statuses as hd_piece_use. */
+HD_API hd_status hd_piece_sizes(const hd_session_desc *desc, const uint32_t *lengths, size_t count, uint32_t run_rows, uint32_t most,
+                                uint32_t out_sizes[HD_MAX_PIECES]);
 
 /** Puts the model onto its devices. On the CPU weights are used where the file is mapped. Elsewhere equal weights lie once: those of
  *  one model, and of all models with sessions or embedders on the same opened device (desc->device). They are told by their bytes,
@@ -350,7 +375,7 @@ typedef struct hd_step {
 /** Appends `count` tokens to their sequences: in one submission the next token of some and pieces of prompts of others, whose
  *  tokens stand in their order. Only so many rows are computed, up to the next size (2, 4, 8, ...). In exact mode each sequence
  *  gets the very bits that it would get alone. Tokens of one sequence alone run as hd_session_feed runs them. At most 512
- *  tokens, and no more than the larger of hd_session_desc.chunk and .sequences. Statuses as hd_session_feed; LIMIT also for
+ *  tokens, and no more than the larger of the first piece and hd_session_desc.sequences. Statuses as hd_session_feed; LIMIT also for
  *  too many tokens. */
 HD_API hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t count);
 /** The most likely next token, chosen on the device. Statuses: NULL_POINTER, WRONG_STATE (nothing was fed), INVALID_ARGUMENT (a

@@ -1,21 +1,9 @@
 /* layout.c: where a model's layers go, and what that takes, in bytes, before anything is loaded. */
 #include "llm/session.h"
 
-enum { DEFAULT_CONTEXT = 4096, DEFAULT_CHUNK = 512, LEAST_BUCKET = HDL_PAGE_TOKENS, LEAST_TOKENS = 8 };
+enum { DEFAULT_CONTEXT = 4096, LEAST_BUCKET = HDL_PAGE_TOKENS };
 
 /* ---- sizes ---- */
-
-/* Prompts run in pieces of `chunk`, a quarter of it, a sixteenth, ..., so that few plans are made; the last piece is
- * padded, by less than what it holds. */
-static uint32_t smaller(uint32_t tokens) {
-    return tokens == LEAST_TOKENS ? 0 : tokens < 4 * LEAST_TOKENS ? LEAST_TOKENS : tokens / 4;
-}
-uint32_t hdl_layout_tokens(const hdl_layout *layout, uint64_t left) {
-    uint32_t tokens = layout->chunk;
-    if (left == 1) return 1;
-    while (tokens > LEAST_TOKENS && left <= tokens / 2) tokens = smaller(tokens);
-    return tokens;
-}
 
 uint32_t hdl_layout_bucket(const hdl_layout *layout, uint32_t position) {
     uint32_t bucket = LEAST_BUCKET;
@@ -120,8 +108,8 @@ static hd_status scratch_bytes(const where *w, uint64_t out_bytes[BOTH]) {
         last = bucket;
         bucket = hdl_layout_bucket(layout, bucket);
     }
-    for (uint32_t tokens = layout->chunk; tokens && !status; tokens = smaller(tokens))
-        status = plan_bytes(w, hdl_layout_one(layout, tokens, layout->rows, 0), out_bytes);
+    for (uint32_t at = 0; at < HD_MAX_PIECES && layout->pieces[at] && !status; at++)
+        status = plan_bytes(w, hdl_layout_one(layout, layout->pieces[at], layout->rows, 0), out_bytes);
     if (layout->image_rows && !status) status = plan_bytes(w, hdl_layout_image(layout), out_bytes);
     return status;
 }
@@ -282,7 +270,7 @@ static hd_status check_places(const hd_model *model, const hd_session_desc *desc
 static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_device *device, hdl_layout *out) {
     const uint32_t made_for = model->figures.context;
     *out = (hdl_layout){ .context = desc->context ? desc->context : made_for < DEFAULT_CONTEXT ? made_for
-                         : DEFAULT_CONTEXT, .sequences = desc->sequences ? desc->sequences : 1, .chunk = DEFAULT_CHUNK,
+                         : DEFAULT_CONTEXT, .sequences = desc->sequences ? desc->sequences : 1,
                          .math = desc->math, .draft = desc->draft, .image_rows = desc->image_rows,
                          .cache_type = desc->cache_type == HD_DTYPE_NONE ? HD_F16 : desc->cache_type };
     if (out->context > 1u << 24 || out->sequences > HDL_MOST_SEQUENCES)
@@ -303,8 +291,10 @@ static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_
     const uint64_t wished = desc->cache_tokens / HDL_PAGE_TOKENS + (desc->cache_tokens % HDL_PAGE_TOKENS != 0);
     out->rows = most * HDL_PAGE_TOKENS;
     out->pages = wished && wished < (uint64_t)out->sequences * most ? (uint32_t)wished : out->sequences * most;
-    while (out->chunk > LEAST_TOKENS && (out->chunk > out->rows || (desc->chunk && out->chunk > desc->chunk)))
-        out->chunk /= 2;
+    uint32_t at;
+    const char *wrong = hdl_pieces_of(desc, out->context, out->pieces, &at);
+    if (wrong)
+        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "pieces[%u], %u, %s", at, desc->pieces[at], wrong);
     const uint64_t has = hd_device_get_info(device)->memory_bytes;
     out->fit.device_memory_bytes = desc->memory_bytes && desc->memory_bytes < has ? desc->memory_bytes : has;
     const hd_status status = check_places(model, desc);

@@ -10,7 +10,8 @@ enum { HDL_MOST_SEQUENCES = 256 };
 /* A session's wishes with every default filled in, and where the layers go. */
 typedef struct hdl_layout {
     uint32_t    context, rows;       /* tokens of a sequence; the same in whole pages */
-    uint32_t    sequences, chunk;
+    uint32_t    sequences;
+    uint32_t    pieces[HD_MAX_PIECES]; /* rows of the runs that prompts go in, the most first; 0 behind the last one */
     uint32_t    pages;               /* of the cache, for all sequences */
     uint32_t    image_rows;          /* of an image; 0: none comes */
     uint32_t    half_rows;           /* runs of so many rows or more read copies of weights in f16; 0: there are none */
@@ -97,11 +98,9 @@ hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd
                           hdl_layout *out_layout);
 /* Does without copies of weights in f16. */
 void hdl_layout_leave_halves(hdl_layout *layout);
-/* The size of the run that comes next when `left` tokens of one sequence wait: how many go in at once. */
-uint32_t hdl_layout_tokens(const hdl_layout *layout, uint64_t left);
 /* Most rows of any run of tokens, and of any run. */
 static inline uint32_t hdl_layout_most(const hdl_layout *layout) {
-    return layout->chunk > layout->sequences ? layout->chunk : layout->sequences;
+    return layout->pieces[0] > layout->sequences ? layout->pieces[0] : layout->sequences;
 }
 static inline uint32_t hdl_layout_room(const hdl_layout *layout) {
     const uint32_t most = hdl_layout_most(layout);
@@ -123,5 +122,14 @@ hdl_size hdl_layout_draft(const hdl_layout *layout, uint32_t rows, uint32_t buck
 hdl_size hdl_layout_image(const hdl_layout *layout);
 /* The tokens that a decode step at `position` has room for: the smallest bucket. */
 uint32_t hdl_layout_bucket(const hdl_layout *layout, uint32_t position);
+
+/* ---- piece.c ---- */
+/* The sizes of pieces that are wished for, or those that the wished chunk makes. @param context 0: it is not known.
+ * @return NULL; or what is wrong with desc->pieces[*out_at], to be read behind it. */
+const char *hdl_pieces_of(const hd_session_desc *desc, uint32_t context, uint32_t out_sizes[HD_MAX_PIECES],
+                          uint32_t *out_at);
+/* The rows of the run that comes next when `left` tokens of one sequence wait: the smallest size that holds them; or,
+ * where half of it would do, in eights, the next smaller one. */
+uint32_t hdl_piece_next(const uint32_t sizes[HD_MAX_PIECES], uint64_t left);
 
 #endif

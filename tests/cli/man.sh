@@ -1,4 +1,5 @@
-# man.sh: the manual names each option of --help and each environment variable of the library's table, and no other one.
+# man.sh: the manual names each option that help tells of, --help and --version, and each environment variable of the
+# library's table, and no other one.
 . "$2/tests/cli/lib.sh"
 man=$sources/docs/heddle.1
 
@@ -7,7 +8,7 @@ same() { # same WHAT A B: two lists are equal
 }
 list_commands
 while read -r command; do "$heddle" help $command; done <commands | sed -nE 's/^  (-[-a-z]*).*/\1/p' | sort -u >help.options
-sed -nE 's/^\.It Fl (-?[-a-z]+).*/-\1/p' "$man" | grep -vx -e --version | sort -u >man.options
+sed -nE 's/^\.It Fl (-?[-a-z]+).*/-\1/p' "$man" | grep -vx -e --version -e --help | sort -u >man.options
 [ -s help.options ] || fail "no options found in --help"
 same "options in --help and in the manual" help.options man.options
 

@@ -59,6 +59,40 @@ if has_vulkan; then
     expect 1 - 'the model has no experts that could be left to the CPU' "$heddle" fit --device vulkan --cpu-experts 1
 fi
 
+# Sizes of pieces by a log of prompts' lengths, with one carriage return and no last line's end.
+{ yes 300 | head -n 99; printf '300\r\n280'; } >lengths
+expect 0 '^by default +512,128,32,8 +41\.4 % +101 +1 +99\.01 % +[0-9.]+ MiB$' - "$heddle" fit --prompts lengths
+matches out '^101 prompts of 30280 tokens; ' "fit --prompts"
+matches out '^found +512,304 +1\.4 % +101 +1 +99\.01 % +[0-9.]+ MiB$' "fit --prompts"
+matches out '^more plans +512,304,280 +1\.3 % +101 +2 +98\.02 % ' "fit --prompts"
+expect 0 '^--pieces +304,24 +1\.4 % ' - sh -c "'$heddle' fit --pieces 304,24 --prompts - <lengths"
+expect 0 '"prompts": \{' - "$heddle" fit --prompts lengths --json
+is_json "fit --prompts"
+! has_python || python '
+import json
+told = json.load(open("out"))["prompts"]
+assert told["tokens"] == 30280 and told["wished"]["pieces"] == [512, 128, 32, 8] and told["wished"]["rows"] == 101 * 512, told
+assert told["found"]["pieces"] == [512, 304] and told["found"]["rows"] == 101 * 304 and told["found"]["plans"] == 1, told'
+for bad in '300\nx\n' '300\n0\n' '300\n\n300\n' '300\n16777217\n' '300\n-1\n' '300\n 7\n' '300\n7 8\n' '300\n1\00001\n' \
+    "1\n$(printf '%0999d' 7)\n"; do
+    printf '%b' "$bad" >bad_lengths
+    refuse 1 '^heddle fit: bad_lengths: line [23] has no length of a prompt, a number of 1 to 16777216$' "$heddle" fit --prompts bad_lengths
+done
+: >bad_lengths
+refuse 1 '^heddle fit: bad_lengths has no lengths of prompts, one a line$' "$heddle" fit --prompts bad_lengths
+refuse 1 'nothing cannot be read: No such file' "$heddle" fit --prompts nothing
+for bad in '' 0 x 304,x 1,2,3,4,5,6,7,8,9 -8; do
+    refuse 2 "--pieces is up to 8 numbers of rows, the most first, such as 512,304,64; not \"$bad\"" "$heddle" fit "--pieces=$bad"
+done
+for command in fit "generate -p a -n 1" "bench llm -r 1 -n 1"; do
+    expect 1 - 'pieces.1., 20, is no multiple of 8' "$heddle" $command --pieces 304,20
+done
+expect 0 - - "$heddle" generate -p "$(yes word | head -n 90 | tr '\n' ' ')" -n 8 --math exact --quiet
+cp out usual
+expect 0 - - "$heddle" generate -p "$(yes word | head -n 90 | tr '\n' ' ')" -n 8 --math exact --quiet --pieces 40,24
+cmp -s usual out || fail "--pieces changed an answer"
+expect 0 '^ +pp60 ' - "$heddle" bench llm -p 60 -n 0 -r 1 --pieces 40,24
+
 expect 0 '^ +pp16 +[0-9.]+ +[0-9.]+ +[0-9.]+$' 'selected=cpu' "$heddle" bench llm -p 16 -n 4 -r 2
 matches out '^ +tg4 ' "bench llm"
 expect 0 '"size": "tokens=4 depth=8"' - "$heddle" bench llm "$demo" -p 0 -n 4 -d 8 -r 1 --json

@@ -37,7 +37,7 @@ static void sizes_are_the_next_ones(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const hdl_layout layout = {
-            .sequences = cases[i].sequences, .chunk = cases[i].chunk, .rows = 1024, .pages = 9
+            .sequences = cases[i].sequences, .pieces = { cases[i].chunk }, .rows = 1024, .pages = 9
         };
         const hdl_size size = hdl_layout_step(&layout, cases[i].rows);
         assert_int_equal(size.sequences, cases[i].size);
