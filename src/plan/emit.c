@@ -1,6 +1,6 @@
 /* emit.c: steps and places become commands: a mark for each step, one barrier between levels. Work whose estimated time
  * is above the slice is cut: a long dispatch inside, along the axes of its grid, and a row of short ones between
- * levels, so that no single hand-over to the device takes long enough to wake a watchdog. */
+ * them, so that no single hand-over to the device takes long enough to wake a watchdog. */
 #include "plan/schedule.h"
 
 /* Cautious rates for devices that do not state theirs. */
@@ -19,15 +19,15 @@ static hdi_range range_of(const hdi_schedule *schedule, const hdi_use *use) {
     return (hdi_range){ storage->slot, storage->offset + offset, use->bytes };
 }
 
-/* Groups of a piece along each axis, so that there are at least as many pieces: the axis with the most groups is cut
- * first, and the next one where that is not enough. */
+/* Groups of a piece along each axis, so that there are at least as many pieces and none has more than its share: the
+ * axis with the most groups is cut first, and the next one where that is not enough. */
 static void cut_grid(const uint32_t groups[3], uint64_t pieces, uint32_t out_piece[3]) {
     bool done[3] = { false };
     for (int turn = 0; turn < 3; turn++) {
         int axis = -1;
         for (int i = 0; i < 3; i++)
             if (!done[i] && (axis < 0 || groups[i] > groups[axis])) axis = i;
-        out_piece[axis] = (uint32_t)hdi_divide_up(groups[axis], HDI_MIN(pieces, groups[axis]));
+        out_piece[axis] = groups[axis] / (uint32_t)HDI_MIN(pieces, groups[axis]);
         pieces = hdi_divide_up(pieces, hdi_divide_up(groups[axis], out_piece[axis]));
         done[axis] = true;
     }
@@ -84,11 +84,10 @@ hd_status hdi_schedule_emit(hdi_schedule *schedule, hd_error *error) {
     hd_status status = HD_OK;
     for (uint32_t s = 0; s < schedule->step_count && !status; s++) {
         uint64_t us = estimate_us(schedule, &schedule->steps[s]);
-        if (s > 0 && schedule->steps[s].level != schedule->steps[s - 1].level) {
-            bool cut = since_cut_us + us > schedule->options.slice_us;
+        bool cut = s > 0 && since_cut_us + us > schedule->options.slice_us;
+        if (cut || (s > 0 && schedule->steps[s].level != schedule->steps[s - 1].level))
             status = hdi_cmds_barrier(&schedule->cmds, cut);
-            if (cut) since_cut_us = 0;
-        }
+        if (cut) since_cut_us = 0;
         since_cut_us = us > schedule->options.slice_us ? schedule->options.slice_us : since_cut_us + us;
         if (!status) status = emit_step(schedule, &schedule->steps[s]);
     }
