@@ -2,6 +2,8 @@
 #include "kernels/exact.h"
 #include "plan/task.h"
 
+enum { MOST_LOOKED_AT = 32 }; /* launches of a task */
+
 /* "v5 matmul + v6 relu", or of a piece "v5 rows 0-383 matmul", in the plan's arena; NULL without memory. Values are
  * those of the user's program. */
 static const char *label_of(hdi_schedule *schedule, const hd_program *program, const hd_value *values, uint32_t count) {
@@ -277,12 +279,24 @@ static void replace_storage(hdi_lowering *lowering, uint32_t first, uint32_t sto
             if (lowering->launches[i].uses[u].storage == storage) lowering->launches[i].uses[u].storage = instead;
 }
 
-/* The launches of a task. What all but the last one make is for those behind them alone. */
+/* Whether a launch makes its result whole, for those behind it alone: a value that is made in pieces has several. */
+static bool makes_a_whole(const hdi_lowering *lowering, uint32_t at) {
+    const hdi_launch *one = &lowering->launches[at];
+    for (uint32_t i = at + 1; i < lowering->count; i++)
+        for (uint32_t u = 0; u < lowering->launches[i].kernel.binding_count; u++)
+            for (uint32_t k = 0; k < one->kernel.binding_count; k++)
+                if (one->uses[k].access & lowering->launches[i].uses[u].access & HDI_WRITE &&
+                    one->uses[k].storage == lowering->launches[i].uses[u].storage)
+                    return false;
+    return at + 1 < lowering->count;
+}
+
+/* The launches of a task. Where there are many, they are pieces, and looking for equal ones would take long. */
 static hd_status add_launches(hdi_schedule *schedule, hdi_lowering *lowering, const char *label, hd_error *error) {
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < lowering->count && !status; i++) {
         status = add_launch(schedule, &lowering->launches[i], label, error);
-        if (status || i + 1 == lowering->count) continue;
+        if (status || lowering->count > MOST_LOOKED_AT || !makes_a_whole(lowering, i)) continue;
         const uint32_t made = hdi_steps_leave_repeated(schedule);
         const hdi_use *uses = lowering->launches[i].uses;
         for (uint32_t u = 0; u < lowering->launches[i].kernel.binding_count && made != HDI_NO_INDEX; u++)
