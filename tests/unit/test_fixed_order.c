@@ -1,5 +1,6 @@
 /* test_fixed_order.c: sums have an order of their own, which no race decides: no kernel adds floats atomically, norms are never
- * contracted, and a hundred runs in fast mode give the same bits on each device. */
+ * contracted, and a hundred runs in fast mode give the same bits on each device; in exact mode a row's bits are those that it has
+ * alone, on every device, and sums of halves go beyond what a half holds. */
 #include "kernels/kernel.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -93,7 +94,83 @@ static void a_hundred_runs_are_one(void **state) {
     }
 }
 
+static hd_context *context;
+static hd_device *device;
+static bool open_device(const char *id) {
+    assert_int_equal(hd_context_create(&(hd_context_desc){ .cache_dir = "", .verify = -1 }, &context), HD_OK);
+    if (!hd_device_open(context, &(hd_device_desc){ .id = id }, &device)) return true;
+    print_message("%s\n", hd_context_error(context));
+    hd_context_destroy(context);
+    return false;
+}
+static const char *const all_devices[] = { "cpu", "vulkan", "opencl" };
+
+/* One to sixteen rows through a product, a norm, a softmax and a product with quantised weights: the first of them has one hash on
+ * all devices, whatever is beside it. */
+static void a_row_is_the_same_among_sixteen(void **state) {
+    (void)state;
+    enum { K = 160, N = 96 };
+    static float x[16 * K], w[K * N], y[16 * N];
+    static uint8_t q[N * N / 32 * 34];
+    uint32_t seed = 5;
+    uint64_t first = 0, hashes = 0;
+    for (size_t i = 0; i < HDI_COUNT(x); i++) x[i] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) / 4194304.0f - 2;
+    for (size_t i = 0; i < HDI_COUNT(w); i++) w[i] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) / 4194304.0f - 2;
+    for (size_t i = 0; i < HDI_COUNT(q); i++) q[i] = i % 34 == 0 ? 7 : i % 34 == 1 ? 0x20 : (uint8_t)((seed = seed * 1664525u + 1013904223u) >> 24);
+    for (size_t d = 0; d < HDI_COUNT(all_devices); d++) {
+        if (!open_device(all_devices[d])) continue;
+        for (int64_t rows = 1; rows <= 16; rows++) {
+            hd_plan *plan = NULL;
+            hd_program *p = hd_program_create(context);
+            const hd_value h = hd_matmul(p, hd_rms_norm(p, hd_input(p, "x", HD_F32, HD_SHAPE(rows, K)), 0, 1e-5f), hd_input(p, "w", HD_F32, HD_SHAPE(K, N)));
+            hd_output(p, "y", hd_matmul_with(p, hd_softmax(p, h, 1), hd_input(p, "q", HD_Q8_0, HD_SHAPE(N, N)), HD_TRANSPOSE_B));
+            if (hd_plan_create(device, p, &(hd_plan_desc){ .math = HD_MATH_EXACT }, &plan) || hd_plan_write(plan, "x", x, (uint64_t)rows * K * 4) ||
+                hd_plan_write(plan, "w", w, sizeof w) || hd_plan_write(plan, "q", q, sizeof q) || hd_plan_run(plan, NULL) ||
+                hd_plan_read(plan, "y", y, (uint64_t)rows * N * 4))
+                fail_msg("%s, %d rows: %s", all_devices[d], (int)rows, hd_context_error(context));
+            const uint64_t hash = hdi_hash(HDI_HASH_START, y, N * 4);
+            if (hashes++ == 0) first = hash;
+            if (hash != first) fail_msg("%s: a row among %d has other bits", all_devices[d], (int)rows);
+        }
+        hd_context_destroy(context);
+    }
+    print_message("%d rows, hash %016llx\n", (int)hashes, (unsigned long long)first);
+}
+
+/* Sums of 5e7 on the way to 240, squares that add up to 1e8: a half ends at 65,504. */
+static void sums_of_halves_are_floats(void **state) {
+    (void)state;
+    enum { K = 2048, N = 64, ROWS = 20, HALF_240 = 0x5B80 };
+    static uint16_t a[ROWS * K], b[N * K], x[ROWS * K];
+    static float p[ROWS * N];
+    static uint16_t h[ROWS * N], n[ROWS * K];
+    for (int i = 0; i < ROWS * K; i++) a[i] = HALF_240, x[i] = HALF_240;
+    for (int i = 0; i < N * K; i++) b[i] = i % K == K - 1 ? 0x3C00 : i % K < K / 2 ? HALF_240 : HALF_240 | 0x8000; /* 1, 240, -240 */
+    for (int i = 0; i < N; i++) b[i * K] = 0; /* as many of either sign */
+    for (size_t d = 0; d < HDI_COUNT(all_devices); d++) {
+        if (!open_device(all_devices[d])) continue;
+        for (int math = HD_MATH_FAST; math <= HD_MATH_EXACT; math++) {
+            hd_plan *plan = NULL;
+            hd_program *g = hd_program_create(context);
+            const hd_value one = hd_input(g, "a", HD_F16, HD_SHAPE(ROWS, K)), other = hd_input(g, "b", HD_F16, HD_SHAPE(N, K));
+            hd_output(g, "p", hd_matmul_with(g, one, other, HD_TRANSPOSE_B | HD_RESULT_F32));
+            hd_output(g, "h", hd_matmul_with(g, one, other, HD_TRANSPOSE_B));
+            hd_output(g, "n", hd_rms_norm(g, hd_input(g, "x", HD_F16, HD_SHAPE(ROWS, K)), 0, 1e-5f));
+            if (hd_plan_create(device, g, &(hd_plan_desc){ .math = (hd_math)math }, &plan) || hd_plan_write(plan, "a", a, sizeof a) ||
+                hd_plan_write(plan, "b", b, sizeof b) || hd_plan_write(plan, "x", x, sizeof x) || hd_plan_run(plan, NULL) ||
+                hd_plan_read(plan, "p", p, sizeof p) || hd_plan_read(plan, "h", h, sizeof h) || hd_plan_read(plan, "n", n, sizeof n))
+                fail_msg("%s: %s", all_devices[d], hd_context_error(context));
+            for (int i = 0; i < ROWS * N; i++)
+                if (p[i] != 240 || h[i] != HALF_240) fail_msg("%s: element %d is %g and half %04x", all_devices[d], i, (double)p[i], h[i]);
+            for (int i = 0; i < ROWS * K; i++)
+                if (n[i] != 0x3C00) fail_msg("%s: norm %d is half %04x, not 1", all_devices[d], i, n[i]);
+        }
+        hd_context_destroy(context);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(no_kernel_has_float_atomics), cmocka_unit_test(norms_are_not_contracted), cmocka_unit_test(a_hundred_runs_are_one) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(no_kernel_has_float_atomics), cmocka_unit_test(norms_are_not_contracted), cmocka_unit_test(a_hundred_runs_are_one),
+                                        cmocka_unit_test(a_row_is_the_same_among_sixteen), cmocka_unit_test(sums_of_halves_are_floats) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
