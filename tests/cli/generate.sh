@@ -134,6 +134,30 @@ if has_vulkan; then
     matches out '"cpu_layers": 0,' "experts apart"
 fi
 
+# A model of 24 layers and 73 MiB with a quarter of its memory: the answer of the whole, and what travels does so while the device computes.
+"$heddle" train "$sources/LICENSE" --steps 1 --layers 24 --width 256 --heads 4 --context 64 --batch 1 --device cpu --out trained --export deep.gguf >trained.log 2>&1 ||
+    fail "a deep model is not made: $(cat trained.log)"
+deep="$heddle generate deep.gguf -p The -n 3 --seed 3 --math exact --ignore-end"
+expect 0 - - $deep --device cpu
+cp out exact
+if has_vulkan; then
+    expect 0 - '^heddle: device  .*: 0 of 24 layers, 1[0-9]\.[0-9] MiB' $deep --device vulkan --memory 20M --stream
+    cmp -s out exact || fail "exact texts differ with a quarter of the memory"
+fi
+if [ -e "$standin/libcuda.so.1" ] && python3 -c '' 2>/dev/null; then
+    expect 0 - '^heddle: stream  24 of 24 layers' env LD_LIBRARY_PATH="$standin" HEDDLE_VERIFY=0 ASAN_OPTIONS=intercept_tls_get_addr=0 \
+        $deep --device cuda --memory 20M --stream --trace travels.json
+    cmp -s out exact || fail "exact texts differ with a quarter of the memory, on queues of their own"
+    python '
+import json
+events = json.load(open("travels.json"))["traceEvents"]
+queue = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+on = lambda name: [(e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X" and queue[e["pid"], e["tid"]] == name]
+uploads, runs = on("upload"), on("compute")
+beside = sum(any(begin < until and since < end for since, until in runs) for begin, end in uploads)
+assert beside > len(uploads) / 2, (beside, len(uploads))'
+fi
+
 # Wrong files and options.
 refuse 1 'over-budget: [0-9.]+ MiB are needed on the device, and 1.5 MiB may be taken there; ' $generate --memory 1536K
 refuse 1 'nosuch.gguf: cannot be opened: there is no such file' "$heddle" generate nosuch.gguf -p x
