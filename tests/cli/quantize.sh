@@ -56,6 +56,16 @@ expect 0 '^perplexity 82\.[67].* \+- 16\.4.*, over 252 of [0-9]* tokens in 4 chu
 expect 0 '^perplexity 82\.[5-8].* \+- 16\.4.*, over 252 of [0-9]* tokens in 4 chunks of 128$' - \
     "$heddle" perplexity "$demo" "$sources/LICENSE" --context 128 --device cpu
 expect 0 ' over 31 of ' - "$heddle" perplexity "$demo" "$sources/LICENSE" --context 64 --chunks 1 --device cpu
+
+# The model in three types, as docs/models.md tells by the portable kernels; others round activations.
+for type in f32 f16 bf16; do
+    expect 0 - "" "$heddle" quantize "$demo" $type.gguf $type
+    expect 0 - - "$heddle" perplexity $type.gguf "$sources/LICENSE" --context 256 --device cpu --json
+    cp out perplexity
+    python "import json, re
+told = re.search(r'^\| $type \| [0-9.]+ MiB \|.*\| ([0-9.]+) \|$', open('$sources/docs/models.md').read(), re.M)
+assert told and abs(json.load(open('perplexity'))['perplexity'] / float(told[1]) - 1) < 0.002, (told and told[1], json.load(open('perplexity')))"
+done
 printf 'short' >short
 expect 1 "" 'the text has [0-9]* tokens, and a chunk 512; give a longer text' "$heddle" perplexity "$demo" short --device cpu
 refuse 1 'no/such' "$heddle" perplexity "$demo" no/such
