@@ -207,7 +207,7 @@ static int tell_outputs(cli_job *job, cli_receipt *receipt) {
     if (!receipt->root) return CLI_OK;
     hd_timing *timings = cli_job_timings(job, "--receipt", &count, &code);
     if (!timings) return code;
-    for (size_t i = 0; i < count; i++) cli_receipt_kernel(receipt, timings[i].kernel);
+    for (size_t i = 0; i < count; i++) cli_receipt_kernel(receipt, &timings[i]);
     free(timings);
     cli_receipt_device(receipt, job->session->device);
     for (size_t i = 0; i < CLI_MOST_BESIDE && job->session->beside[i]; i++)

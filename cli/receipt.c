@@ -117,13 +117,21 @@ void cli_receipt_device(cli_receipt *r, const hd_device *device) {
     if (json_array_append_new(r->devices, entry)) r->ok = false;
 }
 
-void cli_receipt_kernel(cli_receipt *r, const char *kernel) {
+void cli_receipt_kernel(cli_receipt *r, const hd_timing *timing) {
+    char hash[17];
     size_t i;
     json_t *there;
     if (!r->root) return;
+    json_t *entry = json_object();
+    cli_put(entry, "name", cli_json_text(timing->kernel), &r->ok);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)timing->module);
+    if (timing->module) cli_put(entry, "module", json_string(hash), &r->ok);
     json_array_foreach(r->kernels, i, there)
-        if (strcmp(json_string_value(there), kernel) == 0) return;
-    if (json_array_append_new(r->kernels, cli_json_text(kernel))) r->ok = false;
+        if (json_equal(there, entry)) {
+            json_decref(entry);
+            return;
+        }
+    if (json_array_append_new(r->kernels, entry)) r->ok = false;
 }
 
 /* ---- begin and end ---- */

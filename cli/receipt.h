@@ -28,8 +28,8 @@ void cli_receipt_numbers(cli_receipt *r, const char *name, const int32_t *number
 /* Puts an option in place of what was given; `value` NULL: leaves it out. */
 void cli_receipt_option(cli_receipt *r, const char *name, const char *value);
 void cli_receipt_device(cli_receipt *r, const hd_device *device);
-/* Each once. */
-void cli_receipt_kernel(cli_receipt *r, const char *kernel);
+/* Each kernel once, and what names its SPIR-V: the same on every device. */
+void cli_receipt_kernel(cli_receipt *r, const hd_timing *timing);
 /* Writes and ends it; returns the exit code. */
 int cli_receipt_end(cli_receipt *r);
 void cli_receipt_drop(cli_receipt *r);

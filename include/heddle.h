@@ -1254,6 +1254,7 @@ typedef struct hd_timing {
     uint64_t    ns;      /* time on the device */
     uint64_t    bytes;   /* least bytes it must move */
     uint64_t    flops;   /* arithmetic it must do */
+    uint64_t    module;  /* names the kernel's SPIR-V, the same on every device; 0: a copy, a fill, or a kernel that has none */
 } hd_timing;
 /** Times of the last run (plan made with timestamps = 1). @param count as hd_devices. Statuses: WRONG_STATE, UNSUPPORTED. */
 HD_API hd_status hd_plan_timings(hd_plan *plan, hd_timing *out_timings, size_t *count);

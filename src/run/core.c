@@ -3,8 +3,7 @@
 
 /* ---- making ---- */
 
-/* The module that a kernel of the plan names. */
-static const hdi_module *module_of(const hdi_core *core, uint32_t id) {
+const hdi_module *hdi_core_module(const hdi_core *core, uint32_t id) {
     return id >= HDI_USER_MODULE ? &core->modules[id - HDI_USER_MODULE] : hdi_module_get(id);
 }
 
@@ -32,8 +31,8 @@ static hd_status load_kernels(hdi_core *core, hd_error *error) {
     hd_status status = HD_OK;
     if (!wanted || !core->kernels) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for kernels");
     for (uint32_t i = 0; i < cmds->kernel_count && !status; i++)
-        wanted[i] =
-            (hdi_wanted_kernel){ .module = module_of(core, cmds->kernels[i].module), .kernel = &cmds->kernels[i] };
+        wanted[i] = (hdi_wanted_kernel){ .module = hdi_core_module(core, cmds->kernels[i].module),
+                                         .kernel = &cmds->kernels[i] };
     if (!status) status = hdi_device_kernels(core->device, wanted, cmds->kernel_count, error);
     for (uint32_t i = 0; i < cmds->kernel_count && !status; i++) core->kernels[i] = wanted[i].loaded;
     hdi_free(allocator, wanted, cmds->kernel_count * sizeof *wanted);

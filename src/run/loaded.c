@@ -213,6 +213,13 @@ void hdi_idle_drop(hdi_idle *idle, const hd_device *device) {
 
 /* ---- times ---- */
 
+/* What names the SPIR-V of a step's kernel, whichever form of it the device takes. */
+static uint64_t module_hash(const hdi_core *core, const hdi_schedule_step *step) {
+    if (step->kind != HDI_CMD_DISPATCH) return 0;
+    const hdi_module *module = hdi_core_module(core, step->kernel.module);
+    return module->spirv ? module->spirv->hash : 0;
+}
+
 /* The times of one segment's steps, as far as there is room for them. */
 static hd_status segment_timings(const hdi_core *core, const hd_allocator *allocator, hd_timing *out_timings,
                                  size_t room, hd_error *error) {
@@ -233,7 +240,9 @@ static hd_status segment_timings(const hdi_core *core, const hd_allocator *alloc
         const char *kernel = step->kind == HDI_CMD_COPY   ? "copy"
                              : step->kind == HDI_CMD_FILL ? "fill"
                                                           : hdi_schedule_module_name(NULL, step->kernel.module);
-        out_timings[i] = (hd_timing){ step->label, kernel, i < got ? ns[i] : 0, step->bytes, step->flops };
+        out_timings[i] = (hd_timing){
+            step->label, kernel, i < got ? ns[i] : 0, step->bytes, step->flops, module_hash(core, step)
+        };
     }
     hdi_free(allocator, ns, made->step_count * sizeof *ns);
     return status;

@@ -71,6 +71,8 @@ typedef struct hdi_core {
 hd_status hdi_core_make(hd_device *device, hdi_schedule *schedule, hdi_core **out_core, hd_error *error);
 /* Allocates scratch, where it is not another core's: after this no run allocates. */
 hd_status hdi_core_allocate(hdi_core *core, hd_error *error);
+/* The module that a kernel of the plan names. */
+const hdi_module *hdi_core_module(const hdi_core *core, uint32_t id);
 /* Where a slot's bytes are: memory that the caller bound, or that of the plan. */
 hdi_slot hdi_core_where(const hdi_core *core, uint32_t slot);
 /* Ends the core once the device is done with it. */

@@ -11,6 +11,20 @@ r = json.load(open("r.json"))
 assert [r["command"], *r["arguments"], r["math"]] == "run p.hd --in x=x.npy --in w=w.npy --math exact exact".split(), r
 assert r["kernels"] and [e["name"] for e in r["inputs"] + r["outputs"]] == ["program", "x", "w", "y", "r"], r'
 for file in p.hd x.npy w.npy; do grep -q "\"$(sha256sum $file | cut -d' ' -f1)\"" r.json || fail "the hash of $file is not sha256sum's"; done
+# The kernels by what names their SPIR-V: the same ones on each driver.
+same_kernels() { # device, and what stands before the command
+    device=$1
+    shift
+    expect 0 '^y +f32' - "$@" "$heddle" run p.hd --in x=x.npy --in w=w.npy --math exact --device "$device" --receipt "$device.json"
+    python "
+import json
+one, other = (json.load(open(f))['kernels'] for f in ('r.json', '$device.json'))
+assert one == other and len(one) == 3 and all(len(k['module']) == 16 for k in one), (one, other)"
+    expect 0 '^equal: 2 of 2' - "$heddle" confirm "$device.json" --device cpu
+}
+has_vulkan && same_kernels vulkan env
+"$heddle" devices 2>/dev/null | grep -q ' opencl:' && same_kernels opencl env
+[ -e "$standin/libcuda.so.1" ] && same_kernels cuda env LD_LIBRARY_PATH="$standin" HEDDLE_VERIFY=0 ASAN_OPTIONS=intercept_tls_get_addr=0
 rm y.npy
 expect 0 '^equal: 2 of 2 outputs are those of the receipt, to the byte' - "$heddle" confirm r.json
 [ ! -e y.npy ] || fail "confirming wrote an output"
