@@ -177,6 +177,7 @@ refuse 2 '--route is auto, cpu, gpu, or a list' $run --in w=w.npy --route fast
 refuse 2 '--route is auto, cpu, gpu, or a list' $run --in w=w.npy --route add=gpu,
 expect 0 '^device +cpu' 'selected=cpu' env VK_DRIVER_FILES=/nonexistent VK_ICD_FILENAMES=/nonexistent $run --in w=w.npy
 expect 0 '^device +cpu' 'selected=cpu' env HEDDLE_STRICT=1 $run --in w=w.npy
+refuse 1 'strict mode takes no software or null device' env HEDDLE_STRICT=1 $run --in w=w.npy --device null
 refuse 1 'vulkan has no device: .*; apt install ' env VK_DRIVER_FILES=/nonexistent VK_ICD_FILENAMES=/nonexistent $run --in w=w.npy --device vulkan
 expect 0 '^device' '^heddle: info: device: requested=' env HEDDLE_LOG=info $run --in w=w.npy
 $run --in w=w.npy --out y=y.npy >&- 2>err
