@@ -119,7 +119,7 @@ const cli_command cli_quantize = {
     "iq2_m,\n"
     "iq2_s, iq2_xs, iq2_xxs, iq1_m, iq1_s, the last ones best with --importance. The weights of IN.gguf are f32, f16, "
     "bf16\n"
-    "or q8_0, or bitnet.cpp's i2_s, tl1 or tl2. The error is the root mean square of what elements are off, over "
-    "that\nof the elements.\n",
+    "or q8_0, or bitnet.cpp's i2_s, tl1 or tl2; those of other types become f32, f16 or bf16. The error is the root\n"
+    "mean square of what elements are off, over that of the elements.\n",
     "  heddle quantize model-f16.gguf model.gguf q4_k_m\n", run,
 };

@@ -106,10 +106,10 @@ typedef struct hd_quantize_desc {
  *  llama-quantize. With one, errors of a matrix that it tells of count by what their columns are multiplied with; other tensors
  *  are written as without. Tensors that the type is not for keep theirs. Weights are read in pieces; `out_path` is written whole or
  *  not at all. Statuses: NULL_POINTER, NAME_NOT_FOUND (the type), INVALID_ARGUMENT (a key that sayings do not have), NAME_TAKEN (one that
- *  stands there twice), UNSUPPORTED (weights that are not f32, f16, bf16, q8_0 or a ternary type of bitnet.cpp; tl2 that is to be
- *  kept; no importance file), PARSE (NaN or infinity among them; codes that stand for nothing; in an importance file negative numbers
- *  too), SHAPE and TYPE (of tensors of the importance file), IO, OUT_OF_HOST_MEMORY, those of hd_model_open for a file that is no GGUF
- *  file. */
+ *  stands there twice), UNSUPPORTED (weights that are not f32, f16, bf16, q8_0 or a ternary type of bitnet.cpp, unless they become f32,
+ *  f16 or bf16; tl2 that is to be kept; no importance file), PARSE (NaN or infinity among them; codes that stand for nothing; in an
+ *  importance file negative numbers too), SHAPE and TYPE (of tensors of the importance file), IO, OUT_OF_HOST_MEMORY, those of
+ *  hd_model_open for a file that is no GGUF file. */
 HD_API hd_status hd_model_quantize(hd_context *context, const char *path, const char *out_path, const hd_quantize_desc *desc);
 
 /** A GGUF file that is being written. The first failure stays and is told by hd_model_writer_write; what follows it does nothing.

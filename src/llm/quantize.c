@@ -71,16 +71,21 @@ static bool is_kept(const hd_quantize_desc *desc, hdl_span name) {
     return false;
 }
 
-/* Weights that a tensor's new type is made from; where they lie in tiles, these are found. */
+static bool is_float(hd_dtype dtype) { return dtype == HD_F32 || dtype == HD_F16 || dtype == HD_BF16; }
+
+/* May a tensor's new type be made from what it is? Blocks become floats, and no blocks of another type: they would lose
+ * twice. Where a tensor lies in tiles, these are found. */
 static hd_status check_source(const work *w, target *t, hdl_tile_list *tiles, hd_error *error) {
     char name[HDL_QUOTE];
     const uint32_t type = t->tensor.type;
     const hd_dtype from = hdl_gguf_dtype(type);
     if (type == HDL_GGUF_TYPE_TL1 || type == HDL_GGUF_TYPE_TL2)
         return hdl_tiles_find(w->gguf, &t->tensor, tiles, &t->tiles, error);
-    if (from == HD_F32 || from == HD_F16 || from == HD_BF16 || from == HD_Q8_0 || hdl_is_ternary(type)) return HD_OK;
+    if (is_float(from) || from == HD_Q8_0 || hdl_is_ternary(type)) return HD_OK;
+    if (from != HD_DTYPE_NONE && is_float(hdl_gguf_dtype(t->type))) return HD_OK;
     return hdl_fail(error, HD_STATUS_UNSUPPORTED,
-                    "tensor %s has type %s; weights are quantised from f32, f16, bf16, q8_0, i2_s, tl1 or tl2",
+                    "tensor %s has type %s; weights are quantised from f32, f16, bf16, q8_0, i2_s, tl1 or tl2, and "
+                    "others become f32, f16 or bf16",
                     hdl_quote(t->tensor.name, name), hdl_gguf_type_info(type).name);
 }
 
@@ -108,8 +113,8 @@ static hd_status plan(work *w, const hdl_mix_row *row, hd_error *error) {
                                   hdl_quote(t->tensor.name, name));
             continue;
         }
-        status = check_source(w, t, &tiles, error);
         t->type = type;
+        status = check_source(w, t, &tiles, error);
     }
     return status;
 }

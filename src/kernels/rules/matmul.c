@@ -5,7 +5,7 @@
 #include "kernels/rules/matmul.h"
 
 enum { STREAM_BINDINGS = BINDINGS + 1 };
-/* For matrix units: rows from which weights are worth making f16 ahead, and rows and columns from which A is; least ones
+/* For matrix units: rows from which weights are worth making f16 ahead, rows and columns from which A is; least ones
  * of the device's library. */
 enum { MATRIX_HALF_ROWS = 257, AHEAD_ROWS = 32, AHEAD_COLUMNS = 1024, LIBRARY_LEAST_SIDE = 16 };
 
