@@ -123,7 +123,8 @@ void hdi_device_free(hd_device *device, hdi_memory *memory, uint64_t bytes);
 void *hdi_device_map(hd_device *device, hdi_memory *memory);
 /* The heaps as they are now, and their number; 0 where the driver does not tell. */
 uint32_t hdi_device_heaps(hd_device *device, hd_heap out_heaps[HD_MAX_HEAPS]);
-/* hd_device_memory (holdings.c). */
+/* hd_device_heaps and hd_device_memory (holdings.c). */
+hd_status hdi_device_list_heaps(hd_device *device, hd_heap *out_heaps, size_t *count, hd_error *error);
 hd_status hdi_device_memory(hd_device *device, hd_memory_info *out_infos, size_t *count, hd_error *error);
 /* A kernel that is asked for. */
 typedef struct hdi_wanted_kernel {
@@ -144,6 +145,12 @@ hd_status hdi_device_wait_all(hd_device *device, uint64_t timeout_ns, hd_error *
 /* Ends `object` by `end` (without the lock) after submission `ticket`: at once if that is done. */
 void hdi_device_free_later(hd_device *device, uint64_t ticket, void (*end)(void *), void *object);
 
+/* Debug builds ask for contracts themselves. */
+#if defined(NDEBUG)
+enum { HDI_CHECKED_BUILD = 0 };
+#else
+enum { HDI_CHECKED_BUILD = 1 };
+#endif
 /* ---- contracts.c: what must hold where host->contracts asks for it. Called with the lock held ---- */
 /* Counts a contract, which holds where `status` is HD_OK; else INTERNAL. */
 hd_status hdi_contract_keep(hd_device *device, hd_status status, hd_error *error);

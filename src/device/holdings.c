@@ -65,6 +65,17 @@ static int larger_first(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
+hd_status hdi_device_list_heaps(hd_device *device, hd_heap *out_heaps, size_t *count, hd_error *error) {
+    hd_heap heaps[HD_MAX_HEAPS];
+    const size_t room = out_heaps ? *count : 0;
+    *count = hdi_device_heaps(device, heaps);
+    for (size_t i = 0; i < HDI_MIN(room, *count); i++) out_heaps[i] = heaps[i];
+    if (*count) return out_heaps && room < *count ? HD_STATUS_LIMIT : HD_OK;
+    return hdi_fail(error, device->lost ? HD_STATUS_DEVICE_LOST : HD_STATUS_UNSUPPORTED, "%s %s",
+                    device->found.info.id,
+                    device->lost ? "was lost" : "has a driver that does not tell how much memory is taken");
+}
+
 hd_status hdi_device_memory(hd_device *device, hd_memory_info *out_infos, size_t *count, hd_error *error) {
     const hd_allocator *allocator = device->host->allocator;
     const size_t room = out_infos ? *count : 0;

@@ -3,12 +3,6 @@
 #include "os/os.h"
 #include <stdio.h>
 
-#if defined(NDEBUG)
-enum { CHECKED_BUILD = 0 };
-#else
-enum { CHECKED_BUILD = 1 };
-#endif
-
 /* ---- errors ---- */
 
 hd_status hdi_context_fail(hd_context *context, hd_status status, const char *format, ...) {
@@ -169,7 +163,7 @@ static hd_status resolve(hd_context *context, const hd_context_desc *desc, hd_er
     context->host = (hdi_host){ .allocator = &context->allocator, .log = &context->log,
                                 .cache_dir = cached ? context->cache_dir : NULL,
                                 .validation = desc->validation > 0 || validation != 0,
-                                .contracts = CHECKED_BUILD || desc->validation > 0 || validation != 0,
+                                .contracts = HDI_CHECKED_BUILD || desc->validation > 0 || validation != 0,
                                 .one_queue = desc->one_queue > 0 || queues == 1,
                                 .faults = context->faults.count ? &context->faults : NULL,
                                 .cpu_threads = desc->cpu_threads ? desc->cpu_threads : (uint32_t)threads,

@@ -158,14 +158,9 @@ hd_status hd_device_memory(hd_device *device, hd_memory_info *out_infos, size_t 
 hd_status hd_device_heaps(hd_device *device, hd_heap *out_heaps, size_t *count) {
     if (!HDI_FIND(device)) return HDI_REFUSE(device);
     if (!count) return HD_STATUS_NULL_POINTER;
-    hd_heap heaps[HD_MAX_HEAPS];
-    const size_t room = out_heaps ? *count : 0;
-    *count = hdi_device_heaps(device, heaps);
-    for (size_t i = 0; i < HDI_MIN(room, *count); i++) out_heaps[i] = heaps[i];
-    if (*count) return out_heaps && room < *count ? HD_STATUS_LIMIT : HD_OK;
-    const hd_status status = device->lost ? HD_STATUS_DEVICE_LOST : HD_STATUS_UNSUPPORTED;
-    return hdi_context_fail(device->context, status, "%s %s", device->found.info.id,
-                            device->lost ? "was lost" : "has a driver that does not tell how much memory is taken");
+    hd_error error = { 0 };
+    const hd_status status = hdi_device_list_heaps(device, out_heaps, count, &error);
+    return status == HD_STATUS_LIMIT ? status : hdi_context_done(device->context, status, &error);
 }
 
 hd_status hd_device_wait(hd_device *device, uint64_t timeout_ns) {

@@ -56,10 +56,6 @@ hd_status hdi_program_read(hd_context *context, const char *text, size_t bytes, 
 /* and the same program once more. */
 hd_status hdi_program_copy(hd_context *context, const hd_program *program, hd_program **out_copy, hd_error *error);
 void hdi_program_end(hd_program *program);
-/* ---- glsl.c ---- */
-typedef struct hdi_glsl { void *spirv; size_t bytes; } hdi_glsl; /* hdi_free */
-bool hdi_glsl_is(const hd_kernel_desc *desc); /* is the kernel given as GLSL? */
-hd_status hdi_glsl_compile(const hd_allocator *allocator, const hd_kernel_desc *desc, hdi_glsl *out, hd_error *error);
 /* ---- plans.c ---- */
 /* Ends a plan that is in no list any more. */
 void hdi_plan_end(hd_plan *plan);

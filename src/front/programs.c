@@ -140,15 +140,7 @@ hd_status hd_kernel_create(hd_context *context, const hd_kernel_desc *desc, hd_k
     if (!desc || !out_kernel) return HD_STATUS_NULL_POINTER;
     *out_kernel = NULL;
     hd_error error = { 0 };
-    hdi_glsl compiled = { 0 };
-    hd_kernel_desc given = *desc;
-    if (hdi_glsl_is(desc)) {
-        if (hdi_glsl_compile(&context->allocator, desc, &compiled, &error)) return hdi_context_keep(context, &error);
-        given.spirv = compiled.spirv;
-        given.spirv_bytes = compiled.bytes;
-    }
-    hdi_user_kernel *user = hdi_user_kernel_read(&context->allocator, &given, &error);
-    hdi_free(&context->allocator, compiled.spirv, compiled.bytes);
+    hdi_user_kernel *user = hdi_user_kernel_read(&context->allocator, desc, &error);
     hd_kernel *kernel = user ? hdi_alloc(&context->allocator, sizeof *kernel) : NULL;
     if (user && !kernel) hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a kernel");
     if (kernel) *kernel = (hd_kernel){ context, .known = tell_kernel(user), .info = hdi_user_kernel_describe(user) };

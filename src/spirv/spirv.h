@@ -195,6 +195,13 @@ typedef struct hdi_spirv_launch {
 hd_status hdi_spirv_interpret(const hd_allocator *allocator, const hdi_spirv_machine *machine,
                               const hdi_spirv_launch *launch, const uint32_t group[3], hd_error *error);
 
+/* ---- GLSL (glsl.c) ---- */
+bool hdi_glsl_is(const hd_kernel_desc *desc); /* is the kernel given as GLSL? */
+/* Its SPIR-V, by glslc; hdi_file_free, after a failure too. Statuses: RUNTIME_NOT_FOUND, MODULE, LIMIT, TIMEOUT, IO,
+ * OUT_OF_HOST_MEMORY. */
+hd_status hdi_glsl_compile(const hd_allocator *allocator, const hd_kernel_desc *desc, hdi_file *out_spirv,
+                           hd_error *error);
+
 /* ---- a user's kernel (user.c): an owned, counted copy of a module with its facts; carried by programs and plans
  * ---- */
 typedef struct hdi_user_kernel {
@@ -208,7 +215,7 @@ typedef struct hdi_user_kernel {
 } hdi_user_kernel;
 /* One holder, or NULL with the reason. */
 hdi_user_kernel *hdi_user_kernel_new(const hd_allocator *allocator, const hdi_spirv_input *input, hd_error *error);
-/* The same of the caller's bytes or file. */
+/* The same of the caller's bytes, text or file. */
 hdi_user_kernel *hdi_user_kernel_read(const hd_allocator *allocator, const hd_kernel_desc *desc, hd_error *error);
 hd_kernel_info hdi_user_kernel_describe(const hdi_user_kernel *kernel);
 void hdi_user_kernel_hold(hdi_user_kernel *kernel);

@@ -73,11 +73,14 @@ hdi_user_kernel *hdi_user_kernel_read(const hd_allocator *allocator, const hd_ke
                               .spec_count = desc->spec_count, .images = desc->images,
                               .image_count = desc->images ? desc->image_count : 0 };
     hd_status status = HD_OK;
-    if (!desc->spirv && !desc->path)
+    if (hdi_glsl_is(desc)) status = hdi_glsl_compile(allocator, desc, &file, error);
+    else if (!desc->spirv && !desc->path)
         status = hdi_fail(error, HD_STATUS_NULL_POINTER, "a kernel needs SPIR-V bytes, GLSL or a path");
     else if (!desc->spirv) {
         status = hdi_file_read(allocator, desc->path, HDI_SPIRV_MAX_BYTES, &file, error);
         if (!status && file.count == 0) status = hdi_fail(error, HD_STATUS_MODULE, "%s is empty", desc->path);
+    }
+    if (!desc->spirv) {
         input.module = file.data;
         input.bytes = file.count;
     }

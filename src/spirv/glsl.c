@@ -1,6 +1,6 @@
 /* glsl.c: a kernel's GLSL becomes SPIR-V by glslc, a program of the system's that is looked for when it is wanted. */
-#include "front/front.h"
 #include "os/os.h"
+#include "spirv/module.h"
 #include <errno.h>
 #include <stdio.h>
 
@@ -32,19 +32,20 @@ static void read_error(FILE *said, const char *name, char out[WORDS]) {
         if ((unsigned char)*at < ' ' || *at == 127) *at = '?';
 }
 
-static hd_status read_module(const hd_allocator *allocator, FILE *from, hdi_glsl *out, hd_error *error) {
+static hd_status read_module(const hd_allocator *allocator, FILE *from, hdi_file *out, hd_error *error) {
     const long count = fseek(from, 0, SEEK_END) ? -1 : ftell(from);
     rewind(from);
-    out->bytes = count > 0 && (unsigned long)count <= MOST_BYTES ? (size_t)count : 0;
-    out->spirv = out->bytes ? hdi_alloc(allocator, out->bytes) : NULL;
-    if (out->bytes && !out->spirv) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a kernel");
-    if (out->spirv && fread(out->spirv, 1, out->bytes, from) == out->bytes) return HD_OK;
+    out->count = count > 0 && (unsigned long)count <= MOST_BYTES ? (size_t)count : 0;
+    out->capacity = (uint32_t)out->count;
+    out->data = out->count ? hdi_alloc(allocator, out->count) : NULL;
+    if (out->count && !out->data) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a kernel");
+    if (out->data && fread(out->data, 1, out->count, from) == out->count) return HD_OK;
     return hdi_fail(error, HD_STATUS_MODULE, "glslc gives no module, or one larger than %d bytes", MOST_BYTES);
 }
 
 /* streams: the text, the module, what is said. */
 static hd_status compile(const hd_allocator *allocator, const hd_kernel_desc *desc, FILE *const streams[3],
-                         hdi_glsl *out, hd_error *error) {
+                         hdi_file *out, hd_error *error) {
     const char *const from = desc->glsl ? "-" : desc->path, *const name = desc->glsl ? "<stdin>" : desc->path;
     const char *const of = desc->glsl ? "the kernel's text" : desc->path;
     const char *const arguments[] = { "glslc", "-O", "--target-env=vulkan1.1", "-fshader-stage=compute", "-o", "-",
@@ -72,15 +73,13 @@ static hd_status compile(const hd_allocator *allocator, const hd_kernel_desc *de
     return hdi_fail(error, HD_STATUS_MODULE, "glslc does not compile %.150s: %.200s", of, words);
 }
 
-hd_status hdi_glsl_compile(const hd_allocator *allocator, const hd_kernel_desc *desc, hdi_glsl *out, hd_error *error) {
+hd_status hdi_glsl_compile(const hd_allocator *allocator, const hd_kernel_desc *desc, hdi_file *out, hd_error *error) {
     FILE *streams[3];
     bool all = true;
-    *out = (hdi_glsl){ 0 };
     for (int i = 0; i < 3; i++) all &= (streams[i] = tmpfile()) != NULL;
     const hd_status status = all ? compile(allocator, desc, streams, out, error)
                                  : hdi_fail(error, HD_STATUS_IO, "no temporary file for glslc: %s", strerror(errno));
     for (int i = 0; i < 3; i++)
         if (streams[i]) fclose(streams[i]);
-    if (status) hdi_free(allocator, out->spirv, out->bytes);
     return status;
 }
