@@ -109,17 +109,14 @@ hd_status hdi_buffer_check_range(const hd_buffer *buffer, const char *port, uint
                     hdi_buffer_text(buffer, name), (unsigned long long)buffer->bytes);
 }
 
-void hdi_core_bind(hdi_core_slot *slot, hd_buffer *buffer, uint64_t offset) {
-    if (slot->bound) {
-        hdi_mutex_lock(&slot->bound->device->lock);
-        hdi_list_remove(&slot->bound_link);
-        hdi_mutex_unlock(&slot->bound->device->lock);
-    }
-    slot->bound = buffer;
-    slot->bound_offset = offset;
-    slot->bereft = false;
-    if (!buffer) return;
-    hdi_mutex_lock(&buffer->device->lock);
-    hdi_list_add(&buffer->slots, &slot->bound_link);
-    hdi_mutex_unlock(&buffer->device->lock);
+/* Under the device's lock: another thread may end the buffer that was bound, while its plan is reset or ended. */
+void hdi_core_bind(hdi_core *core, uint32_t slot, hd_buffer *buffer, uint64_t offset) {
+    hdi_core_slot *own = &core->slots[slot];
+    hdi_mutex_lock(&core->device->lock);
+    if (own->bound) hdi_list_remove(&own->bound_link);
+    own->bound = buffer;
+    own->bound_offset = offset;
+    own->bereft = false;
+    if (buffer) hdi_list_add(&buffer->slots, &own->bound_link);
+    hdi_mutex_unlock(&core->device->lock);
 }

@@ -164,7 +164,7 @@ static void end_now(void *object) {
         hdi_mutex_unlock(&device->lock);
     }
     for (uint32_t i = 0; core->slots && i < slot_count; i++) {
-        hdi_core_bind(&core->slots[i], NULL, 0);
+        hdi_core_bind(core, i, NULL, 0);
         hdi_device_free(device, core->slots[i].memory, core->slots[i].memory_bytes);
     }
     uint32_t user_count = core->schedule ? core->schedule->kernel_count : 0;

@@ -111,7 +111,7 @@ hd_status hdi_loaded_reset(hdi_loaded *loaded, hd_error *error) {
     for (uint32_t s = 0; s < loaded->plan->segment_count; s++) {
         hdi_core *core = loaded->segments[s];
         for (uint32_t i = 0; i < core->schedule->slot_count; i++) {
-            hdi_core_bind(&core->slots[i], NULL, 0);
+            hdi_core_bind(core, i, NULL, 0);
             core->slots[i] =
                 (hdi_core_slot){ .memory = core->slots[i].memory, .memory_bytes = core->slots[i].memory_bytes };
         }

@@ -101,7 +101,7 @@ hd_status hdi_port_bind(hdi_loaded *loaded, const hdi_loaded_port *port, hd_buff
         status =
             hdi_buffer_check_use(buffer, port->name, port->kind != HD_PORT_OUTPUT, port->kind != HD_PORT_INPUT, error);
     if (status) return status;
-    hdi_core_bind(&core->slots[i], buffer, offset);
+    hdi_core_bind(core, i, buffer, offset);
     return HD_OK;
 }
 

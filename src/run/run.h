@@ -88,8 +88,8 @@ hd_status hdi_core_check_inputs(const hdi_core *core, const hdi_slot *instead, h
 hd_status hdi_core_memory(hdi_core *core, uint32_t slot, hd_error *error);
 /* New memory of the kind that the slot has. */
 hd_status hdi_core_alloc(const hdi_core *core, uint32_t slot, hdi_memory **out_memory, hd_error *error);
-/* Binds the caller's buffer in place of a slot's memory; NULL: the slot's own again. */
-void hdi_core_bind(hdi_core_slot *slot, hd_buffer *buffer, uint64_t offset);
+/* Binds the caller's buffer, of the core's device, in place of a slot's memory; NULL: the slot's own again. */
+void hdi_core_bind(hdi_core *core, uint32_t slot, hd_buffer *buffer, uint64_t offset);
 /* How a core runs. */
 typedef struct hdi_core_run {
     const hdi_slot *instead;    /* by slot: memory in place of the core's own; NULL, here or inside: its own */
