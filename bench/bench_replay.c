@@ -1,6 +1,7 @@
 /* bench_replay.c: what a recorded plan costs. A chain of small dependent dispatches (132 workgroups of 256, a barrier
  * between each two) is replayed; the time of one link is the slope between a long and a short chain, so that hand-over
- * and waiting fall out. Beside it the long chain's plan is made, recorded and run anew each time. Prints one JSON line.   bench_replay [device] [links] [rounds] [elements] [scale|own]
+ * and waiting fall out. Beside it the long chain's plan is made, recorded and run anew each time. Prints one JSON line.
+ *   bench_replay [device] [links] [rounds] [elements] [scale|own]
  * "scale" links heddle's element-wise kernel, "own" the smallest kernel of a user's (y[i] = x[i] + 1), whose cost is the
  * device's and the recording's alone. */
 #define _POSIX_C_SOURCE 200809L

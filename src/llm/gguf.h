@@ -98,6 +98,7 @@ uint32_t hdl_gguf_number_of(uint32_t type);
 uint64_t hdl_gguf_tensor_bytes(uint32_t type, hd_shape shape);
 /* The library's type of the same bytes, where weights have it; or HD_DTYPE_NONE. */
 hd_dtype hdl_gguf_dtype(uint32_t type);
+static inline bool hdl_is_float(hd_dtype dtype) { return dtype == HD_F32 || dtype == HD_F16 || dtype == HD_BF16; }
 
 /* ---- opening ---- */
 

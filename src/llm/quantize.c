@@ -71,18 +71,15 @@ static bool is_kept(const hd_quantize_desc *desc, hdl_span name) {
     return false;
 }
 
-static bool is_float(hd_dtype dtype) { return dtype == HD_F32 || dtype == HD_F16 || dtype == HD_BF16; }
-
 /* May a tensor's new type be made from what it is? Blocks become floats, and no blocks of another type: they would lose
  * twice. Where a tensor lies in tiles, these are found. */
 static hd_status check_source(const work *w, target *t, hdl_tile_list *tiles, hd_error *error) {
     char name[HDL_QUOTE];
     const uint32_t type = t->tensor.type;
     const hd_dtype from = hdl_gguf_dtype(type);
-    if (type == HDL_GGUF_TYPE_TL1 || type == HDL_GGUF_TYPE_TL2)
-        return hdl_tiles_find(w->gguf, &t->tensor, tiles, &t->tiles, error);
-    if (is_float(from) || from == HD_Q8_0 || hdl_is_ternary(type)) return HD_OK;
-    if (from != HD_DTYPE_NONE && is_float(hdl_gguf_dtype(t->type))) return HD_OK;
+    if (hdl_is_ternary(type)) return hdl_tiles_find(w->gguf, &t->tensor, tiles, &t->tiles, error);
+    if (hdl_is_float(from) || from == HD_Q8_0) return HD_OK;
+    if (from != HD_DTYPE_NONE && hdl_is_float(hdl_gguf_dtype(t->type))) return HD_OK;
     return hdl_fail(error, HD_STATUS_UNSUPPORTED,
                     "tensor %s has type %s; weights are quantised from f32, f16, bf16, q8_0, i2_s, tl1 or tl2, and "
                     "others become f32, f16 or bf16",
@@ -277,18 +274,9 @@ static hd_status read_importance(work *w, const target *t, bool *out_has, hd_err
 
 /* A ternary tensor unpacked, which is much smaller than what it becomes. */
 static hd_status unpack(const work *w, const target *t, hdl_span *out_blocks, float *out_scale, hd_error *error) {
-    const hd_shape shape = t->tensor.shape;
-    const uint64_t bytes = hd_tensor_bytes(hdl_ternary_dtype(shape), shape);
-    hdl_ternary from = { t->tensor.type, shape, t->tiles, { 0 } };
-    hd_error inner = { 0 };
-    char name[HDL_QUOTE];
-    hd_status status = hdl_gguf_data(w->gguf, &t->tensor, &from.data, error);
-    if (status) return status;
-    uint8_t *blocks = hdl_alloc(&w->allocator, bytes);
-    if (!blocks) return no_memory(error);
-    *out_blocks = (hdl_span){ blocks, bytes };
-    status = hdl_ternary_unpack(&from, blocks, bytes, out_scale, &inner);
-    return status ? hdl_fail(error, status, "tensor %s: %s", hdl_quote(t->tensor.name, name), inner.text) : HD_OK;
+    hdl_ternary from = { t->tensor.type, t->tensor.shape, t->tiles, { 0 } };
+    const hd_status status = hdl_gguf_data(w->gguf, &t->tensor, &from.data, error);
+    return status ? status : hdl_ternary_blocks(&w->allocator, t->tensor.name, &from, out_blocks, out_scale, error);
 }
 
 /* The tensor in its new type, or as it is; `blocks` are those of a ternary one that changes. */

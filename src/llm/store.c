@@ -88,18 +88,14 @@ static hd_status fill(hdl_store *store, const hdl_weight *w, hd_buffer *buffer, 
         }
         return status;
     }
-    const uint64_t bytes = hdl_weight_bytes(w);
     float scale; /* known since the model was opened: it is the weight's factor */
-    void *blocks = hdl_alloc(&model->allocator, bytes);
-    if (!blocks) return hdl_model_fail(store->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to unpack a weight");
-    hd_error inner = { 0 };
-    char quoted[HDL_QUOTE];
+    hdl_span blocks;
     const hdl_ternary packed = { w->tensor.type, w->shape, w->tiles, data };
-    hd_status status = hdl_ternary_unpack(&packed, blocks, bytes, &scale, &inner);
-    if (status) hdl_fail(&error, status, "tensor %s: %s", hdl_quote(w->tensor.name, quoted), inner.text);
-    status = status ? hd_context_put_error(model->context, &error) : hd_buffer_write(buffer, offset, blocks, bytes);
-    hdl_free(&model->allocator, blocks, bytes);
-    tell(loading, bytes);
+    hd_status status = hdl_ternary_blocks(&model->allocator, w->tensor.name, &packed, &blocks, &scale, &error);
+    status = status ? hd_context_put_error(model->context, &error)
+                    : hd_buffer_write(buffer, offset, blocks.bytes, blocks.count);
+    hdl_free(&model->allocator, (void *)(uintptr_t)blocks.bytes, blocks.count);
+    tell(loading, blocks.count);
     return status;
 }
 

@@ -42,3 +42,15 @@ hd_status hdl_ternary_unpack(const hdl_ternary *from, void *out_blocks, uint64_t
     *out_scale = scale;
     return HD_OK;
 }
+
+hd_status hdl_ternary_blocks(const hd_allocator *allocator, hdl_span name, const hdl_ternary *from,
+                             hdl_span *out_blocks, float *out_scale, hd_error *error) {
+    const uint64_t bytes = hd_tensor_bytes(hdl_ternary_dtype(from->shape), from->shape);
+    uint8_t *blocks = hdl_alloc(allocator, bytes);
+    hd_error inner = { 0 };
+    char quoted[HDL_QUOTE];
+    *out_blocks = (hdl_span){ blocks, blocks ? bytes : 0 };
+    if (!blocks) return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to unpack a weight");
+    const hd_status status = hdl_ternary_unpack(from, blocks, bytes, out_scale, &inner);
+    return status ? hdl_fail(error, status, "tensor %s: %s", hdl_quote(name, quoted), inner.text) : HD_OK;
+}

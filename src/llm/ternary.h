@@ -27,6 +27,10 @@ hd_dtype hdl_ternary_dtype(hd_shape shape);
  * (bytes that are not what the shape needs), PARSE (a code that stands for nothing, or a scale that is no number). */
 hd_status hdl_ternary_unpack(const hdl_ternary *from, void *out_blocks, uint64_t out_bytes, float *out_scale,
                              hd_error *error);
+/* The same into memory of the allocator's, the caller's to free, after a failure too. Errors name the tensor.
+ * Statuses: OUT_OF_HOST_MEMORY too. */
+hd_status hdl_ternary_blocks(const hd_allocator *allocator, hdl_span name, const hdl_ternary *from,
+                             hdl_span *out_blocks, float *out_scale, hd_error *error);
 
 /* ---- tiles.c ---- */
 /* Tiles by the shape of a matrix. */
@@ -35,10 +39,10 @@ typedef struct hdl_tile_list {
     uint32_t count;
     bool     is_read;
 } hdl_tile_list;
-/* The tiles of a tensor of tl1 or tl2: as kernel_config.ini says, which bitnet.cpp makes its kernels by, where one is
- * in the model's folder; else as its scripts have it for the matrices of public models. `list` keeps what was read;
- * zeroed at first. Statuses: those of hdl_gguf_beside, PARSE, UNSUPPORTED (nobody knows them, or no such tiles are
- * possible). */
+/* The tiles of a ternary tensor: of i2_s none; of tl1 and tl2 as kernel_config.ini says, which bitnet.cpp makes its
+ * kernels by, where one is in the model's folder; else as its scripts have it for the matrices of public models. `list`
+ * keeps what was read; zeroed at first. Statuses: those of hdl_gguf_beside, PARSE, UNSUPPORTED (nobody knows them, or
+ * no such tiles are possible). */
 hd_status hdl_tiles_find(const hdl_gguf *gguf, const hdl_gguf_tensor *tensor, hdl_tile_list *list, hdl_tiles *out_tiles,
                          hd_error *error);
 

@@ -96,6 +96,8 @@ hd_status hdl_tiles_find(const hdl_gguf *gguf, const hdl_gguf_tensor *tensor, hd
                          hd_error *error) {
     char quoted[HDL_QUOTE];
     const char *type = hdl_gguf_type_info(tensor->type).name;
+    *out_tiles = (hdl_tiles){ 0 };
+    if (tensor->type == HDL_GGUF_TYPE_I2_S) return HD_OK;
     const hd_status status = list->is_read ? HD_OK : read_list(gguf, list, error);
     if (status) return status;
     if (tensor->shape.rank != 2 || !find(tensor, list, out_tiles))

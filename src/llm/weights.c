@@ -121,16 +121,15 @@ static hd_status find_weight(search *s, uint32_t layer, hdl_weight *w) {
     if (status) return status;
     const bool is_ternary = hdl_is_ternary(w->tensor.type);
     w->dtype = is_ternary ? hdl_ternary_dtype(w->shape) : hdl_gguf_dtype(w->tensor.type);
-    const bool plain = w->dtype == HD_F32 || w->dtype == HD_F16 || w->dtype == HD_BF16;
-    if (w->dtype == HD_DTYPE_NONE || (is_plain(row) && !plain) || (is_ternary && (is_table || row->each)))
+    const bool blocks = !hdl_is_float(w->dtype);
+    if (w->dtype == HD_DTYPE_NONE || (is_plain(row) && blocks) || (is_ternary && (is_table || row->each)))
         return hdl_fail(s->error, HD_STATUS_UNSUPPORTED, "%s is of type %s, which cannot be run there", name,
                         hdl_gguf_type_info(w->tensor.type).name);
     w->present = true;
     w->scale = 1;
     status = check_alike(s, layer, w, name);
     if (!status && is_ternary) status = read_own_scale(s, w);
-    if (!status && is_ternary && w->tensor.type != HDL_GGUF_TYPE_I2_S)
-        status = hdl_tiles_find(s->model->gguf, &w->tensor, &s->tiles, &w->tiles, s->error);
+    if (!status && is_ternary) status = hdl_tiles_find(s->model->gguf, &w->tensor, &s->tiles, &w->tiles, s->error);
     return status || !matrix || is_table ? status : read_scale(s, name, &w->scale);
 }
 
@@ -203,9 +202,8 @@ uint64_t hdl_weight_bytes(const hdl_weight *weight) {
 }
 
 uint64_t hdl_weight_half_bytes(const hdl_weight *weight) {
-    const hd_dtype t = weight->dtype;
-    const bool plain = t == HD_F32 || t == HD_F16 || t == HD_BF16;
-    return weight->present && !plain && hdl_is_product(weight) ? hd_tensor_bytes(HD_F16, weight->shape) : 0;
+    const bool copied = weight->present && !hdl_is_float(weight->dtype) && hdl_is_product(weight);
+    return copied ? hd_tensor_bytes(HD_F16, weight->shape) : 0;
 }
 
 bool hdl_part_needs(const hd_model *model, hdl_part part, uint32_t index) {
