@@ -299,6 +299,21 @@
 #define HDI_HALVES_PUSH_COUNT 0 /* elements */
 #define HDI_HALVES_PUSH_FIRST 1 /* the first of them */
 
+/* ---- split_floats: lines of f32 as HDI_SPLIT_PARTS parts of bf16, one behind the other, ahead of a product. Bindings: the floats,
+ * the parts. All that is counted in elements is a multiple of 8, of floats of 4. ---- */
+#define HDI_SPLIT_PARTS 6u
+#define HDI_SPLIT_PUSH_COLUMNS   0 /* elements of a line */
+#define HDI_SPLIT_PUSH_LINES     1
+#define HDI_SPLIT_PUSH_FIRST     2 /* of the floats */
+#define HDI_SPLIT_PUSH_FROM_LINE 3 /* elements from one of their lines to the next */
+#define HDI_SPLIT_PUSH_TO_LINE   4 /* from a line of the parts to the next one of the same part */
+#define HDI_SPLIT_PUSH_TO_PART   5 /* to the next part of the same line */
+#define HDI_SPLIT_PUSH_ORDER     6 /* 2 bits a part: which of the element's three it holds */
+#define HDI_SPLIT_PUSH_WORDS     7
+/* The pairs, smallest products first: added up so, what is lost of each is small beside the sum. */
+#define HDI_SPLIT_ORDER_A 0x0124u /* 0, 1, 2, 0, 1, 0 */
+#define HDI_SPLIT_ORDER_B 0x0046u /* 2, 1, 0, 1, 0, 0 */
+
 /* ---- reduce: y[o, i] = reduction over j of x[o, j, i] ----
  * Bindings: x, second operand (dot; else x again), y. */
 #define HDI_REDUCE_OP      16 /* HDI_REDUCE_... */

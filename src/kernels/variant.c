@@ -33,6 +33,7 @@ hdi_variant hdi_variant_of(const hdi_kernel *kernel) {
         variant.forms = UINT64_C(1) << (spec[HDI_SPEC_FAMILY] & 63u);
         break;
     case HDI_MODULE_RANDOM: case HDI_MODULE_HASH: variant.forms = UINT64_C(1) << HDI_TYPE_I32; break;
+    case HDI_MODULE_SPLIT_FLOATS: variant.forms = UINT64_C(1) << HDI_TYPE_F32; break;
     default: variant.forms = UINT64_C(1) << (spec[HDI_SPEC_FAMILY + 1] & 63u); /* of B, of keys and values */
     }
     return variant;

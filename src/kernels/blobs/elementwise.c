@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/elementwise.comp, digest fbe69f2300bae003. Do not edit. */
+/* Made by tools/blobs from glsl/elementwise.comp, digest b73bb8ce86e21993. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_elementwise;
 static const uint32_t words[] = {
@@ -10267,4 +10267,4 @@ static const uint32_t words[] = {
 0x00003787,0x000200f9,0x000036e5,0x000200f8,0x000036e5,0x000200f9,0x000035f4,0x000200f8,
 0x000035f4,0x000200f9,0x00000a73,0x000200f8,0x00000a73,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0xfbe69f2300bae003), NULL };
+const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0xb73bb8ce86e21993), NULL };

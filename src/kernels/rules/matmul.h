@@ -75,6 +75,7 @@ typedef struct config {
     bool     staged;     /* whole blocks go through shared memory (MATVEC); runs are dealt out (MATVEC_DOT) */
     bool     halves[2]; /* operands that a launch of their own makes f16 first; codes beside bf16, bf16 */
     bool     bf16;      /* what is multiplied is bf16, not f16 (MATMUL_MATRIX) */
+    uint64_t split;     /* both operands are split by launches of their own (SPLIT_FLOATS), so much of K at a time */
     const char *because;
 } config;
 /* What is chosen for a product: the option if it fits, else by the rules; and the workgroups along N, M, and the batch
@@ -134,6 +135,11 @@ uint64_t hdi_product_unit_bytes(const product *p, uint64_t tile_m, uint64_t tile
 /* A float tensor as f16, dense; finite numbers that f16 does not hold become its largest. */
 hd_status hdi_product_floats_as_halves(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
                                        hdi_tensor *out_halves, hd_error *error);
+/* How much of K is split at a time where operands of f32 may be split into bf16; else 0. */
+uint64_t hdi_product_split_depth(const product *p);
+/* The product of both operands' parts, which adds the launches that split them. The tensors are the caller's. */
+hd_status hdi_product_split(const product *p, hdi_lowering *lowering, hdi_tensor out_parts[2], product *out_product,
+                            hd_error *error);
 /* A quantised tensor without gaps as f16 or bf16, in the order in which it lies. */
 hd_status hdi_product_codes_as_halves(const hdi_caps *caps, const hdi_tensor *from, hd_dtype type,
                                       hdi_lowering *lowering, hdi_tensor *out_halves, hd_error *error);

@@ -210,3 +210,57 @@ hd_status hdi_product_codes_as_halves(const hdi_caps *caps, const hdi_tensor *fr
                                       : "quantised weights that many tiles read: bf16 once";
     return HD_OK;
 }
+
+/* Slices of K bound the memory of the parts, and how far sums of matrix units, which round towards zero, are off. */
+uint64_t hdi_product_split_depth(const product *p) {
+    enum { SHARE = 128 /* of the device's memory */, MOST = 4096, LEAST = 512, UNIT = 8, SLICE = 64 };
+    const hdi_caps *caps = p->request->caps;
+    const bool whole = p->k % UNIT == 0 && p->n % UNIT == 0 && (p->a.along_k || p->m % UNIT == 0);
+    const uint64_t most = HDI_MIN(caps->max_binding_bytes, caps->memory_bytes / SHARE) / 2 / HDI_SPLIT_PARTS,
+                   deepest = HDI_MIN(most / HDI_MAX(p->m, p->n), MOST),
+                   depth = deepest ? hdi_divide_up(p->k, hdi_divide_up(p->k, deepest)) : 0;
+    if (!whole || !p->a.wide || !p->b.wide || p->batch > 1 || depth < HDI_MIN(p->k, LEAST)) return 0;
+    if (p->a.tensor->dtype != HD_F32 || p->b.tensor->dtype != HD_F32) return 0;
+    if (hdi_variant_is_wrong(caps, (hdi_variant){ HDI_MODULE_SPLIT_FLOATS, false, UINT64_C(1) << HD_F32 })) return 0;
+    return hdi_divide_up(depth, SLICE) * SLICE;
+}
+
+static hd_status split_side(const product *p, bool is_b, hdi_lowering *lowering, hdi_tensor *out_parts, side *out_side,
+                            hd_error *error) {
+    enum { WORKGROUP = 128, EACH = 8 };
+    const side *s = is_b ? &p->b : &p->a;
+    const uint64_t lines = is_b ? p->n : p->m, k = p->k;
+    const uint64_t all = HDI_SPLIT_PARTS * k, along = s->along_k ? k : lines, across = s->along_k ? lines : k;
+    const hd_shape shape = s->along_k ? HD_SHAPE((int64_t)lines, (int64_t)all) : HD_SHAPE((int64_t)all, (int64_t)lines);
+    const hd_status status = hdi_rows_temporary(lowering, HD_BF16, shape, out_parts, error);
+    if (status) return status;
+    hdi_launch *launch = hdi_lowering_add(lowering);
+    if (!launch) return hdi_no_launch(lowering, error);
+    launch->kernel = (hdi_kernel){ .module = HDI_MODULE_SPLIT_FLOATS, .spec_count = 1,
+                                   .push_bytes = 4 * HDI_SPLIT_PUSH_WORDS };
+    launch->kernel.spec[HDI_SPEC_WORKGROUP] = WORKGROUP;
+    launch->push[HDI_SPLIT_PUSH_COLUMNS] = (uint32_t)along;
+    launch->push[HDI_SPLIT_PUSH_LINES] = (uint32_t)across;
+    launch->push[HDI_SPLIT_PUSH_FIRST] = (uint32_t)s->first;
+    launch->push[HDI_SPLIT_PUSH_FROM_LINE] = (uint32_t)(s->along_k ? s->line : s->depth);
+    launch->push[HDI_SPLIT_PUSH_TO_LINE] = (uint32_t)(s->along_k ? all : lines);
+    launch->push[HDI_SPLIT_PUSH_TO_PART] = (uint32_t)(s->along_k ? k : k * lines);
+    launch->push[HDI_SPLIT_PUSH_ORDER] = is_b ? HDI_SPLIT_ORDER_B : HDI_SPLIT_ORDER_A;
+    hdi_launch_bind(launch, s->tensor, HDI_READ);
+    hdi_launch_bind(launch, out_parts, HDI_WRITE);
+    hdi_launch_grid(launch, hdi_divide_up(along * across, WORKGROUP * EACH));
+    launch->bytes = hd_dtype_bytes(HD_F32, k * lines) + hd_dtype_bytes(HD_BF16, all * lines);
+    launch->because = "floats that matrix units multiply: each as three of bf16, once";
+    *out_side = (side){ .tensor = out_parts, .line = s->along_k ? all : 1, .depth = s->along_k ? 1 : lines };
+    hdi_product_finish_side(out_side, lines, all);
+    return HD_OK;
+}
+
+hd_status hdi_product_split(const product *p, hdi_lowering *lowering, hdi_tensor out_parts[2], product *out_product,
+                            hd_error *error) {
+    product *split = out_product;
+    *split = *p;
+    split->k = HDI_SPLIT_PARTS * p->k;
+    const hd_status status = split_side(p, false, lowering, &out_parts[0], &split->a, error);
+    return status ? status : split_side(p, true, lowering, &out_parts[1], &split->b, error);
+}

@@ -101,6 +101,34 @@ static hd_status launch_parts(const product *p, const config *c, hdi_lowering *l
     return status ? status : hdi_product_launch_chain(p, c->parts, &partial, lowering, error);
 }
 
+/* The product of f32 as products of their parts in bf16, a slice of K after the other, each added to those before. */
+static hd_status lower_split(const product *p, const config *c, hdi_lowering *lowering, hd_error *error) {
+    const hd_shape shape = HD_SHAPE(1, (int64_t)p->m, (int64_t)p->n);
+    const bool behind = c->split < p->k && p->request->chain;
+    hdi_request request = *p->request;
+    hd_status status = HD_OK;
+    if (behind) status = hdi_rows_temporary(lowering, HD_F32, shape, &request.out, error);
+    const hdi_tensor sum = hdi_tensor_dense(request.out.storage, HD_F32, shape);
+    const hdi_chain adds = { .steps = { { HDI_STEP_ADD, 0, 1, HDI_SOURCE_NONE, HD_F32, 0 } }, .step_count = 1,
+                             .inputs = { [1] = sum }, .input_count = 2 };
+    for (uint64_t at = 0; at < p->k && !status; at += c->split) {
+        product slice = *p, split;
+        hdi_tensor parts[2];
+        slice.k = HDI_MIN(c->split, p->k - at);
+        slice.a.first += at * p->a.depth;
+        slice.b.first += at * p->b.depth;
+        if (c->split < p->k) {
+            slice.request = &request;
+            request.chain = at ? &adds : NULL;
+            slice.source_count = at ? 1 : 0;
+            slice.sources[0] = (source){ &adds.inputs[1], 0, p->n, 1 };
+        }
+        status = hdi_product_split(&slice, lowering, parts, &split, error);
+        if (!status) status = hdi_product_lower(&split, c->measured ? c->option : NULL, lowering, error);
+    }
+    return status || !behind ? status : hdi_product_launch_chain(p, 1, &sum, lowering, error);
+}
+
 hd_status hdi_product_lower(const product *p, const hdi_kernel_option *option, hdi_lowering *lowering,
                             hd_error *error) {
     const hdi_request *request = p->request;
@@ -123,6 +151,7 @@ hd_status hdi_product_lower(const product *p, const hdi_kernel_option *option, h
         if (!status && c.in_strands) status = hdi_product_pack_columns(p, lowering, &columns, error);
         return status ? status : launch_product(p, &c, &rows, &columns, lowering, error);
     }
+    if (c.split) return lower_split(p, &c, lowering, error);
     if (!c.halves[0] && !c.halves[1]) {
         if (c.option->module == HDI_MODULE_MATMUL_LIBRARY)
             return hdi_product_launch_library(p, c.because, c.measured ? c.option->id : 0, lowering, error);
