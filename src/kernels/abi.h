@@ -175,9 +175,10 @@
 #define HDI_EW_RANK   17 /* axes that are left after merging, 1..6 */
 #define HDI_EW_DENSE  18 /* bit i: input i is read at the output's own index; bit 4: the output is dense from element 0 */
 #define HDI_EW_WIDE   19 /* bits likewise, of those that are not dense: four elements lie side by side, from a multiple of four on */
-/* Push words: [0] elements of the output's index space; [1..RANK-1] lengths of axes 1..RANK-1; then, for each input
- * that is not dense: its first element and RANK strides; for an output that is not dense likewise; then the chain's
- * attributes. Where all are dense RANK is 1. */
+#define HDI_EW_PARTS  20 /* above 1: input 0 is the sum of so many tensors of f32, added one after the other */
+/* Push words: [0] elements of the output's index space; [1..RANK-1] lengths of axes 1..RANK-1; with parts the elements
+ * from one of them to the next; then, for each input that is not dense: its first element and RANK strides; for an
+ * output that is not dense likewise; then the chain's attributes. Where all are dense RANK is 1. */
 #define HDI_EW_PER_INVOCATION 4
 
 /* ---- transpose: a copy whose input lies along one axis, of R elements, and whose output lies along another, of C. Bindings:

@@ -69,6 +69,8 @@ typedef struct hdi_chain {
     uint32_t   step_count;
     hdi_tensor inputs[HDI_CHAIN_INPUTS]; /* [0] unused in an epilogue */
     uint32_t   input_count;              /* source 0 counted */
+    uint32_t   parts;                    /* above 1: input 0 is the sum of so many tensors of f32 */
+    uint64_t   apart;                    /* elements from one of them to the next */
     float      attrs[2 * HDI_CHAIN_STEPS];
     uint32_t   attr_count;
 } hdi_chain;
@@ -120,6 +122,7 @@ typedef struct hdi_kernel_option {
     uint16_t groups;    /* workgroups for a unit of the device */
     uint16_t keys;      /* read at once by an invocation */
     uint16_t rate;      /* of a tile, in percent of the largest ones' */
+    uint16_t beside;    /* percent of a workgroup's time that another one on the same unit of the device adds */
 } hdi_kernel_option;
 /* Most lanes of a workgroup of matvec_dot to which runs are dealt out. */
 enum { HDI_DEALT_LANES = 256 };

@@ -15,12 +15,14 @@
 #define DEALT(id, s) OPTION(id, MATVEC_DOT, .subgroups = (s), .tile_m = 1)
 #define UNITS(id, s, c) OPTION(id, MATVEC_MATRIX, .subgroups = (s), .tile_n = (c))
 #define SUBGROUP(id, w, c) OPTION(id, MATVEC_SUBGROUP, .workgroup = (w), .tile_n = (c))
-#define PARTS(id, m, n, pm, pn, r, k) \
-    OPTION(id, MATMUL_MATRIX, .tile_m = (m), .tile_n = (n), .part_m = (pm), .part_n = (pn), .rate = (r), .parts = (k), \
-           .by_rules = (k) == 3)
-#define MATRIX(id, m, n, pm, pn, r) \
-    PARTS(id, m, n, pm, pn, r, 1), PARTS(id + 1, m, n, pm, pn, r, 2), PARTS(id + 2, m, n, pm, pn, r, 3), \
-    PARTS(id + 3, m, n, pm, pn, r, 4)
+#define PARTS(id, m, n, pm, pn, r, b, k) \
+    OPTION(id, MATMUL_MATRIX, .tile_m = (m), .tile_n = (n), .part_m = (pm), .part_n = (pn), .rate = (r), \
+           .beside = (b), .parts = (k), .by_rules = (k) == 3 || (k) > 4)
+#define MATRIX(id, m, n, pm, pn, r, b) \
+    PARTS(id, m, n, pm, pn, r, b, 1), PARTS(id + 1, m, n, pm, pn, r, b, 2), PARTS(id + 2, m, n, pm, pn, r, b, 3), \
+    PARTS(id + 3, m, n, pm, pn, r, b, 4)
+#define SMALL(id, m, n, pm, pn, r, b) \
+    MATRIX(id, m, n, pm, pn, r, b), PARTS(id + 4, m, n, pm, pn, r, b, 6), PARTS(id + 5, m, n, pm, pn, r, b, 8)
 #define TENSOR(id, m, n) OPTION(id, MATMUL_TENSOR, .tile_m = (m), .tile_n = (n), .workgroup = 256)
 #define VECTOR(id, w, c) OPTION(id, MATVEC, .workgroup = (w), .tile_n = (c))
 #define NATIVE_VECTOR(id, c, rule) OPTION(id, MATVEC, .native = 1, .by_rules = (rule), .workgroup = 1, .tile_n = (c))
@@ -51,10 +53,12 @@ static const hdi_kernel_option table[] = {
     SUBGROUP(111, 64, 2), SUBGROUP(112, 64, 4), SUBGROUP(113, 128, 2), SUBGROUP(114, 128, 4), SUBGROUP(115, 256, 2),
     SUBGROUP(116, 256, 4),
     OPTION(120, MATMUL_LIBRARY, .native = 0),
-    /* tile of a workgroup, of a subgroup; how much of the largest ones' rate it reaches, in percent. Each with 1 to 4
-     * parts of K. The chunks of 8 halves of a tile are a multiple of its invocations. */
-    MATRIX(131, 128, 160, 32, 80, 100), MATRIX(135, 128, 128, 64, 32, 100), MATRIX(139, 128, 80, 32, 80, 70),
-    MATRIX(143, 64, 128, 32, 32, 70), MATRIX(147, 64, 64, 32, 32, 55), MATRIX(151, 32, 64, 16, 32, 35),
+    /* tile of a workgroup, of a subgroup; how much of the largest ones' rate one alone reaches, and what another one
+     * beside it adds, in percent (of an H200 through Vulkan, 16 to 256 rows). Each with 1 to 4 parts of K, small ones
+     * with 6 and 8 too. The chunks of 8 halves of a tile are a multiple of its invocations. */
+    MATRIX(131, 128, 160, 32, 80, 100, 100), MATRIX(135, 128, 128, 64, 32, 100, 100),
+    MATRIX(139, 128, 80, 32, 80, 70, 100), MATRIX(143, 64, 128, 32, 32, 65, 80), SMALL(651, 64, 64, 32, 32, 48, 55),
+    SMALL(661, 32, 64, 16, 32, 28, 42), SMALL(671, 32, 32, 16, 16, 17, 28), SMALL(681, 16, 64, 16, 16, 13, 20),
     /* tile of a workgroup */
     TENSOR(161, 128, 256), TENSOR(162, 128, 128), TENSOR(163, 64, 64),
     /* width and columns of a workgroup */

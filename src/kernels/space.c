@@ -16,8 +16,9 @@ hdi_space hdi_space_of(const hdi_chain *chain, const hdi_tensor *out) {
     hdi_space s = { .rank = 0 };
     for (uint32_t i = 0; i < HDI_SPACE_OPERANDS; i++) {
         const hdi_tensor *tensor = i == HDI_SPACE_OUTPUT ? out : i < chain->input_count ? &chain->inputs[i] : NULL;
-        if (tensor) s.operands[i] = (hdi_operand){ tensor, hd_dtype_bytes(tensor->dtype, 1), tensor->first, { 0 } };
+        if (tensor) s.operands[i] = (hdi_operand){ tensor, hd_dtype_bytes(tensor->dtype, 1), tensor->first, { 0 }, 0 };
     }
+    if (chain->parts > 1) s.operands[0].further = (chain->parts - 1) * chain->apart;
     for (uint32_t axis = 0; axis < out->shape.rank; axis++) {
         const uint64_t length = (uint64_t)out->shape.dims[axis];
         if (length == 1) continue;
@@ -39,7 +40,7 @@ uint64_t hdi_space_elements(const hdi_space *s) {
 
 hdi_place hdi_space_place(const hdi_space *s, uint32_t index, const hdi_caps *caps) {
     const hdi_operand *o = &s->operands[index];
-    uint64_t low = o->first, high = o->first;
+    uint64_t low = o->first, high = o->first + o->further;
     int64_t stride = 1;
     bool dense = true;
     for (uint32_t axis = s->rank; axis-- > 0;) {

@@ -12,6 +12,7 @@ typedef struct hdi_operand {
     uint64_t element_bytes;
     uint64_t first;
     int64_t  strides[HD_MAX_RANK];
+    uint64_t further; /* elements to the last of several parts */
 } hdi_operand;
 typedef struct hdi_space {
     uint32_t    rank; /* at least 1 */

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes.comp, digest 62486c8165b60570. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes.comp, digest 2402bdb9444c6e0f. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes;
 static const uint32_t words[] = {
@@ -11393,4 +11393,4 @@ static const uint32_t words[] = {
 0x000017b7,0x00000771,0x000200f9,0x000017b6,0x000200f8,0x000017bb,0x000200f9,0x00000b6c,
 0x000200f8,0x00000b6c,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0x62486c8165b60570), NULL };
+const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0x2402bdb9444c6e0f), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes_matrix.comp, digest c7da3590ceec10a0. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes_matrix.comp, digest 14ca5032cced8064. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes_matrix;
 static const uint32_t words[] = {
@@ -9880,4 +9880,4 @@ static const uint32_t words[] = {
 0x00000e21,0x00000782,0x000200f9,0x00000e20,0x000200f8,0x00000e25,0x000200f9,0x00000b67,
 0x000200f8,0x00000b67,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes_matrix = { words, sizeof words / 4, UINT64_C(0xc7da3590ceec10a0), NULL };
+const hdi_blob hdi_blob_matmul_codes_matrix = { words, sizeof words / 4, UINT64_C(0x14ca5032cced8064), NULL };

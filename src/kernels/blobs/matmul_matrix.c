@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 29d11bd543d5cd0e. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest c0c6b9424381d52c. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -15847,4 +15847,4 @@ static const uint32_t words[] = {
 0x00002ff5,0x00002ff4,0x00000789,0x000200f9,0x00002ff3,0x000200f8,0x00002ff8,0x000200f9,
 0x00000bc6,0x000200f8,0x00000bc6,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x29d11bd543d5cd0e), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0xc0c6b9424381d52c), NULL };

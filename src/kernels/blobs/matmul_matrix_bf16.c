@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix_bf16.comp, digest 8753dc547ade0ade. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix_bf16.comp, digest 687476615513b879. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix_bf16;
 static const uint32_t words[] = {
@@ -18456,4 +18456,4 @@ static const uint32_t words[] = {
 0x0003003e,0x00002c6b,0x000032bd,0x000200f9,0x000032bb,0x000200f8,0x000032c0,0x0003003e,
 0x00002bb1,0x00000b7a,0x000200f9,0x00002c7a,0x000200f8,0x00002c7a,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix_bf16 = { words, sizeof words / 4, UINT64_C(0x8753dc547ade0ade), NULL };
+const hdi_blob hdi_blob_matmul_matrix_bf16 = { words, sizeof words / 4, UINT64_C(0x687476615513b879), NULL };

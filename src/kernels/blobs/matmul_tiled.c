@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 327507add835e367. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tiled.comp, digest ac0c884df297a62f. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tiled;
 static const uint32_t words[] = {
@@ -11257,4 +11257,4 @@ static const uint32_t words[] = {
 0x00001633,0x000200f8,0x00001638,0x000200f9,0x00000b7c,0x000200f8,0x00000b7c,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x327507add835e367), NULL };
+const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0xac0c884df297a62f), NULL };

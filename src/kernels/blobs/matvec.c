@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec.comp, digest 96f44f6d75e2b6dd. Do not edit. */
+/* Made by tools/blobs from glsl/matvec.comp, digest 46f9639f36fb285b. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec;
 static const uint32_t words[] = {
@@ -11489,4 +11489,4 @@ static const uint32_t words[] = {
 0x00000790,0x0000177e,0x0000177d,0x00000b6e,0x000200f9,0x0000177c,0x000200f8,0x00001781,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0x96f44f6d75e2b6dd), NULL };
+const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0x46f9639f36fb285b), NULL };

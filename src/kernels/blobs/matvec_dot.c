@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_dot.comp, digest 454853d39c016586. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_dot.comp, digest 0d4066094487c925. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_dot;
 static const uint32_t words[] = {
@@ -16809,4 +16809,4 @@ static const uint32_t words[] = {
 0x000034c1,0x00000cb6,0x000200f9,0x000034c0,0x000200f8,0x000034c5,0x000200f9,0x00000cfd,
 0x000200f8,0x00000cfd,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0x454853d39c016586), NULL };
+const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0x0d4066094487c925), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_matrix.comp, digest 5daadafd061c9f4c. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_matrix.comp, digest 79fb0e918bd5bcdd. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_matrix;
 static const uint32_t words[] = {
@@ -11241,4 +11241,4 @@ static const uint32_t words[] = {
 0x00000eb1,0x000200f9,0x00000e92,0x000200f8,0x00000e92,0x00050080,0x000007b5,0x00000e91,
 0x00000e90,0x000007c0,0x000200f9,0x00000e8f,0x000200f8,0x00000ea3,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_matrix = { words, sizeof words / 4, UINT64_C(0x5daadafd061c9f4c), NULL };
+const hdi_blob hdi_blob_matvec_matrix = { words, sizeof words / 4, UINT64_C(0x79fb0e918bd5bcdd), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest 124b6c4a6afcf7a3. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest cba0b205a504fb09. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_subgroup;
 static const uint32_t words[] = {
@@ -12617,4 +12617,4 @@ static const uint32_t words[] = {
 0x00001dca,0x00000b60,0x000200f9,0x00001dc9,0x000200f8,0x00001dce,0x000200f9,0x00000b85,
 0x000200f8,0x00000b85,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0x124b6c4a6afcf7a3), NULL };
+const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0xcba0b205a504fb09), NULL };

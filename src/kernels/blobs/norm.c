@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm.comp, digest e9f8a5fadc3ac2bc. Do not edit. */
+/* Made by tools/blobs from glsl/norm.comp, digest f47933e7b7396822. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm;
 static const uint32_t words[] = {
@@ -1201,4 +1201,4 @@ static const uint32_t words[] = {
 0x0000050b,0x000200f8,0x00000510,0x000200f9,0x0000013a,0x000200f8,0x0000013a,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0xe9f8a5fadc3ac2bc), NULL };
+const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0xf47933e7b7396822), NULL };

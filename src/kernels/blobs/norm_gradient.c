@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm_gradient.comp, digest 12d36cebcd7f06ee. Do not edit. */
+/* Made by tools/blobs from glsl/norm_gradient.comp, digest 3c867aede9439f0d. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm_gradient;
 static const uint32_t words[] = {
@@ -1599,4 +1599,4 @@ static const uint32_t words[] = {
 0x000008e1,0x000200f9,0x0000076b,0x000200f8,0x00000770,0x000200f9,0x000001d4,0x000200f8,
 0x000001d4,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_norm_gradient = { words, sizeof words / 4, UINT64_C(0x12d36cebcd7f06ee), NULL };
+const hdi_blob hdi_blob_norm_gradient = { words, sizeof words / 4, UINT64_C(0x3c867aede9439f0d), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm_sums.comp, digest 5a8239e58cfe28f8. Do not edit. */
+/* Made by tools/blobs from glsl/norm_sums.comp, digest e4bf9b32d057a2f5. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm_sums;
 static const uint32_t words[] = {
@@ -1083,4 +1083,4 @@ static const uint32_t words[] = {
 0x000005f9,0x000005f8,0x000200f9,0x00000445,0x000200f8,0x00000445,0x000200f9,0x00000143,
 0x000200f8,0x00000143,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_norm_sums = { words, sizeof words / 4, UINT64_C(0x5a8239e58cfe28f8), NULL };
+const hdi_blob hdi_blob_norm_sums = { words, sizeof words / 4, UINT64_C(0xe4bf9b32d057a2f5), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/scatter.comp, digest c3b76c1e18297778. Do not edit. */
+/* Made by tools/blobs from glsl/scatter.comp, digest 0291e68ca8b1828e. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_scatter;
 static const uint32_t words[] = {
@@ -614,4 +614,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00000306,0x000200f8,0x00000306,0x000200f9,0x00000076,0x000200f8,0x00000076,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_scatter = { words, sizeof words / 4, UINT64_C(0xc3b76c1e18297778), NULL };
+const hdi_blob hdi_blob_scatter = { words, sizeof words / 4, UINT64_C(0x0291e68ca8b1828e), NULL };

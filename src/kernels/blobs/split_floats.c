@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/split_floats.comp, digest caa217054c02df22. Do not edit. */
+/* Made by tools/blobs from glsl/split_floats.comp, digest cbc56211b8a69cfb. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_split_floats;
 static const uint32_t words[] = {
@@ -488,4 +488,4 @@ static const uint32_t words[] = {
 0x000002af,0x00050080,0x00000021,0x000002ae,0x000002ad,0x00000038,0x000200f9,0x000002ac,
 0x000200f8,0x000002b1,0x000200f9,0x0000004b,0x000200f8,0x0000004b,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_split_floats = { words, sizeof words / 4, UINT64_C(0xcaa217054c02df22), NULL };
+const hdi_blob hdi_blob_split_floats = { words, sizeof words / 4, UINT64_C(0xcbc56211b8a69cfb), NULL };

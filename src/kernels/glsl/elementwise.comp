@@ -28,10 +28,11 @@ layout(constant_id = HDI_EW_INPUTS) const uint INPUTS = 1u;
 layout(constant_id = HDI_EW_RANK) const uint RANK = 1u;
 layout(constant_id = HDI_EW_DENSE) const uint DENSE = 17u;
 layout(constant_id = HDI_EW_WIDE) const uint WIDE = 0u;
+layout(constant_id = HDI_EW_PARTS) const uint PARTS = 1u;
 
 // Where an operand's words begin in the push constants; operand 4 is the output.
 #define OPERANDS_BEFORE(i) (bitCount(~DENSE & ((1u << min(i, INPUTS)) - 1u)) + (i > 4u ? uint((DENSE & 16u) == 0u) : 0u))
-#define WORDS_AT(i) (RANK + uint(OPERANDS_BEFORE(i)) * (1u + RANK))
+#define WORDS_AT(i) (RANK + uint(PARTS > 1u) + uint(OPERANDS_BEFORE(i)) * (1u + RANK))
 #define CHAIN_ATTRIBUTE(i) push.words[min(WORDS_AT(5u) + (i), 31u)]
 #include "chain.glsl"
 
@@ -57,11 +58,11 @@ uvec4 elements_of(uint operand, uint at) {
     return e;
 }
 
-// Four elements from `at` on of which `count` exist.
-#define READ(operand, as_words, as_pairs, as_wide, type, result) { \
+// Four elements from `at` on of which `count` exist, `beyond` so many others.
+#define READ(operand, as_words, as_pairs, as_wide, type, beyond, result) { \
     if (INPUTS <= operand) result = uvec4(0u); \
-    else if ((((DENSE | WIDE) >> operand) & 1u) != 0u && count == 4u) { \
-        uint four = (((DENSE >> operand) & 1u) != 0u ? at : element_of(operand, at)) >> 2; \
+    else if ((((DENSE | WIDE) >> operand) & 1u) != 0u && count == 4u && ((beyond) & 3u) == 0u) { \
+        uint four = ((((DENSE >> operand) & 1u) != 0u ? at : element_of(operand, at)) + (beyond)) >> 2; \
         if (type_bytes(type) == 4u) result = as_wide[four]; \
         else { \
             uvec2 pair = type == HDI_TYPE_U8 ? uvec2(as_words[four]) : as_pairs[four]; \
@@ -69,7 +70,7 @@ uvec4 elements_of(uint operand, uint at) {
                 unpack_element(pair.y, type, 2u), unpack_element(pair.y, type, 3u)); \
         } \
     } else { \
-        uvec4 e = elements_of(operand, at); \
+        uvec4 e = elements_of(operand, at) + (beyond); \
         for (uint i = 0u; i < count; i++) result[i] = LOAD(as_words, type, e[i]); \
     } }
 
@@ -98,10 +99,15 @@ void main() {
     if (at >= push.words[0]) return;
     uint count = min(push.words[0] - at, 4u);
     uvec4 v0 = uvec4(0u), v1 = uvec4(0u), v2 = uvec4(0u), v3 = uvec4(0u), r = uvec4(0u);
-    READ(0u, input_0, pair_0, wide_0, SOURCE_TYPE_0, v0)
-    READ(1u, input_1, pair_1, wide_1, SOURCE_TYPE_1, v1)
-    READ(2u, input_2, pair_2, wide_2, SOURCE_TYPE_2, v2)
-    READ(3u, input_3, pair_3, wide_3, SOURCE_TYPE_3, v3)
+    READ(0u, input_0, pair_0, wide_0, SOURCE_TYPE_0, 0u, v0)
+    READ(1u, input_1, pair_1, wide_1, SOURCE_TYPE_1, 0u, v1)
+    READ(2u, input_2, pair_2, wide_2, SOURCE_TYPE_2, 0u, v2)
+    READ(3u, input_3, pair_3, wide_3, SOURCE_TYPE_3, 0u, v3)
+    for (uint part = 1u; part < PARTS; part++) {
+        uvec4 more = uvec4(0u);
+        READ(0u, input_0, pair_0, wide_0, HDI_TYPE_F32, part * push.words[RANK], more)
+        v0 = floatBitsToUint(uintBitsToFloat(v0) + uintBitsToFloat(more));
+    }
     for (uint i = 0u; i < 4u; i++) r[i] = run_chain(v0[i], v1[i], v2[i], v3[i]);
     if (((DENSE | WIDE) & 16u) != 0u) write_dense((DENSE & 16u) != 0u ? at : element_of(4u, at), count, r);
     else {

@@ -89,7 +89,7 @@ static bool place_fits(const hdi_place *p, const hdi_caps *caps) {
 
 /* Push words of a launch over the space. */
 static uint32_t words_of(const hdi_space *s, const hdi_chain *chain, const hdi_caps *caps) {
-    uint32_t words = s->rank + chain->attr_count;
+    uint32_t words = s->rank + (chain->parts > 1 ? 1 : 0) + chain->attr_count;
     for (uint32_t i = 0; i < HDI_SPACE_OPERANDS; i++)
         if (s->operands[i].tensor && !hdi_space_place(s, i, caps).dense) words += 1 + s->rank;
     return words;
@@ -101,7 +101,9 @@ static uint32_t most_words(const hdi_caps *caps) {
 
 bool hdi_chain_fits(const hdi_chain *chain, const hdi_tensor *out, const hdi_caps *caps) {
     const hdi_space s = hdi_space_of(chain, out);
+    const uint64_t most = caps->max_binding_bytes ? caps->max_binding_bytes : UINT64_MAX;
     return chain->step_count <= HDI_CHAIN_STEPS && chain->input_count <= HDI_CHAIN_INPUTS &&
+        (chain->parts <= 1 || hd_dtype_bytes(HD_F32, chain->parts * chain->apart) <= most) &&
         hdi_chain_costly_steps(chain) <= 1 && words_of(&s, chain, caps) <= most_words(caps);
 }
 
@@ -163,12 +165,14 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
     kernel->spec[HDI_SPEC_EXACT] = request->math == HD_MATH_EXACT;
     kernel->spec[HDI_EW_INPUTS] = chain->input_count;
     kernel->spec[HDI_EW_RANK] = s->rank;
-    kernel->spec_count = HDI_EW_WIDE + 1;
+    kernel->spec[HDI_EW_PARTS] = HDI_MAX(chain->parts, 1);
+    kernel->spec_count = (chain->parts > 1 ? HDI_EW_PARTS : HDI_EW_WIDE) + 1;
     kernel->scratch_bytes = caps->native_kernels ? HDCPU_ELEMENTWISE_SCRATCH_BYTES : 0;
 
     uint32_t words = 0, dense = 0, wide = 0;
     launch->push[words++] = (uint32_t)elements;
     for (uint32_t axis = 1; axis < s->rank; axis++) launch->push[words++] = (uint32_t)s->lengths[axis];
+    if (chain->parts > 1) launch->push[words++] = (uint32_t)chain->apart;
     for (uint32_t i = 0; i < HDI_SPACE_OPERANDS; i++) {
         const uint32_t from = s->operands[i].tensor ? i : 0; /* an absent input shows input 0 again */
         const hdi_operand *o = &s->operands[from];
@@ -178,7 +182,7 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
         const uint32_t access = i < HDI_SPACE_OUTPUT ? HDI_READ : shares ? HDI_READ | HDI_WRITE : HDI_WRITE;
         launch->uses[i] = (hdi_use){ o->tensor->storage, p.offset, p.bytes, access };
         if (from != i) continue;
-        launch->bytes += distinct_elements(s, i) * o->element_bytes;
+        launch->bytes += distinct_elements(s, i) * o->element_bytes * (i == 0 ? HDI_MAX(chain->parts, 1) : 1);
         if (p.dense) { dense |= 1u << i; continue; }
         if (is_wide(s, o, &p, caps)) wide |= 1u << i;
         launch->push[words++] = (uint32_t)p.first;

@@ -220,7 +220,7 @@ static uint64_t native_vector_cost(const product *p, const hdi_kernel_option *o)
 
 /* What else takes time, as the work that the largest tile does meanwhile (measured on an H200): a workgroup's beginning
  * and end like so much of K, one more launch like so many products, and an element of a sum's operands like so many. */
-enum { LEAST_PART = 512, START_DEPTH = 640, LAUNCH_WORK = 3600000, SUM_WORK = 2 };
+enum { LEAST_PART = 256, START_DEPTH = 640, LAUNCH_WORK = 3600000, SUM_WORK = 2 };
 
 /* May all of B be made f16 ahead of the product? */
 static bool halves_fit(const product *p) {
@@ -234,8 +234,9 @@ static bool halves_fit(const product *p) {
 static bool parts_fit(const product *p, uint32_t parts) {
     hdi_chain chain;
     hdi_tensor out;
-    return parts == 1 || (!p->chosen && p->k / parts >= LEAST_PART && p->batch * p->m * p->n * parts <= UINT32_MAX &&
-                          hdi_product_chain(p, parts, 0, &chain, &out));
+    const uint64_t steps = hdi_divide_up(p->k, HDI_MM_DEPTH), of_part = hdi_divide_up(steps, parts);
+    return parts == 1 || (!p->chosen && p->k / parts >= LEAST_PART && (parts - 1) * of_part < steps &&
+                          p->batch * p->m * p->n * parts <= UINT32_MAX && hdi_product_chain(p, parts, 0, &chain, &out));
 }
 
 /* A subgroup of 32 for each part of the tile; false where the device has others. */
@@ -266,14 +267,15 @@ static bool matrix_fits(const product *p, config *c) {
     return true;
 }
 
-/* Rounds of workgroups over the device's units, each as long as its tile is large and its part deep, and the sum of the
- * parts behind them. */
+/* A unit of the device takes its workgroups side by side: the first is as long as its tile is large and its part deep,
+ * each further one adds a share of that, less where small ones wait most of their time. Behind them the sum of the
+ * parts. */
 static uint64_t matrix_cost(const product *p, const hdi_kernel_option *o) {
     const uint64_t units = HDI_MAX(p->request->caps->compute_units, 1), sums = p->batch * p->m * p->n;
     const uint64_t area = (uint64_t)o->tile_m * o->tile_n;
-    const uint64_t rounds = hdi_divide_up(tiles_of(p, o->tile_m, o->tile_n) * o->parts, units);
+    const uint64_t groups = hdi_divide_up(tiles_of(p, o->tile_m, o->tile_n) * o->parts, units);
     if (p->m <= FEW_ROWS) return NEVER;
-    return rounds * area * (hdi_divide_up(p->k, o->parts) + START_DEPTH) * 100 / o->rate +
+    return (100 + (groups - 1) * o->beside) * area * (hdi_divide_up(p->k, o->parts) + START_DEPTH) / o->rate +
            (o->parts > 1 ? LAUNCH_WORK + SUM_WORK * sums * (o->parts + 1u) : 0);
 }
 
