@@ -62,6 +62,7 @@ static void product(hd_context *context, hd_device *device, bool on_cpu, uint32_
     if (what == ADDED) assert_int_equal(hd_plan_write(plan, "matrix", matrix, sizeof matrix), HD_OK);
     for (int run = 0; run < 2; run++) assert_int_equal(hd_plan_run(plan, NULL), HD_OK); /* a slice adds to this run's alone */
     assert_int_equal(hd_plan_read(plan, "y", y, sizeof y), HD_OK);
+    double errors = 0;
     for (int s = 0; s < SAMPLES; s++) {
         const size_t m = draw(M), n = draw(N);
         double sum = 0, all = 0;
@@ -73,8 +74,11 @@ static void product(hd_context *context, hd_device *device, bool on_cpu, uint32_
         if (what != NOTHING) sum += row[n], all += fabs(row[n]);
         if (what == ADDED) sum += matrix[m * N + n], all += fabs(matrix[m * N + n]);
         if (what == RELU && sum < 0) sum = 0;
-        assert_true(fabs(sum - (double)y[m * N + n]) <= all * 0x1p-19); /* K 2^-23 is promised, which two parts would keep */
+        const double error = fabs(sum - (double)y[m * N + n]) / all;
+        assert_true(error <= K * 0x1p-23);
+        errors += error / SAMPLES;
     }
+    assert_true(errors <= 0x1p-20); /* K 2^-23 is promised, which two parts would keep */
     hd_plan_destroy(plan);
     hd_program_destroy(p);
 }
@@ -96,7 +100,8 @@ static void ends(hd_context *context, hd_device *device) {
     for (size_t n = 0; n < N; n++) {
         assert_true(isnan(y[n]) || isinf(y[n]));
         assert_true(isnan(y[N + n]));
-        assert_true(n % 2 == 0 || (y[2 * N + n] == rows[2] && y[3 * N + n] == rows[3]));
+        for (size_t m = 2; m < 4; m++) /* matrix units round towards zero */
+            assert_true(n % 2 == 0 || fabsf(y[m * N + n] / rows[m] - 1) <= 0x1p-20f);
         assert_true(fabsf(y[4 * N + n]) <= 0x1p-125f);
         assert_true(fabsf(y[5 * N + n] - rows[5] * b[n]) <= 0x1p-23f);
         assert_true(y[6 * N + n] == 0);

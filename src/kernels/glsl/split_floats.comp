@@ -8,13 +8,15 @@ layout(push_constant) uniform Push { uint push[HDI_SPLIT_PUSH_WORDS]; };
 layout(std430, binding = 0) readonly buffer Floats { uvec4 floats[]; };
 layout(std430, binding = 1) writeonly buffer Parts { uvec4 parts[]; };
 
-// Of what is not finite the first part is all; what would round to infinity becomes the largest that does not.
+// Of what is not finite the first part is all. Where a part would round to infinity none is rounded up: sums of some of the
+// parts are finite too, whatever their order.
 uvec3 split(uint bits) {
-    uint size = bits & 0x7FFFFFFFu, first = f32_bits_to_bf16(bits);
-    if (size >= 0x7F800000u) return uvec3(first, 0u, 0u);
-    if (size >= 0x7F7F8000u) first = bits >> 16;
+    uint size = bits & 0x7FFFFFFFu;
+    if (size >= 0x7F800000u) return uvec3(f32_bits_to_bf16(bits), 0u, 0u);
+    bool cut = size >= 0x7F7F8000u;
+    uint first = cut ? bits >> 16 : f32_bits_to_bf16(bits);
     precise float rest = uintBitsToFloat(bits) - uintBitsToFloat(first << 16); // exact, as is the next one
-    uint second = f32_bits_to_bf16(floatBitsToUint(rest));
+    uint second = cut ? floatBitsToUint(rest) >> 16 : f32_bits_to_bf16(floatBitsToUint(rest));
     precise float last = rest - uintBitsToFloat(second << 16);
     return uvec3(first, second, f32_bits_to_bf16(floatBitsToUint(last)));
 }
