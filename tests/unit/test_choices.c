@@ -299,11 +299,11 @@ static void choices_keep_to_the_budget(void **state) {
     hdi_caps caps;
     hdi_schedule *schedule;
     hd_error error = { 0 };
-    hd_program *program = read_program("heddle 1\nx = input f32[64,4096] \"x\"\nw = input f16[4096,4096] \"w\"\n"
+    hd_program *program = read_program("heddle 1\nx = input f32[64,1024] \"x\"\nw = input f16[16384,1024] \"w\"\n"
                                        "a = matmul x w transpose_b\noutput a \"o\"\n");
-    const hdi_class of = hdi_class_of(HDI_CLASS_MATMUL, HD_F16, 64, 4096 * 4096);
-    const uint32_t ids[] = { id_of(HDI_MODULE_MATMUL_MATRIX, "matrix_64x128_k1"),
-                             id_of(HDI_MODULE_MATMUL_MATRIX, "matrix_64x128_k4") };
+    const hdi_class of = hdi_class_of(HDI_CLASS_MATMUL, HD_F16, 64, 16384 * 1024);
+    const uint32_t ids[] = { id_of(HDI_MODULE_MATMUL_MATRIX, "matrix_128x128_k1"),
+                             id_of(HDI_MODULE_MATMUL_MATRIX, "matrix_128x128_k4") };
     hdi_plan_options options = { .math = HD_MATH_FAST };
     uint64_t bytes[2];
     read_caps("big-gpu", &caps);

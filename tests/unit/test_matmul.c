@@ -602,9 +602,9 @@ static void choices(void **state) {
     assert_int_equal(chosen(&gpu_caps, 1, 64, 1024, exact).module, HDI_MODULE_MATMUL_CODES);
     assert_int_equal(chosen(&gpu_caps, 1, 64, 1024, gaps).module, HDI_MODULE_MATVEC); /* not wide */
     assert_int_equal(chosen(&plain, 1, 64, 1024, weights).module, HDI_MODULE_MATVEC);
-    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, halves).module, HDI_MODULE_MATMUL_MATRIX);
-    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, halves).subgroup, 32);
-    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, weights).module, HDI_MODULE_MATMUL_MATRIX);
+    assert_int_equal(chosen(&gpu_caps, 9, 64, 256, halves).module, HDI_MODULE_MATMUL_MATRIX);
+    assert_int_equal(chosen(&gpu_caps, 9, 64, 256, halves).subgroup, 32);
+    assert_int_equal(chosen(&gpu_caps, 9, 64, 256, weights).module, HDI_MODULE_MATMUL_MATRIX);
     assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, exact).module, HDI_MODULE_MATMUL_CODES);
     hdi_caps dots = gpu_caps;
     dots.integer_dot = dots.subgroup_shuffle = 1;
@@ -638,8 +638,8 @@ static void choices(void **state) {
     assert_int_equal(chosen(&dots, 1, 64, 1024, single).module, HDI_MODULE_MATVEC);
     single.flags = HD_TRANSPOSE_B;
     single.math = HD_MATH_FAST;
-    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, single).module, HDI_MODULE_MATMUL_MATRIX);
-    assert_int_equal(chosen(&gpu_caps, 9, 64, 1000, floats).module, HDI_MODULE_MATMUL_TILED); /* f16 would miss f32's bound */
+    assert_int_equal(chosen(&gpu_caps, 9, 64, 256, single).module, HDI_MODULE_MATMUL_MATRIX);
+    assert_int_equal(chosen(&gpu_caps, 9, 64, 500, floats).module, HDI_MODULE_MATMUL_TILED); /* f16 would miss f32's bound */
     hdi_caps workgroups = gpu_caps;
     workgroups.matrix_workgroup = 1;
     assert_int_equal(chosen(&workgroups, 2048, 2048, 1024, halves).module, HDI_MODULE_MATMUL_MATRIX);
