@@ -101,10 +101,9 @@ static uint32_t most_words(const hdi_caps *caps) {
 
 bool hdi_chain_fits(const hdi_chain *chain, const hdi_tensor *out, const hdi_caps *caps) {
     const hdi_space s = hdi_space_of(chain, out);
-    const uint64_t most = caps->max_binding_bytes ? caps->max_binding_bytes : UINT64_MAX;
+    const hdi_place parts = { .bytes = chain->parts > 1 ? hd_dtype_bytes(HD_F32, chain->parts * chain->apart) : 0 };
     return chain->step_count <= HDI_CHAIN_STEPS && chain->input_count <= HDI_CHAIN_INPUTS &&
-        (chain->parts <= 1 || hd_dtype_bytes(HD_F32, chain->parts * chain->apart) <= most) &&
-        hdi_chain_costly_steps(chain) <= 1 && words_of(&s, chain, caps) <= most_words(caps);
+        place_fits(&parts, caps) && hdi_chain_costly_steps(chain) <= 1 && words_of(&s, chain, caps) <= most_words(caps);
 }
 
 /* ---- launches ---- */

@@ -104,7 +104,7 @@ static hd_status launch_parts(const product *p, const config *c, hdi_lowering *l
 /* The product of f32 as products of their parts in bf16, a slice of K after the other, each added to those before. */
 static hd_status lower_split(const product *p, const config *c, hdi_lowering *lowering, hd_error *error) {
     const hd_shape shape = HD_SHAPE(1, (int64_t)p->m, (int64_t)p->n);
-    const bool behind = c->split < p->k && p->request->chain;
+    const bool sliced = c->split < p->k, behind = sliced && p->request->chain;
     hdi_request request = *p->request;
     hd_status status = HD_OK;
     if (behind) status = hdi_rows_temporary(lowering, HD_F32, shape, &request.out, error);
@@ -117,7 +117,7 @@ static hd_status lower_split(const product *p, const config *c, hdi_lowering *lo
         slice.k = HDI_MIN(c->split, p->k - at);
         slice.a.first += at * p->a.depth;
         slice.b.first += at * p->b.depth;
-        if (c->split < p->k) {
+        if (sliced) {
             slice.request = &request;
             request.chain = at ? &adds : NULL;
             slice.source_count = at ? 1 : 0;
