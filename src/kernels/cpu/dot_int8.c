@@ -7,6 +7,7 @@
 #ifdef HDCPU_DOT_INT8
 #include "kernels/cpu/books_wide.h"
 #include "kernels/cpu/int8_round.h"
+#include "kernels/cpu/places.h"
 #include "kernels/cpu/quant.h"
 
 enum { PART = HDCPU_INT8_PART, BLOCKS = PART / 32, WIDE = HDCPU_LEVEL >= 2 ? 64 : 32, RUN = 16, RUNS = WIDE / RUN,
@@ -419,40 +420,47 @@ PART_OF one_part(uint32_t type, PART_ARGUMENTS, __m256 *less) {
     }
 }
 
-/* Type and rows are known when this is compiled. */
+/* Type and rows are known when this is compiled. Where columns do not come out even, the last one is computed again. */
 PART_OF columns_of(const uint32_t type, const uint32_t rows, const hdcpu_int8_product *p) {
-    const uint32_t k = p->k;
-    const uint8_t *column = p->columns;
+    const uint32_t places = hdcpu_places(rows), apart = (p->count + places - 1) / places, k = p->k;
     const uint32_t part_bytes = PART / hdcpu_block_elements(type) * hdcpu_block_bytes(type), whole = k / PART;
     const uint64_t row_bytes = hdcpu_int8_row_bytes(k);
     uint8_t rest[PART / 32 * 34] = { 0 }; /* what is over, followed by blocks with a scale of 0 */
-    for (uint32_t j = 0; j < p->count; j++, column += p->column_bytes) {
-        floats sums[8][2];
-        __m256 less[8];
-        for (uint32_t r = 0; r < rows; r++) sums[r][0] = sums[r][1] = splat(0), less[r] = _mm256_setzero_ps();
-        for (uint32_t i = 0; i < whole; i++) {
-            hdcpu_look_ahead(column + i * part_bytes, part_bytes);
-            one_part(type, column + i * part_bytes, p->x + i * HDCPU_INT8_PART_BYTES, row_bytes, rows, sums, less);
+    for (uint32_t j = 0; j < apart; j++) {
+        floats sums[HDCPU_PLACES][HDCPU_ROWS_AT_ONCE][2];
+        __m256 less[HDCPU_PLACES][HDCPU_ROWS_AT_ONCE];
+        uint32_t at[HDCPU_PLACES];
+        for (uint32_t place = 0; place < places; place++) {
+            at[place] = HDI_MIN(j + place * apart, p->count - 1);
+            for (uint32_t r = 0; r < rows; r++) {
+                sums[place][r][0] = sums[place][r][1] = splat(0);
+                less[place][r] = _mm256_setzero_ps();
+            }
         }
-        if (k % PART != 0) {
-            memcpy(rest, column + whole * part_bytes, k % PART / hdcpu_block_elements(type) * hdcpu_block_bytes(type));
-            one_part(type, rest, p->x + whole * HDCPU_INT8_PART_BYTES, row_bytes, rows, sums, less);
-        }
-        for (uint32_t r = 0; r < rows; r++) {
-            float sum = sum_of(sums[r][0] + sums[r][1]);
-            if (type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K)
-                for (int lane = 0; lane < 8; lane++) sum -= less[r][lane];
-            p->out[r * p->out_stride + j] = sum;
-        }
+        for (uint32_t i = 0; i < whole; i++)
+            _Pragma("GCC unroll 4") for (uint32_t place = 0; place < places; place++) {
+                const uint8_t *blocks = p->columns + at[place] * p->column_bytes + i * part_bytes;
+                hdcpu_look_ahead(blocks, part_bytes, places);
+                one_part(type, blocks, p->x + i * HDCPU_INT8_PART_BYTES, row_bytes, rows, sums[place], less[place]);
+            }
+        if (k % PART != 0)
+            for (uint32_t place = 0; place < places; place++) {
+                memcpy(rest, p->columns + at[place] * p->column_bytes + whole * part_bytes,
+                       k % PART / hdcpu_block_elements(type) * hdcpu_block_bytes(type));
+                one_part(type, rest, p->x + whole * HDCPU_INT8_PART_BYTES, row_bytes, rows, sums[place], less[place]);
+            }
+        for (uint32_t place = 0; place < places; place++)
+            for (uint32_t r = 0; r < rows; r++) {
+                float sum = sum_of(sums[place][r][0] + sums[place][r][1]);
+                if (type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K)
+                    for (int lane = 0; lane < 8; lane++) sum -= less[place][r][lane];
+                p->out[r * p->out_stride + at[place]] = sum;
+            }
     }
 }
 
 #define COLUMNS(type, rows) case type * 16 + rows: columns_of(type, rows, product); break;
-#if HDCPU_LEVEL >= 2
-#define COLUMNS_OF_TYPE(type) COLUMNS(type, 1) COLUMNS(type, 2) COLUMNS(type, 4) COLUMNS(type, 8)
-#else /* registers for the sums of 4 rows */
 #define COLUMNS_OF_TYPE(type) COLUMNS(type, 1) COLUMNS(type, 2) COLUMNS(type, 4)
-#endif
 static void columns_of_rows(const hdcpu_int8_product *product) {
     switch (product->type * 16 + product->rows) {
     COLUMNS_OF_TYPE(HDI_TYPE_Q4_0)
@@ -477,10 +485,9 @@ static void columns_of_rows(const hdcpu_int8_product *product) {
 }
 
 void hdcpu_int8_columns(const hdcpu_int8_product *product) {
-    enum { AT_ONCE = HDCPU_LEVEL >= 2 ? 8 : 4 };
     hdcpu_int8_product some = *product;
-    for (uint32_t r = 0; r < product->rows; r += AT_ONCE) {
-        some.rows = HDI_MIN(product->rows - r, (uint32_t)AT_ONCE);
+    for (uint32_t r = 0; r < product->rows; r += HDCPU_ROWS_AT_ONCE) {
+        some.rows = HDI_MIN(product->rows - r, (uint32_t)HDCPU_ROWS_AT_ONCE);
         some.x = (const uint8_t *)product->x + r * hdcpu_int8_row_bytes(product->k);
         some.out = product->out + r * product->out_stride;
         columns_of_rows(&some);

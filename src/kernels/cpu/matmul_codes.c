@@ -1,12 +1,12 @@
 /* matmul_codes.c: the exact product in 8 bits (abi.h) of a few rows that `codes` has rounded and quantised weights
- * whose columns lie along K. A column is unpacked once for all rows; the sums of 8 neighbouring runs, each of a strand
- * of its own, meet as vectors. Strands of neighbouring columns are added up side by side. */
+ * whose columns lie along K. A part of a column is unpacked once for all rows; the sums of 8 neighbouring runs, each of
+ * a strand of its own, meet as vectors. Strands of several columns are added up side by side. */
 #include "kernels/cpu/int8_codes.h"
 #include "kernels/cpu/matmul.h"
+#include "kernels/cpu/places.h"
 #include "kernels/cpu/runs.h"
 
-enum { STRANDS = HDI_MM_STRANDS, RUN = HDI_MM_RUN, PART = HDCPU_CODES_PART, RUNS = PART / RUN, COLUMNS = 8 };
-_Static_assert(sizeof(int8_column) == HDCPU_CODES_PART_BYTES, "the rules make room for a column");
+enum { STRANDS = HDI_MM_STRANDS, RUN = HDI_MM_RUN, PART = INT8_CODES, RUNS = PART / RUN, COLUMNS = 8 };
 
 /* What the weights of a type are (int8_codes.h). */
 typedef struct form {
@@ -21,18 +21,6 @@ static form form_of(uint32_t type) {
     const bool in_halves = HDI_SCALED_BY_HALVES(type);
     return (form){ int8_offset(type), type == HDI_TYPE_Q8_0,
                    in_halves || type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K, in_halves, HDI_HAS_MIN(type) };
-}
-
-/* Weights past K are zeros. */
-static inline __attribute__((always_inline)) void unpack_column(const uint32_t type, const uint8_t *column, uint32_t k,
-                                                                int8_column *out) {
-    const uint32_t elements = hdcpu_block_elements(type), bytes = hdcpu_block_bytes(type);
-    for (uint32_t at = 0; at < k; at += PART, column += PART / elements * bytes, out++) {
-        const uint32_t count = HDI_MIN(k - at, (uint32_t)PART);
-        if (count < PART) memset(out, 0, sizeof *out);
-        hdcpu_look_ahead(column, PART / elements * bytes);
-        int8_codes(type, column, count, 0, out);
-    }
 }
 
 /* strands[i] += what run i comes to: of weights, and of a row's codes and facts, which are each run's scale and the
@@ -111,37 +99,51 @@ static inline __attribute__((always_inline)) void meet(const int8_column *w, con
 }
 #endif
 
-/* A row of A, its codes and facts, times a column: the strands. */
-static inline __attribute__((always_inline)) void strands_of(const int8_column *column, const int8_t *x,
-                                                             const uint32_t *facts, uint32_t k, const form f,
-                                                             float strands[STRANDS]) {
-    uint32_t at = 0;
-    memset(strands, 0, STRANDS * sizeof *strands);
-    for (; at + PART <= k; at += PART, facts += 2 * RUNS)
-        meet(column++, x + at, facts, f, strands + at / RUN % STRANDS);
-    if (at < k) {
-        int8_t rest[PART] = { 0 };
-        uint32_t rest_facts[2 * RUNS] = { 0 };
-        memcpy(rest, x + at, k - at);
-        memcpy(rest_facts, facts, (k - at) / RUN * 2 * sizeof *facts);
-        meet(column, rest, rest_facts, f, strands + at / RUN % STRANDS);
-    }
-}
 /* The rows of a tile: codes and facts of all rows, and which of these it has. */
 typedef struct rows {
     const int8_t   *x;
     const uint32_t *facts;
     uint32_t        count, k, numbers[HDCPU_CODES_ROWS];
 } rows;
-/* strands[row] of a column, which is unpacked to `room`. Each type has a function of its own. */
-typedef void product(const rows *r, const uint8_t *weights, int8_column *room, float (*strands)[STRANDS]);
+typedef float row_strands[HDCPU_CODES_ROWS][STRANDS];
+
+/* strands[c][row] of each column; what is past K is zeros. */
+static inline __attribute__((always_inline)) void multiply_columns(const uint32_t type, const rows *r,
+                                                                   const uint8_t *const columns[COLUMNS],
+                                                                   row_strands *strands) {
+    const uint32_t elements = hdcpu_block_elements(type), bytes = hdcpu_block_bytes(type);
+    for (uint32_t c = 0; c < COLUMNS; c++) memset(strands[c], 0, r->count * sizeof *strands[c]);
+    for (uint32_t at = 0; at < r->k; at += PART) {
+        const uint32_t count = HDI_MIN(r->k - at, (uint32_t)PART);
+        int8_column parts[COLUMNS]; /* all are unpacked before the first is read, which waits for several stores */
+        if (count < PART) memset(parts, 0, sizeof parts);
+        for (uint32_t c = 0; c < COLUMNS; c++) {
+            const uint8_t *blocks = columns[c] + at / elements * bytes;
+            hdcpu_look_ahead(blocks, PART / elements * bytes, COLUMNS);
+            int8_codes(type, blocks, count, 0, &parts[c]);
+        }
+        for (uint64_t m = 0; m < r->count; m++) {
+            const uint64_t first = (uint64_t)r->numbers[m] * r->k + at;
+            const int8_t *x = r->x + first;
+            const uint32_t *facts = r->facts + first / RUN * 2;
+            int8_t rest[PART];
+            uint32_t rest_facts[2 * RUNS];
+            if (count < PART) {
+                memset(rest, 0, sizeof rest);
+                memset(rest_facts, 0, sizeof rest_facts);
+                x = memcpy(rest, x, count);
+                facts = memcpy(rest_facts, facts, count / RUN * 2 * sizeof *facts);
+            }
+            for (uint32_t c = 0; c < COLUMNS; c++)
+                meet(&parts[c], x, facts, form_of(type), strands[c][m] + at / RUN % STRANDS);
+        }
+    }
+}
+/* Each type has a function of its own. */
+typedef void product(const rows *r, const uint8_t *const columns[COLUMNS], row_strands *strands);
 #define PRODUCT(type) \
-    static void product_##type(const rows *r, const uint8_t *weights, int8_column *room, float (*strands)[STRANDS]) { \
-        unpack_column(HDI_TYPE_##type, weights, r->k, room); \
-        for (uint64_t m = 0; m < r->count; m++) { \
-            const uint64_t first = (uint64_t)r->numbers[m] * r->k; \
-            strands_of(room, r->x + first, r->facts + first / RUN * 2, r->k, form_of(HDI_TYPE_##type), strands[m]); \
-        } \
+    static void product_##type(const rows *r, const uint8_t *const columns[COLUMNS], row_strands *strands) { \
+        multiply_columns(HDI_TYPE_##type, r, columns, strands); \
     }
 #define TYPES(X) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(TQ1_0) X(TQ2_0) \
     X(IQ2_XXS) X(IQ2_XS) X(IQ2_S) X(IQ3_XXS) X(IQ3_S) X(IQ1_S) X(IQ1_M)
@@ -167,19 +169,22 @@ HDCPU_KERNEL(matmul_codes) {
                .count = HDI_MIN(p.m - m0, (uint32_t)HDCPU_CODES_ROWS), .k = p.k };
     for (uint32_t m = 0; m < r.count; m++)
         r.numbers[m] = p.rows ? p.rows[m0 + m] / p.share : p.batch * p.m + m0 + m;
-    float *sums = call->scratch, strands[COLUMNS][HDCPU_CODES_ROWS][STRANDS];
-    int8_column *room = (void *)(sums + HDCPU_MATMUL_TILE_FLOATS(r.count, n_count));
-    for (uint32_t n = 0; n < n_count; n += COLUMNS) {
-        const uint32_t count = HDI_MIN(n_count - n, (uint32_t)COLUMNS);
-        for (uint32_t c = 0; c < count; c++) {
-            const uint64_t first = p.b_first + (uint64_t)(n0 + n + c) * p.b_col;
-            multiply(&r, (const uint8_t *)p.b + first / elements * bytes, room, strands[c]);
+    float *sums = call->scratch;
+    row_strands strands[COLUMNS];
+    const uint32_t apart = (n_count + COLUMNS - 1) / COLUMNS; /* more of them is on its way from memory so */
+    for (uint32_t j = 0; j < apart; j++) {
+        const uint8_t *columns[COLUMNS];
+        uint32_t at[COLUMNS]; /* where they do not come out even, the last one is computed again */
+        for (uint32_t c = 0; c < COLUMNS; c++) {
+            at[c] = HDI_MIN(j + c * apart, n_count - 1);
+            columns[c] = (const uint8_t *)p.b + (p.b_first + (uint64_t)(n0 + at[c]) * p.b_col) / elements * bytes;
         }
+        multiply(&r, columns, strands);
         for (uint32_t m = 0; m < r.count; m++) {
             float total[COLUMNS] = { 0 };
             for (uint32_t i = 0; i < STRANDS; i++)
-                for (uint32_t c = 0; c < count; c++) total[c] = total[c] + strands[c][m][i];
-            memcpy(sums + m * n_count + n, total, count * sizeof *total);
+                for (uint32_t c = 0; c < COLUMNS; c++) total[c] = total[c] + strands[c][m][i];
+            for (uint32_t c = 0; c < COLUMNS; c++) sums[m * n_count + at[c]] = total[c];
         }
     }
     for (uint32_t m = 0; m < r.count; m++) hdcpu_store_sums(&p, m0 + m, n0, n_count, sums + m * n_count);

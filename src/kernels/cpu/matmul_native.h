@@ -8,14 +8,6 @@
 /* Columns and rows of C that exact mode sums at once, and how much of K is packed for them: blocks of abi.h. */
 enum { HDCPU_EXACT_STRIP = 32, HDCPU_EXACT_ROWS = 4, HDCPU_EXACT_DEPTH = 4 * HDI_MM_BLOCK };
 
-/* Brings `bytes` that a stream of weights reaches soon into the second cache: a processor's own looking ahead ends with
- * the page, and a column of weights is often shorter than what memory's latency asks for. Addresses may lie
- * anywhere. */
-static inline void hdcpu_look_ahead(const uint8_t *weights, uint32_t bytes) {
-    enum { AHEAD_BYTES = 4096, LINE_BYTES = 64 };
-    for (uint32_t line = 0; line < bytes; line += LINE_BYTES) __builtin_prefetch(weights + AHEAD_BYTES + line, 0, 2);
-}
-
 /* Packed rows of a group (HDI_MM_GROUPED) begin at a multiple of the lines that any form packs together. */
 enum { HDCPU_GROUP_LINES = 32 };
 
@@ -58,13 +50,7 @@ static inline uint64_t hdcpu_vector_scratch_bytes(uint32_t tile_n, uint64_t k) {
     return HDCPU_MATMUL_TILE_FLOATS(8, tile_n) * sizeof(float) + HDI_MAX(8 * row, row + 8 * hdcpu_int8_row_bytes(k));
 }
 
-/* The exact product in 8 bits: rows of a tile; room for a finished one, and for one unpacked column (int8_codes.h), 256
- * weights at a time. */
-enum { HDCPU_CODES_ROWS = 8, HDCPU_CODES_PART = 256, HDCPU_CODES_PART_BYTES = 256 + 16 * 2 * 2 + 8 * 2 * 4 };
-static inline uint64_t hdcpu_codes_scratch_bytes(uint32_t tile_m, uint32_t tile_n, uint64_t k) {
-    return HDCPU_MATMUL_TILE_FLOATS(tile_m, tile_n) * sizeof(float) +
-           hdi_divide_up(k, HDCPU_CODES_PART) * HDCPU_CODES_PART_BYTES;
-}
+enum { HDCPU_CODES_ROWS = 8 }; /* of a tile of the exact product in 8 bits */
 /* The product of 8-bit integers in tiles: the most rows of a group's tile; columns and depth whose codes stay in the
  * first cache; K in blocks. */
 enum { HDCPU_INT8_BLOCK = 32, HDCPU_INT8_DEPTH = 256, HDCPU_INT8_TILE_M = 512, HDCPU_INT8_COLUMNS = 48,

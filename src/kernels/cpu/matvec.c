@@ -3,6 +3,7 @@
  * mode too, block by block. Scratch holds A's rows as f32. Reads nothing beyond a column's last element. */
 #include "kernels/cpu/dot_int8.h"
 #include "kernels/cpu/matmul.h"
+#include "kernels/cpu/places.h"
 
 typedef int32_t ints __attribute__((vector_size(4 * HDCPU_LANES)));
 typedef hdcpu_vector floats;
@@ -55,19 +56,21 @@ static inline ints words_at(const uint16_t *p) { return (ints){ p[0], p[1], p[2]
         floats *sum = &sums[r][(which) % SUMS]; \
         *sum = fused(w, hdcpu_load(x + r * x_stride + (at)), *sum); \
     }
-enum { SUMS = 2, ROWS_AT_ONCE = HDCPU_LEVEL >= 2 ? 8 : 4 }; /* whose sums there are registers for */
+enum { SUMS = 2, ROWS_AT_ONCE = HDCPU_ROWS_AT_ONCE };
 
-/* A column of float weights, then one of each quantised type: value by value what GGUF defines. */
+/* Four vectors of float weights, then a block of each quantised type: value by value what GGUF defines. */
 #define DOT static inline __attribute__((always_inline)) void
-DOT dot_f32(const float *w, uint32_t at, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
-    for (uint32_t i = 0; i < 4; i++) MEET(hdcpu_load(w + at + i * LANES), at + i * LANES, i)
+DOT dot_f32(const uint8_t *values, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
+    const float *w = (const void *)values;
+    for (uint32_t i = 0; i < 4; i++) MEET(hdcpu_load(w + i * LANES), i * LANES, i)
 }
-DOT dot_f16(const uint16_t *w, uint32_t at, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
-    for (uint32_t i = 0; i < 4; i++) MEET(halves_at(w + at + i * LANES), at + i * LANES, i)
+DOT dot_f16(const uint8_t *values, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
+    const uint16_t *w = (const void *)values;
+    for (uint32_t i = 0; i < 4; i++) MEET(halves_at(w + i * LANES), i * LANES, i)
 }
-DOT dot_bf16(const uint16_t *w, uint32_t at, const float *x, uint64_t x_stride, const uint32_t rows,
-             floats (*sums)[2]) {
-    for (uint32_t i = 0; i < 4; i++) MEET((floats)(words_at(w + at + i * LANES) << 16), at + i * LANES, i)
+DOT dot_bf16(const uint8_t *values, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
+    const uint16_t *w = (const void *)values;
+    for (uint32_t i = 0; i < 4; i++) MEET((floats)(words_at(w + i * LANES) << 16), i * LANES, i)
 }
 DOT dot_q4_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[2]) {
     const floats d = splat(hdcpu_f16_at(block));
@@ -222,21 +225,24 @@ DOT dot_block(uint32_t type, const uint8_t *block, const float *x, uint64_t x_st
     for (uint32_t i = 0; i < hdcpu_block_elements(type); i += LANES) MEET(hdcpu_load(values + i), i, i / LANES)
 }
 
-/* out[r] = the column times row r of x; `rows` is 1, 2, 4 or 8 and known when this is compiled. */
-DOT dot(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64_t x_stride, const uint32_t rows,
-        float *out) {
-    floats sums[8][SUMS] = { { { 0 } } };
+/* out[place][r] = the column at a place times row r of x; `rows` is 1, 2 or 4 and known when this is compiled. */
+DOT dot(uint32_t type, const uint8_t *const *columns, uint32_t k, const float *x, uint64_t x_stride,
+        const uint32_t rows, float (*out)[ROWS_AT_ONCE]) {
+    const uint32_t places = hdcpu_places(rows);
+    floats sums[HDCPU_PLACES][ROWS_AT_ONCE][SUMS];
     uint32_t at = 0;
+    for (uint32_t place = 0; place < places; place++)
+        for (uint32_t r = 0; r < rows; r++) sums[place][r][0] = sums[place][r][1] = splat(0);
+#define AT_PLACES(elements, bytes, meet) \
+    for (; at + (elements) <= k; at += (elements)) \
+        _Pragma("GCC unroll 4") for (uint32_t place = 0; place < places; place++) { \
+            const uint8_t *block = columns[place] + (uint64_t)at / (elements) * (bytes); \
+            hdcpu_look_ahead(block, bytes, places); \
+            meet(block, x + at, x_stride, rows, sums[place]); \
+        }
+#define VALUES(bytes, meet) AT_PLACES(4 * LANES, 4 * LANES * (bytes), meet) break
+#define BLOCKS(elements, bytes, meet) AT_PLACES(elements, bytes, meet) break
     switch (type) {
-#define VALUES(value_bytes, of_values) for (; at + 4 * LANES <= k; at += 4 * LANES) { \
-        hdcpu_look_ahead(column + (uint64_t)at * (value_bytes), 4 * LANES * (value_bytes)); \
-        of_values((const void *)column, at, x, x_stride, rows, sums); \
-    } break
-#define BLOCKS(elements, block_bytes, of_block) for (; at + (elements) <= k; at += (elements)) { \
-        const uint8_t *block = column + (uint64_t)at / (elements) * (block_bytes); \
-        hdcpu_look_ahead(block, block_bytes); \
-        of_block(block, x + at, x_stride, rows, sums); \
-    } break
     case HDI_TYPE_F32:  VALUES(4, dot_f32);
     case HDI_TYPE_F16:  VALUES(2, dot_f16);
     case HDI_TYPE_BF16: VALUES(2, dot_bf16);
@@ -253,34 +259,29 @@ DOT dot(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64
     case HDI_TYPE_TQ1_0: BLOCKS(256, 54, dot_tq1_0);
     case HDI_TYPE_TQ2_0: BLOCKS(256, 66, dot_tq2_0);
     default: {
-        const uint32_t elements = hdcpu_block_elements(type), block_bytes = hdcpu_block_bytes(type);
-        for (const uint8_t *block = column; at + elements <= k; at += elements, block += block_bytes) {
-            hdcpu_look_ahead(block, block_bytes);
-            dot_block(type, block, x + at, x_stride, rows, sums);
+#define MEET_BLOCK(...) dot_block(type, __VA_ARGS__)
+        const uint32_t elements = hdcpu_block_elements(type), bytes = hdcpu_block_bytes(type);
+        AT_PLACES(elements, bytes, MEET_BLOCK)
+    }
+    }
+    for (uint32_t place = 0; place < places; place++)
+        for (uint32_t r = 0; r < rows; r++) {
+            const floats sum = sums[place][r][0] + sums[place][r][1];
+            out[place][r] = 0.0f;
+            for (int lane = 0; lane < LANES; lane++) out[place][r] += sum[lane];
         }
-    }
-    }
-    for (uint32_t r = 0; r < rows; r++) {
-        const floats sum = sums[r][0] + sums[r][1];
-        out[r] = 0.0f;
-        for (int lane = 0; lane < LANES; lane++) out[r] += sum[lane];
-    }
-    for (; at < k; at++) { /* what float types have over */
-        const float w = hdcpu_load_any(type, column, at);
-        for (uint32_t r = 0; r < rows; r++) out[r] += w * x[r * x_stride + at];
-    }
+    for (; at < k; at++) /* what float types have over */
+        for (uint32_t place = 0; place < places; place++) {
+            const float w = hdcpu_load_any(type, columns[place], at);
+            for (uint32_t r = 0; r < rows; r++) out[place][r] += w * x[r * x_stride + at];
+        }
 }
 #define DOTS(count) \
-    static void dots_##count(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64_t x_stride, \
-                             float *out) { \
-        dot(type, column, k, x, x_stride, count, out); \
+    static void dots_##count(uint32_t type, const uint8_t *const *columns, uint32_t k, const float *x, \
+                             uint64_t x_stride, float (*out)[ROWS_AT_ONCE]) { \
+        dot(type, columns, k, x, x_stride, count, out); \
     }
 DOTS(1) DOTS(2) DOTS(4)
-#if HDCPU_LEVEL >= 2
-DOTS(8)
-#else
-#define dots_8 dots_4
-#endif
 
 /* May the groups that follow use what this worker's scratch holds already? Notes that it does from now on. */
 static bool is_kept(const hdcpu_product *p) {
@@ -335,14 +336,24 @@ static void fast_columns(const hdcpu_product *p, uint32_t n0, uint32_t n_count, 
         }
     }
     const uint64_t elements = hdcpu_block_elements(p->b_type);
-    for (uint32_t j = 0; j < n_count; j++) {
-        const uint64_t first = p->b_first + (uint64_t)(n0 + j) * p->b_col;
-        const uint8_t *column = (const uint8_t *)p->b + first / elements * hdcpu_block_bytes(p->b_type);
-        float out[8];
-        for (uint32_t r = 0; r < rows; r += ROWS_AT_ONCE)
-            (rows == 1 ? dots_1 : rows == 2 ? dots_2 : rows == 4 || ROWS_AT_ONCE == 4 ? dots_4 : dots_8)(
-                p->b_type, column, p->k, x + r * x_stride, x_stride, out + r);
-        for (uint32_t r = 0; r < p->m; r++) sums[r * n_count + j] = out[r];
+    const uint32_t places = hdcpu_places(HDI_MIN(rows, (uint32_t)ROWS_AT_ONCE));
+    const uint32_t apart = (n_count + places - 1) / places;
+    for (uint32_t j = 0; j < apart; j++) {
+        const uint8_t *columns[HDCPU_PLACES];
+        uint32_t at[HDCPU_PLACES]; /* where they do not come out even, the last one is computed again */
+        float out[HDCPU_PLACES][ROWS_AT_ONCE];
+        for (uint32_t place = 0; place < places; place++) {
+            at[place] = HDI_MIN(j + place * apart, n_count - 1);
+            const uint64_t first = p->b_first + (uint64_t)(n0 + at[place]) * p->b_col;
+            columns[place] = (const uint8_t *)p->b + first / elements * hdcpu_block_bytes(p->b_type);
+        }
+        for (uint32_t r = 0; r < rows; r += ROWS_AT_ONCE) {
+            (rows == 1 ? dots_1 : rows == 2 ? dots_2 : dots_4)(p->b_type, columns, p->k, x + r * x_stride, x_stride,
+                                                               out);
+            for (uint32_t place = 0; place < places; place++)
+                for (uint32_t i = r; i < HDI_MIN(p->m, r + ROWS_AT_ONCE); i++)
+                    sums[i * n_count + at[place]] = out[place][i - r];
+        }
     }
     for (uint32_t r = 0; r < p->m; r++) hdcpu_store_sums(p, r, n0, n_count, sums + r * n_count);
 }
@@ -378,38 +389,40 @@ static void turn_rows(const hdcpu_product *p, uint32_t chunks, float *out) {
             turn_chunk(line, out + (uint64_t)r * chunks * CHUNK + at);
         }
 }
-/* The sums of all blocks of one column, for each row; a row's are `apart` behind the one before. */
-static void column_blocks(const hdcpu_product *p, uint64_t first, const float *x, uint32_t chunks, float *out,
-                          uint64_t apart) {
+/* The sums of a chunk's blocks of a column, which begins at element `first`, for each row; a row's are `apart` behind
+ * the one before. */
+static void chunk_blocks(const hdcpu_product *p, uint64_t first, const float *x, uint32_t chunk, uint32_t chunks,
+                         float *out, uint64_t apart) {
     const uint32_t elements = hdcpu_block_elements(p->b_type), bytes = hdcpu_block_bytes(p->b_type);
-    for (uint32_t chunk = 0; chunk < chunks; chunk++) {
-        const uint64_t at = first + (uint64_t)chunk * CHUNK;
-        const uint32_t count = HDI_MIN(p->k - chunk * CHUNK, (uint32_t)CHUNK);
-        float line[CHUNK], turned[CHUNK];
-        if (count < CHUNK) memset(line, 0, sizeof line);
-        hdcpu_look_ahead((const uint8_t *)p->b + at / elements * bytes, count * bytes / elements);
-        hdcpu_load_floats(p->b_type, p->b, at, count, line);
-        turn_chunk(line, turned);
-        for (uint32_t r = 0; r < p->m; r++)
-            sum_blocks(x + ((uint64_t)r * chunks + chunk) * CHUNK, turned, out + r * apart + chunk * SIDE);
-    }
+    const uint64_t at = first + (uint64_t)chunk * CHUNK;
+    const uint32_t count = HDI_MIN(p->k - chunk * CHUNK, (uint32_t)CHUNK);
+    float line[CHUNK], turned[CHUNK];
+    if (count < CHUNK) memset(line, 0, sizeof line);
+    hdcpu_look_ahead((const uint8_t *)p->b + at / elements * bytes, count * bytes / elements, COLUMNS);
+    hdcpu_load_floats(p->b_type, p->b, at, count, line);
+    turn_chunk(line, turned);
+    for (uint32_t r = 0; r < p->m; r++)
+        sum_blocks(x + ((uint64_t)r * chunks + chunk) * CHUNK, turned, out + r * apart + chunk * SIDE);
 }
 static void exact_columns(const hdcpu_product *p, uint32_t n0, uint32_t n_count, float *scratch) {
     const uint32_t chunks = (uint32_t)hdi_divide_up(p->k, CHUNK), blocks_count = chunks * SIDE;
     float *x = scratch, *blocks = x + 8 * (uint64_t)chunks * CHUNK,
           *sums = blocks + 8 * (uint64_t)COLUMNS * blocks_count;
     if (!is_kept(p)) turn_rows(p, chunks, x);
-    for (uint32_t n = 0; n < n_count; n += COLUMNS) {
-        const uint32_t count = HDI_MIN(n_count - n, (uint32_t)COLUMNS);
-        for (uint32_t j = 0; j < count; j++)
-            column_blocks(p, p->b_first + (uint64_t)(n0 + n + j) * p->b_col, x, chunks,
-                          blocks + (uint64_t)j * blocks_count, (uint64_t)COLUMNS * blocks_count);
+    const uint32_t apart = (n_count + COLUMNS - 1) / COLUMNS;
+    for (uint32_t j = 0; j < apart; j++) {
+        uint32_t at[COLUMNS];
+        for (uint32_t c = 0; c < COLUMNS; c++) at[c] = HDI_MIN(j + c * apart, n_count - 1);
+        for (uint32_t chunk = 0; chunk < chunks; chunk++)
+            for (uint32_t c = 0; c < COLUMNS; c++)
+                chunk_blocks(p, p->b_first + (uint64_t)(n0 + at[c]) * p->b_col, x, chunk, chunks,
+                             blocks + (uint64_t)c * blocks_count, (uint64_t)COLUMNS * blocks_count);
         for (uint32_t r = 0; r < p->m; r++) {
             const float *of_row = blocks + (uint64_t)r * COLUMNS * blocks_count;
             float total[COLUMNS] = { 0 };
             for (uint32_t b = 0; b < blocks_count; b++)
-                for (uint32_t j = 0; j < count; j++) total[j] += of_row[(uint64_t)j * blocks_count + b];
-            memcpy(sums + r * n_count + n, total, count * sizeof *total);
+                for (uint32_t c = 0; c < COLUMNS; c++) total[c] += of_row[(uint64_t)c * blocks_count + b];
+            for (uint32_t c = 0; c < COLUMNS; c++) sums[r * n_count + at[c]] = total[c];
         }
     }
     for (uint32_t r = 0; r < p->m; r++) hdcpu_store_sums(p, r, n0, n_count, sums + r * n_count);

@@ -304,6 +304,10 @@ static __attribute__((noinline, unused)) void hdcpu_load_floats(uint32_t type, c
     } else if (type == HDI_TYPE_F16) {
         const uint16_t *from = (const uint16_t *)data + first;
         uint64_t i = 0;
+#if HDCPU_LEVEL >= 2
+        for (; i + 16 <= count; i += 16)
+            _mm512_storeu_ps(out + i, _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(from + i))));
+#endif
 #if defined(__F16C__)
         for (; i + 8 <= count; i += 8)
             _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + i))));

@@ -359,11 +359,10 @@ static bool codes_fits(const product *p, config *c) {
 }
 
 static bool native_codes_fits(const product *p, config *c) {
-    const uint64_t bytes = hdcpu_codes_scratch_bytes(c->tile_m, c->tile_n, p->k);
-    c->scratch_bytes = (uint32_t)bytes;
+    c->scratch_bytes = (uint32_t)(HDCPU_MATMUL_TILE_FLOATS(c->tile_m, c->tile_n) * sizeof(float));
     c->packs = HDI_MODULE_CODES;
     c->because = "few rows of A in 8 bits, columns unpacked for all of them";
-    return is_exact(p) && bytes <= UINT32_MAX && hdi_product_rows(p) <= UINT32_MAX / p->k;
+    return is_exact(p) && hdi_product_rows(p) <= UINT32_MAX / p->k;
 }
 
 static bool amx_fits(const product *p, config *c) {
