@@ -94,6 +94,27 @@ void hdi_rows_choose(const hdi_request *request, hdi_class_kind kind, const hdi_
     launch->option = option ? option->id : 0;
 }
 
+/* How many fours of its row an invocation holds, and the workgroup for it; 0: rows are others. */
+static uint32_t held_fours(const hdi_request *request, hd_dtype type, uint64_t n, hdi_rows_launch *launch) {
+    enum { MOST = 8, UNIT = 32 }; /* what registers hold beside as much of a gradient; of a workgroup */
+    const hdi_caps *caps = request->caps;
+    uint64_t all = n | launch->out->first;
+    for (uint32_t i = 0; i < launch->input_count; i++) all |= launch->inputs[i]->first;
+    if (caps->native_kernels || request->math == HD_MATH_EXACT || type != HD_F32 || all % 4) return 0;
+    const uint64_t fours = n / 4, workgroup = HDI_MAX(hdi_divide_up(hdi_divide_up(fours, MOST), UNIT), 1) * UNIT;
+    if (workgroup > hdi_rows_workgroup(caps)) return 0;
+    launch->workgroup = (uint32_t)workgroup;
+    return (uint32_t)hdi_divide_up(fours, workgroup);
+}
+
+void hdi_rows_choose_norm(const hdi_request *request, const hdi_tensor *x, uint64_t rows, uint64_t n, hdi_offer *offer,
+                          hdi_rows_launch *launch) {
+    enum { FOURS = HDI_ROW_FOURS - HDI_SPEC_FAMILY };
+    launch->spec_count = FOURS + 1;
+    launch->spec[FOURS] = held_fours(request, x->dtype, n, launch);
+    if (!launch->spec[FOURS]) hdi_rows_choose(request, HDI_CLASS_NORM, x, rows, n, offer, launch);
+}
+
 static hd_status bind(const hdi_request *request, hdi_launch *launch, const hdi_tensor *tensor, uint32_t access,
                       hd_error *error) {
     uint64_t offset;

@@ -62,6 +62,9 @@ uint32_t hdi_rows_workgroup(const hdi_caps *caps);
  * launch's workgroup, and its option where one was chosen by what was measured. */
 void hdi_rows_choose(const hdi_request *request, hdi_class_kind kind, const hdi_tensor *x, uint64_t rows, uint64_t n,
                      hdi_offer *offer, hdi_rows_launch *launch);
+/* Likewise of a norm of rows of x, or its gradient; in fast mode a GPU's invocations hold rows of f32 whole. */
+void hdi_rows_choose_norm(const hdi_request *request, const hdi_tensor *x, uint64_t rows, uint64_t n, hdi_offer *offer,
+                          hdi_rows_launch *launch);
 
 /* The PAGE constant (abi.h) of a pool [N,R,...]; R is a power of two. */
 static inline uint32_t hdi_rows_page(const hdi_tensor *pool) {

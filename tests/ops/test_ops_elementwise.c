@@ -129,6 +129,19 @@ static void of_gelu(void) {
     }
 }
 
+/* So many narrow elements that an invocation makes several fours of them: dense, and out of lines of a larger tensor. */
+static void many(void) {
+    static const hd_dtype narrow[] = { HD_F16, HD_BF16 };
+    static const int64_t begin[] = { 0, 8 }, end[] = { 257, 308 };
+    for (uint32_t t = 0; t < HDI_COUNT(narrow); t++) {
+        ops_begin(hd_dtype_name(narrow[t]), 0);
+        ops_case(hd_neg(ops_program(), ops_input(narrow[t], HD_SHAPE(70003), OPS_WIDE)));
+        ops_case(hd_gelu_tanh(ops_program(), ops_input(narrow[t], HD_SHAPE(70003), OPS_UNIT)));
+        ops_case(hd_neg(ops_program(), hd_slice(ops_program(), ops_input(narrow[t], HD_SHAPE(257, 316), OPS_WIDE), begin, end, 2)));
+        ops_end();
+    }
+}
+
 /* Bits of i32 and u8; of shifts b is small, at the ends of what moves all bits, or anything. */
 static void bits(void) {
     static hd_value (*const build[])(hd_program *, hd_value, hd_value) = { hd_bit_and, hd_bit_or, hd_bit_xor, hd_shift_left, hd_shift_right_logical, hd_shift_right_arithmetic };
@@ -270,7 +283,7 @@ static void fast_specials(void) {
 
 int main(int argc, char **argv) {
     static const ops_test tests[] = {
-        { "one operand", unaries }, { "one operand, other ranges", unary_ranges }, { "two operands", binaries }, { "slope of gelu", of_gelu }, { "bits", bits }, { "rounding at random", random_rounding }, { "whole neighbours", whole_neighbours }, { "compares", compares },
+        { "one operand", unaries }, { "one operand, other ranges", unary_ranges }, { "two operands", binaries }, { "slope of gelu", of_gelu }, { "many narrow ones", many }, { "bits", bits }, { "rounding at random", random_rounding }, { "whole neighbours", whole_neighbours }, { "compares", compares },
         { "where", choices }, { "casts", casts }, { "special values", specials }, { "special values, fast", fast_specials },
     };
     return ops_main("elementwise", tests, HDI_COUNT(tests), argc, argv);

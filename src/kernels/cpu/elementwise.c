@@ -65,7 +65,7 @@ static bool moves_words(const hdi_cpu_call *call) {
 
 HDCPU_KERNEL(elementwise) {
     uint32_t *rows = call->scratch, *out_row = rows + HDI_CHAIN_INPUTS * HDCPU_ROW, *chain_rows = out_row + HDCPU_ROW;
-    const uint32_t per_group = call->spec[HDI_SPEC_WORKGROUP] * HDI_EW_PER_INVOCATION;
+    const uint32_t per_group = call->spec[HDI_SPEC_WORKGROUP] * HDI_EW_NEIGHBOURS;
     const uint64_t first = ((uint64_t)group_y * HDI_GRID_WIDTH + group_x) * per_group;
     const uint32_t out_type = call->spec[HDI_SPEC_OUT_TYPE];
     const bool in_place = is_dense(call, OUTPUT) && (out_type == HDI_TYPE_F32 || out_type == HDI_TYPE_I32);

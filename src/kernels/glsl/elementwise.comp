@@ -1,7 +1,9 @@
 #version 450
-// elementwise.comp: out[i] = chain(inputs[i]) over strided inputs; also copy, permute, slice, concat, pad. Four
-// neighbouring elements an invocation, as one load and one store where they lie side by side. An output is written in whole
+// elementwise.comp: out[i] = chain(inputs[i]) over strided inputs; also copy, permute, slice, concat, pad. An invocation
+// makes groups of four neighbours, each one load and one store where they lie side by side; it reads all before it writes any,
+// so that enough is on its way at once. An output is written in whole
 // words then, and the last word, where a dense output ends within it, keeps its other bytes.
+#extension GL_EXT_control_flow_attributes : require
 layout(local_size_x_id = 0) in;
 
 // Every buffer as words, and as pairs and groups of four for dense tensors: four elements are one load or store.
@@ -29,6 +31,7 @@ layout(constant_id = HDI_EW_RANK) const uint RANK = 1u;
 layout(constant_id = HDI_EW_DENSE) const uint DENSE = 17u;
 layout(constant_id = HDI_EW_WIDE) const uint WIDE = 0u;
 layout(constant_id = HDI_EW_PARTS) const uint PARTS = 1u;
+layout(constant_id = HDI_EW_FOURS) const uint FOURS = 1u;
 
 // Where an operand's words begin in the push constants; operand 4 is the output.
 #define OPERANDS_BEFORE(i) (bitCount(~DENSE & ((1u << min(i, INPUTS)) - 1u)) + (i > 4u ? uint((DENSE & 16u) == 0u) : 0u))
@@ -71,16 +74,17 @@ uvec4 elements_of(uint operand, uint at) {
         } \
     } else { \
         uvec4 e = elements_of(operand, at) + (beyond); \
-        for (uint i = 0u; i < count; i++) result[i] = LOAD(as_words, type, e[i]); \
+        [[unroll]] for (uint i = 0u; i < 4u; i++) if (i < count) result[i] = LOAD(as_words, type, e[i]); \
     } }
+uint count_at(uint at) { return min(push.words[0] - min(at, push.words[0]), 4u); }
 
 void write_dense(uint at, uint count, uvec4 r) {
     if (type_bytes(OUT_TYPE) == 4u) {
         if (count == 4u) wide_output[at >> 2] = r;
-        else for (uint i = 0u; i < count; i++) output_words[at + i] = r[i];
+        else for (uint i = 0u; i < 3u; i++) if (i < count) output_words[at + i] = r[i];
         return;
     }
-    for (uint i = 0u; i < 4u; i++) r[i] = pack_element(r[i], OUT_TYPE);
+    for (uint i = 0u; i < 4u; i++) r[i] = pack_rounded(r[i], OUT_TYPE);
     bool bytes = OUT_TYPE == HDI_TYPE_U8;
     uvec2 packed = bytes ? uvec2(r.x | (r.y << 8) | (r.z << 16) | (r.w << 24), 0u) : uvec2(r.x | (r.y << 16), r.z | (r.w << 16));
     if (count == 4u) {
@@ -94,24 +98,37 @@ void write_dense(uint at, uint count, uvec4 r) {
 }
 
 void main() {
-    uint group = gl_WorkGroupID.y * HDI_GRID_WIDTH + gl_WorkGroupID.x;
-    uint at = (group * WORKGROUP + gl_LocalInvocationID.x) * HDI_EW_PER_INVOCATION;
-    if (at >= push.words[0]) return;
-    uint count = min(push.words[0] - at, 4u);
-    uvec4 v0 = uvec4(0u), v1 = uvec4(0u), v2 = uvec4(0u), v3 = uvec4(0u), r = uvec4(0u);
-    READ(0u, input_0, pair_0, wide_0, SOURCE_TYPE_0, 0u, v0)
-    READ(1u, input_1, pair_1, wide_1, SOURCE_TYPE_1, 0u, v1)
-    READ(2u, input_2, pair_2, wide_2, SOURCE_TYPE_2, 0u, v2)
-    READ(3u, input_3, pair_3, wide_3, SOURCE_TYPE_3, 0u, v3)
-    for (uint part = 1u; part < PARTS; part++) {
-        uvec4 more = uvec4(0u);
-        READ(0u, input_0, pair_0, wide_0, HDI_TYPE_F32, part * push.words[RANK], more)
-        v0 = floatBitsToUint(uintBitsToFloat(v0) + uintBitsToFloat(more));
+    const uint group = gl_WorkGroupID.y * HDI_GRID_WIDTH + gl_WorkGroupID.x;
+    const uint begin = (group * FOURS * WORKGROUP + gl_LocalInvocationID.x) * 4u, apart = WORKGROUP * 4u;
+    if (begin >= push.words[0]) return;
+    uvec4 read0[FOURS], read1[FOURS], read2[FOURS], read3[FOURS];
+    [[unroll]] for (uint k = 0u; k < FOURS; k++) {
+        const uint at = begin + k * apart, count = count_at(at);
+        uvec4 v0 = uvec4(0u), v1 = uvec4(0u), v2 = uvec4(0u), v3 = uvec4(0u);
+        READ(0u, input_0, pair_0, wide_0, SOURCE_TYPE_0, 0u, v0)
+        READ(1u, input_1, pair_1, wide_1, SOURCE_TYPE_1, 0u, v1)
+        READ(2u, input_2, pair_2, wide_2, SOURCE_TYPE_2, 0u, v2)
+        READ(3u, input_3, pair_3, wide_3, SOURCE_TYPE_3, 0u, v3)
+        for (uint part = 1u; part < PARTS; part++) {
+            uvec4 more = uvec4(0u);
+            READ(0u, input_0, pair_0, wide_0, HDI_TYPE_F32, part * push.words[RANK], more)
+            v0 = floatBitsToUint(uintBitsToFloat(v0) + uintBitsToFloat(more));
+        }
+        read0[k] = v0;
+        read1[k] = v1;
+        read2[k] = v2;
+        read3[k] = v3;
     }
-    for (uint i = 0u; i < 4u; i++) r[i] = run_chain(v0[i], v1[i], v2[i], v3[i]);
-    if (((DENSE | WIDE) & 16u) != 0u) write_dense((DENSE & 16u) != 0u ? at : element_of(4u, at), count, r);
-    else {
-        uvec4 e = elements_of(4u, at);
-        for (uint i = 0u; i < count; i++) STORE(output_words, OUT_TYPE, e[i], r[i])
+    [[unroll]] for (uint k = 0u; k < FOURS; k++) {
+        const uint at = begin + k * apart, count = count_at(at);
+        if (count == 0u) return;
+        const uvec4 v0 = read0[k], v1 = read1[k], v2 = read2[k], v3 = read3[k];
+        uvec4 r;
+        for (uint i = 0u; i < 4u; i++) r[i] = run_chain(v0[i], v1[i], v2[i], v3[i]);
+        if (((DENSE | WIDE) & 16u) != 0u) write_dense((DENSE & 16u) != 0u ? at : element_of(4u, at), count, r);
+        else {
+            uvec4 e = elements_of(4u, at);
+            [[unroll]] for (uint i = 0u; i < 4u; i++) if (i < count) STORE(output_words, OUT_TYPE, e[i], r[i])
+        }
     }
 }

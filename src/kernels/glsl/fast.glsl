@@ -17,7 +17,7 @@ float fast_exp(float x) {
 bool fast_is_rough = false;
 // x / (1 + exp(-h)), x and h of the same sign or x positive.
 float fast_gate(float x, float h) {
-    if (fast_is_rough) return exact_max(x, -3e38) / (1.0 + exp(-h));
+    if (fast_is_rough) return exact_max(x, -3e38) * (1.0 / (1.0 + exp2(h * -1.44269504)));
     bool below = h < 0.0;
     exact_power w = exact_exp_parts(below ? h : -h, 0.0);
     float m = 1.0 + w.more, q = 1.0 / (1.0 + fast_scale(m, w.k));
@@ -41,9 +41,10 @@ float fast_gelu(float x) {
 float fast_gelu_tanh(float x) {
     return fast_gate(x, x * (1.59576912 + 0.0713548163 * x * x));
 }
+// gelu_tanh is x times a gate, whose slope is gate (1 - gate) times its argument's.
 float fast_gelu_tanh_gradient(float x, float dy) {
-    float squared = x * x, t = fast_tanh(x * (0.797884583 + 0.0356774069 * squared));
-    return dy * (0.5 + 0.5 * t + x * (1.0 - t * t) * (0.398942292 + 0.053516116 * squared));
+    float squared = x * x, gate = fast_gate(1.0, x * (1.59576912 + 0.0713548163 * squared));
+    return dy * (gate + x * gate * (1.0 - gate) * (1.59576912 + 0.214064449 * squared));
 }
 // x as an angle by three parts of pi/2, good up to 65536; above, exact.h's own way.
 exact_angle fast_angle(float x) {

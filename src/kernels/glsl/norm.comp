@@ -7,6 +7,11 @@ layout(std430, binding = 0) readonly buffer X { uint x[]; };
 layout(std430, binding = 1) readonly buffer Weight { uint weight[]; };
 layout(std430, binding = 2) readonly buffer Bias { uint bias[]; };
 layout(std430, binding = 3) buffer Y { uint y[]; };
+layout(std430, binding = 0) readonly buffer WideX { vec4 wide_x[]; };
+layout(std430, binding = 1) readonly buffer WideWeight { vec4 wide_weight[]; };
+layout(std430, binding = 2) readonly buffer WideBias { vec4 wide_bias[]; };
+layout(std430, binding = 3) buffer WideY { uvec4 wide_y[]; };
+layout(std430, binding = 3) buffer PairY { uvec2 pair_y[]; };
 
 #define ELEMENT(i) LOAD_FLOAT(x, TYPE, i)
 #include "norms.glsl"
@@ -21,10 +26,26 @@ uint value(uint i) {
     return canonical_bits(v);
 }
 
+void norm_held(uint first_four) {
+    EACH_FOUR(k, at) held[k] = wide_x[first_four + at];
+    const float factor = factor_of(spread_of_held(push.n, uintBitsToFloat(push.eps)));
+    EACH_FOUR(k, at) {
+        vec4 v = held[k] * factor;
+        if ((HAS & 1u) != 0u) v *= wide_weight[at];
+        if ((HAS & 2u) != 0u) v += wide_bias[at];
+        if ((HAS & HDI_ROW_HALVES) != 0u) v = halves_of(v);
+        STORE_FOUR(first_four + at, v)
+    }
+}
+
 void main() {
     uint row = group_number();
     if (row >= push.rows) return;
     first = row * push.n;
+    if (FOURS > 0u) {
+        norm_held(first / 4u);
+        return;
+    }
     scale = factor_of(spread_of_row(first, push.n, uintBitsToFloat(push.eps)));
     STORE_ROW(y, OUT_TYPE, first, push.n, value)
 }

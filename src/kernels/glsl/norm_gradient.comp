@@ -10,6 +10,13 @@ layout(std430, binding = 1) readonly buffer Dy { uint dy[]; };
 layout(std430, binding = 2) readonly buffer Weight { float weight[]; };
 layout(std430, binding = 3) readonly buffer Added { float added[]; };
 layout(std430, binding = 4) buffer Y { uint y[]; };
+layout(std430, binding = 0) readonly buffer WideX { vec4 wide_x[]; };
+layout(std430, binding = 1) readonly buffer WideDy { vec4 wide_dy[]; };
+layout(std430, binding = 1) readonly buffer PairDy { uvec2 pair_dy[]; };
+layout(std430, binding = 2) readonly buffer WideWeight { vec4 wide_weight[]; };
+layout(std430, binding = 3) readonly buffer WideAdded { vec4 wide_added[]; };
+layout(std430, binding = 4) buffer WideY { uvec4 wide_y[]; };
+layout(std430, binding = 4) buffer PairY { uvec2 pair_y[]; };
 shared uint others[LANES];
 
 #define ELEMENT(i) x[i]
@@ -32,10 +39,43 @@ uint value(uint i) {
     return canonical_bits(v);
 }
 
+vec4 weighted_four(uint at, uint first_four) {
+    vec4 h;
+    if (DY_TYPE == HDI_TYPE_F32) h = wide_dy[first_four + at];
+    else {
+        const uvec2 pair = pair_dy[first_four + at];
+        h = uintBitsToFloat(uvec4(unpack_element(pair.x, DY_TYPE, 0u), unpack_element(pair.x, DY_TYPE, 1u),
+            unpack_element(pair.y, DY_TYPE, 2u), unpack_element(pair.y, DY_TYPE, 3u)));
+    }
+    if ((HAS & 1u) != 0u) h *= wide_weight[at];
+    return h;
+}
+void gradient_of_held(uint first_four) {
+    vec4 gradients[HELD], products = vec4(0.0), sums = vec4(0.0);
+    EACH_FOUR(k, at) held[k] = wide_x[first_four + at];
+    EACH_FOUR(k, at) gradients[k] = weighted_four(at, first_four);
+    const float factor = factor_of(spread_of_held(push.n, uintBitsToFloat(push.eps))), share = uintBitsToFloat(push.share);
+    EACH_FOUR(k, at) {
+        products = fma(gradients[k], held[k] * factor, products);
+        sums += gradients[k];
+    }
+    const float products_mean = sum_of_row(products) * share * factor, mean_gradient = OP == HDI_ROW_LAYER_NORM ? sum_of_row(sums) * share : 0.0;
+    EACH_FOUR(k, at) {
+        vec4 v = (gradients[k] - mean_gradient - held[k] * products_mean) * factor;
+        if ((HAS & HDI_ROW_ADDS) != 0u) v += wide_added[first_four + at];
+        if ((HAS & HDI_ROW_HALVES) != 0u) v = halves_of(v);
+        STORE_FOUR(first_four + at, v)
+    }
+}
+
 void main() {
     uint row = group_number();
     if (row >= push.rows) return;
     first = row * push.n;
+    if (FOURS > 0u) {
+        gradient_of_held(first / 4u);
+        return;
+    }
     float spread = spread_of_row(first, push.n, uintBitsToFloat(push.eps));
     scale = factor_of(spread);
     if (EXACT == 1u) root = exact_sqrt(spread);

@@ -9,12 +9,15 @@ layout(std430, binding = 0) readonly buffer X { float x[]; };
 layout(std430, binding = 1) readonly buffer Dy { uint dy[]; };
 layout(std430, binding = 2) readonly buffer Facts { float facts[]; };
 layout(std430, binding = 3) buffer Y { uint y[]; };
+layout(std430, binding = 0) readonly buffer WideX { vec4 wide_x[]; };
 
 #define ELEMENT(i) x[i]
 #include "norms.glsl"
 
 void find_facts(uint row) {
-    float factor = factor_of(spread_of_row(row * push.n, push.n, uintBitsToFloat(push.eps)));
+    const float eps = uintBitsToFloat(push.eps);
+    if (FOURS > 0u) EACH_FOUR(k, at) held[k] = wide_x[row * push.n / 4u + at];
+    const float factor = factor_of(FOURS > 0u ? spread_of_held(push.n, eps) : spread_of_row(row * push.n, push.n, eps));
     if (ME != 0u) return;
     y[2u * row] = floatBitsToUint(mean);
     y[2u * row + 1u] = floatBitsToUint(factor);

@@ -5,6 +5,7 @@
 #define NORMS_GLSL
 layout(constant_id = HDI_ROW_OP) const uint OP = HDI_ROW_RMS_NORM;
 layout(constant_id = HDI_ROW_TYPE) const uint TYPE = HDI_TYPE_F32;
+layout(constant_id = HDI_ROW_FOURS) const uint FOURS = 0u;
 
 float mean = 0.0;
 float centred(uint i) { return OP == HDI_ROW_LAYER_NORM ? add_rounded(ELEMENT(i), -mean) : ELEMENT(i); }
@@ -30,5 +31,39 @@ float spread_of_row(uint first, uint n, float eps) {
     }
     return add_rounded(divided(sum_of_lanes(), count), eps);
 }
+
+// Rows that invocations hold, four neighbours at a time: read once, all at once.
+const uint HELD = FOURS > 0u ? FOURS : 1u;
+vec4 held[HELD];
+#define EACH_FOUR(k, at) [[unroll]] for (uint k = 0u, at = ME; k < HELD; k++, at += WORKGROUP) if (at < push.n / 4u)
+float sum_of_row(vec4 own) {
+    lanes[ME] = floatBitsToUint(own.x + own.y + own.z + own.w);
+    barrier();
+    vec4 sums = vec4(0.0);
+    for (uint i = 0u; i < WORKGROUP; i += 4u)
+        sums += uintBitsToFloat(uvec4(lanes[i], lanes[i + 1u], lanes[i + 2u], lanes[i + 3u]));
+    barrier();
+    return sums.x + sums.y + sums.z + sums.w;
+}
+float spread_of_held(uint n, float eps) {
+    const float share = 1.0 / count_float(n);
+    vec4 sums = vec4(0.0);
+    if (OP == HDI_ROW_LAYER_NORM) {
+        EACH_FOUR(k, at) sums += held[k];
+        mean = sum_of_row(sums) * share;
+        sums = vec4(0.0);
+    }
+    EACH_FOUR(k, at) {
+        held[k] -= mean;
+        sums = fma(held[k], held[k], sums);
+    }
+    return sum_of_row(sums) * share + eps;
+}
+vec4 halves_of(vec4 v) { return mix(v, clamp(v, -65504.0, 65504.0), lessThan(abs(v), vec4(uintBitsToFloat(0x7F800000u)))); }
+uvec2 packed_four(uvec4 v) {
+    return uvec2(pack_element(v.x, OUT_TYPE) | pack_element(v.y, OUT_TYPE) << 16, pack_element(v.z, OUT_TYPE) | pack_element(v.w, OUT_TYPE) << 16);
+}
+#define STORE_FOUR(at, v) if (type_bytes(OUT_TYPE) == 4u) wide_y[at] = floatBitsToUint(v); else pair_y[at] = packed_four(floatBitsToUint(v));
+
 float factor_of(float spread) { return EXACT == 1u ? exact_rsqrt(spread) : inversesqrt(spread); }
 #endif

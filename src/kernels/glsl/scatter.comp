@@ -31,28 +31,35 @@ uint joined(uint bits, uint i, uint column) {
     return TYPE == HDI_TYPE_I32 ? joined_i32(bits, update) : joined_float(bits, update);
 }
 
-// An update's place is behind those of smaller rows and behind earlier ones of its own: each is compared with all.
+// An update's place is behind those of smaller rows and behind earlier ones of its own: each is compared with all. Which are
+// earlier is asked among the 256 around it alone: others stand before it as a whole, or behind.
 void sort(uint me) {
-    uint own = me < push.count ? indices[me] : 0xFFFFFFFFu, smaller = 0u, before = 0u, behind = 0u;
+    const uint own = me < push.count ? indices[me] : 0xFFFFFFFFu;
+    uint smaller = 0u, equals = 0u, before = 0u;
     for (uint begin = 0u; begin < push.count; begin += LANES) {
         FOR_EACH_LANE(lane) lanes[lane] = begin + lane < push.count ? indices[begin + lane] : 0xFFFFFFFFu;
         barrier();
+        const bool around = begin <= me && me < begin + LANES;
+        uint same = 0u, earlier = 0u;
         for (uint k = 0u; k < LANES; k += 4u) {
-            uvec4 others = uvec4(lanes[k], lanes[k + 1u], lanes[k + 2u], lanes[k + 3u]);
-            uvec4 at = begin + k + uvec4(0u, 1u, 2u, 3u);
-            uvec4 equal = uvec4(equal(others, uvec4(own))), first = uvec4(lessThan(at, uvec4(me)));
-            uvec4 less = uvec4(lessThan(others, uvec4(own))), last = uvec4(greaterThan(at, uvec4(me)));
+            const uvec4 others = uvec4(lanes[k], lanes[k + 1u], lanes[k + 2u], lanes[k + 3u]);
+            const uvec4 less = uvec4(lessThan(others, uvec4(own))), alike = uvec4(equal(others, uvec4(own)));
             smaller += less.x + less.y + less.z + less.w;
-            before += (equal.x & first.x) + (equal.y & first.y) + (equal.z & first.z) + (equal.w & first.w);
-            behind += (equal.x & last.x) + (equal.y & last.y) + (equal.z & last.z) + (equal.w & last.w);
+            same += alike.x + alike.y + alike.z + alike.w;
+            if (around) {
+                const uvec4 first = alike & uvec4(lessThan(begin + k + uvec4(0u, 1u, 2u, 3u), uvec4(me)));
+                earlier += first.x + first.y + first.z + first.w;
+            }
         }
+        equals += same;
+        before += around ? earlier : begin < me ? same : 0u;
         barrier();
     }
     if (me >= push.count) return;
     y[smaller + before] = me;
     if (own >= push.rows) return;
     if (before == 0u) y[push.count + 2u * own] = smaller;
-    if (behind == 0u) y[push.count + 2u * own + 1u] = smaller + before + 1u;
+    if (before + 1u == equals) y[push.count + 2u * own + 1u] = smaller + equals;
 }
 
 // All that is found of a row, 256 indices at a time.

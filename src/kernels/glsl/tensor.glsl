@@ -60,6 +60,8 @@ uint pack_element(uint bits, uint type) {
     if (type == HDI_TYPE_U8) return bits & 0xFFu;
     return bits;
 }
+// Likewise of bits that the type holds already.
+uint pack_rounded(uint bits, uint type) { return type == HDI_TYPE_BF16 ? bits >> 16 : pack_element(bits, type); }
 // Bits after a round trip through the element's type: what a separate operation would have read back.
 uint round_element(uint bits, uint type) {
     if (type == HDI_TYPE_F16) return f16_to_f32_bits(f32_bits_to_f16(bits));

@@ -130,7 +130,7 @@ static const char *because(const hdi_space *s, uint32_t dense, uint32_t wide, bo
 static bool is_wide(const hdi_space *s, const hdi_operand *o, const hdi_place *p, const hdi_caps *caps) {
     uint64_t all = s->lengths[s->rank - 1] | p->first;
     for (uint32_t axis = 0; axis + 1 < s->rank; axis++) all |= (uint64_t)o->strides[axis];
-    return !caps->native_kernels && !p->dense && o->strides[s->rank - 1] == 1 && all % HDI_EW_PER_INVOCATION == 0;
+    return !caps->native_kernels && !p->dense && o->strides[s->rank - 1] == 1 && all % HDI_EW_NEIGHBOURS == 0;
 }
 
 static uint64_t distinct_elements(const hdi_space *s, uint32_t index) {
@@ -138,6 +138,15 @@ static uint64_t distinct_elements(const hdi_space *s, uint32_t index) {
     for (uint32_t axis = 0; axis < s->rank; axis++)
         if (s->operands[index].strides[axis] != 0) elements *= s->lengths[axis];
     return elements;
+}
+
+/* How many times four elements an invocation reads before it writes: memory wants 16 bytes of each invocation on their
+ * way, where there are enough of them. */
+static uint32_t fours_of(const hdi_caps *caps, const hdi_chain *chain, uint64_t groups) {
+    enum { FULL = 16 }; /* workgroups of a unit, twice what it runs at once */
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < chain->input_count; i++) bytes += hd_dtype_bytes(chain->inputs[i].dtype, 4);
+    return !caps->native_kernels && bytes < 16 && groups >= FULL * (uint64_t)caps->compute_units ? 2 : 1;
 }
 
 static hd_status launch_space(const hdi_request *request, const hdi_chain *chain, const hdi_space *s, bool cut,
@@ -165,7 +174,9 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
     kernel->spec[HDI_EW_INPUTS] = chain->input_count;
     kernel->spec[HDI_EW_RANK] = s->rank;
     kernel->spec[HDI_EW_PARTS] = HDI_MAX(chain->parts, 1);
-    kernel->spec_count = (chain->parts > 1 ? HDI_EW_PARTS : HDI_EW_WIDE) + 1;
+    const uint64_t per_four = (uint64_t)kernel->spec[HDI_SPEC_WORKGROUP] * HDI_EW_NEIGHBOURS;
+    const uint32_t fours = kernel->spec[HDI_EW_FOURS] = fours_of(caps, chain, elements / per_four);
+    kernel->spec_count = (fours > 1 ? HDI_EW_FOURS : chain->parts > 1 ? HDI_EW_PARTS : HDI_EW_WIDE) + 1;
     kernel->scratch_bytes = caps->native_kernels ? HDCPU_ELEMENTWISE_SCRATCH_BYTES : 0;
 
     uint32_t words = 0, dense = 0, wide = 0;
@@ -177,7 +188,7 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
         const hdi_operand *o = &s->operands[from];
         const hdi_place p = hdi_space_place(s, from, caps);
         /* words that hold others' elements too, beside a part or behind the last four of a dense output */
-        const bool shares = o->element_bytes < 4 && !(p.dense && elements % HDI_EW_PER_INVOCATION == 0);
+        const bool shares = o->element_bytes < 4 && !(p.dense && elements % HDI_EW_NEIGHBOURS == 0);
         const uint32_t access = i < HDI_SPACE_OUTPUT ? HDI_READ : shares ? HDI_READ | HDI_WRITE : HDI_WRITE;
         launch->uses[i] = (hdi_use){ o->tensor->storage, p.offset, p.bytes, access };
         if (from != i) continue;
@@ -193,8 +204,7 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
     copy_as_words(kernel->spec);
     kernel->binding_count = HDI_SPACE_OPERANDS;
     kernel->push_bytes = words * 4;
-    hdi_launch_grid(launch,
-                    hdi_divide_up(elements, (uint64_t)kernel->spec[HDI_SPEC_WORKGROUP] * HDI_EW_PER_INVOCATION));
+    hdi_launch_grid(launch, hdi_divide_up(elements, per_four * fours));
     launch->flops = elements * (chain->step_count + 19 * hdi_chain_costly_steps(chain));
     launch->because = because(s, dense, wide, cut);
     return HD_OK;

@@ -18,13 +18,13 @@ hd_status hdi_lower_norm(const hdi_request *request, hdi_lowering *lowering, hd_
     const uint64_t n = x->shape.rank == 0 ? 1 : (uint64_t)x->shape.dims[x->shape.rank - 1];
     const uint32_t op = request->op == HDI_OP_RMS_NORM ? HDI_ROW_RMS_NORM : HDI_ROW_LAYER_NORM;
     hdi_rows_launch launch = { .module = HDI_MODULE_NORM, .inputs = { x, &operands[1], &operands[2] }, .input_count = 3,
-                                     .out = &request->out, .spec = { op, (uint32_t)x->dtype, has }, .spec_count = 3,
+                                     .out = &request->out, .spec = { op, (uint32_t)x->dtype, has },
                                      .push = { (uint32_t)(elements / n), (uint32_t)n,
                                                hdi_rows_float_bits(request->attrs->floats[0]) },
                                      .push_count = 3, .rows = elements / n, .shared = (has & 3) << 1,
                                      .groups = elements / n, .flops = 6 * elements,
                                      .because = "a workgroup for each row" };
-    hdi_rows_choose(request, HDI_CLASS_NORM, x, elements / n, n, lowering->offer, &launch);
+    hdi_rows_choose_norm(request, x, elements / n, n, lowering->offer, &launch);
     const hd_status status = hdi_rows_check_length(request, n, error);
     return status ? status : hdi_rows_add(request, &launch, lowering, error);
 }

@@ -38,14 +38,13 @@ hd_status hdi_lower_norm_gradient(const hdi_request *request, hdi_lowering *lowe
                                .inputs = { x, &operands[1], &operands[2], &operands[3] }, .input_count = 4,
                                .out = &request->out,
                                .spec = { kind_of(request), HDI_TYPE_F32, has, (uint32_t)operands[1].dtype },
-                               .spec_count = 4,
                                .push = { (uint32_t)(elements / n), (uint32_t)n,
                                          hdi_rows_float_bits(request->attrs->floats[0]),
                                          hdi_rows_float_bits((float)(1.0 / (double)n)) },
                                .push_count = 4, .rows = elements / n, .shared = (has & 1) << 2,
                                .groups = elements / n, .flops = 6 * elements,
                                .because = "a workgroup for each row" };
-    hdi_rows_choose(request, HDI_CLASS_NORM, x, elements / n, n, lowering->offer, &launch);
+    hdi_rows_choose_norm(request, x, elements / n, n, lowering->offer, &launch);
     status = hdi_rows_check_length(request, n, error);
     return status ? status : hdi_rows_add(request, &launch, lowering, error);
 }
@@ -86,17 +85,17 @@ hd_status hdi_lower_norm_sums(const hdi_request *request, hdi_lowering *lowering
     if (status) return status;
     hdi_rows_launch launch = { .module = HDI_MODULE_NORM_SUMS, .inputs = { x, x, x }, .input_count = 3, .out = &facts,
                                .spec = { kind_of(request), HDI_TYPE_F32, 0, (uint32_t)operands[1].dtype },
-                               .spec_count = 4,
                                .push = { (uint32_t)rows, (uint32_t)n, hdi_rows_float_bits(request->attrs->floats[0]),
                                          (uint32_t)part, (uint32_t)parts },
                                .push_count = 5, .groups = rows, .flops = 3 * elements,
                                .because = "what each row is normalised by: a workgroup for each" };
-    hdi_rows_choose(request, HDI_CLASS_NORM, x, rows, n, lowering->offer, &launch);
+    hdi_rows_choose_norm(request, x, rows, n, lowering->offer, &launch);
     if ((status = hdi_rows_add(request, &launch, lowering, error))) return status;
     launch.inputs[1] = &operands[1];
     launch.inputs[2] = &facts;
     launch.out = &partial;
     launch.spec[2] = 1;
+    launch.spec[HDI_ROW_FOURS - HDI_SPEC_FAMILY] = 0; /* columns are walked */
     launch.workgroup = workgroup;
     launch.option = 0;
     launch.groups = hdi_divide_up(parts * n, workgroup);
