@@ -283,7 +283,7 @@ typedef struct hd_session_desc {
     uint32_t       sequences;    /* conversations side by side; 0: 1 */
     uint64_t       cache_tokens; /* tokens that all sequences together can hold, in pages of 256 that they take and give back;
                                     0: as many as they could, sequences * context. More is not taken */
-    uint32_t       chunk;        /* most prompt tokens in one submission; 0, or more than 512: 512 */
+    uint32_t       chunk;        /* most prompt tokens in one submission; 0: 512; more than 2,048: 2,048 */
     hd_math        math;         /* HD_MATH_EXACT: the same tokens on every device */
     uint64_t       memory_bytes; /* most memory to take on the device; 0: what it has. What does not fit is left to the CPU */
     int            device_layers;/* n > 0: the last n layers on the device, the others on the CPU; -1: none; 0: as many as fit */
@@ -299,11 +299,11 @@ typedef struct hd_session_desc {
                                     elements, HD_Q8_0 or HD_Q4_0, which round each token's as hd_quantize does, and take 0.53 and 0.28
                                     of f16's memory; HD_DTYPE_NONE: HD_F16 */
     uint32_t       image_rows;   /* of an image, as hd_vision_info tells; 0: the session takes none */
-    uint32_t       pieces[HD_MAX_PIECES]; /* rows of the runs that prompts go in, the most first: multiples of 8, at most chunk; 0 behind
-                                    the last one. All 0: chunk, a quarter of it, ..., 8. Each size has a plan, which hd_fit counts.
-                                    A prompt runs in pieces of the first size. What is left is padded to the smallest one that holds
-                                    it; where half of that one would do, it goes on in a piece of the next smaller one. hd_piece_sizes
-                                    finds sizes by the lengths of prompts that came */
+    uint32_t       pieces[HD_MAX_PIECES]; /* rows of the runs that prompts go in, the most first: multiples of 8, at most chunk, or 2,048
+                                    where that is 0; 0 behind the last one. All 0: chunk, a quarter of it, ..., 8. Each size has a plan,
+                                    which hd_fit counts. A prompt runs in pieces of the first size. What is left is padded to the smallest
+                                    one that holds it; where half of that one would do, it goes on in a piece of the next smaller one.
+                                    hd_piece_sizes finds sizes by the lengths of prompts that came */
 } hd_session_desc;
 
 /** The memory of a session, in bytes, known before anything is loaded. */

@@ -2,7 +2,7 @@
  * that came. */
 #include "llm/session.h"
 
-enum { MOST_ROWS = 512, LEAST_ROWS = 8, CLASSES = MOST_ROWS / LEAST_ROWS, MOST_LENGTH = 1 << 24,
+enum { MOST_ROWS = 2048, USUAL_ROWS = 512, LEAST_ROWS = 8, CLASSES = MOST_ROWS / LEAST_ROWS, MOST_LENGTH = 1 << 24,
        MOST_RUN_ROWS = 1 << 16 };
 
 /* ---- the sizes of a session ---- */
@@ -10,7 +10,7 @@ enum { MOST_ROWS = 512, LEAST_ROWS = 8, CLASSES = MOST_ROWS / LEAST_ROWS, MOST_L
 /* `chunk`, a quarter of it, a sixteenth, ..., so that few plans are made. */
 static void default_sizes(uint32_t chunk, uint32_t most, uint32_t out[HD_MAX_PIECES]) {
     uint32_t rows = MOST_ROWS, count = 0;
-    while (rows > LEAST_ROWS && (rows > most || (chunk && rows > chunk))) rows /= 2;
+    while (rows > LEAST_ROWS && (rows > most || rows > chunk)) rows /= 2;
     memset(out, 0, HD_MAX_PIECES * sizeof *out);
     for (out[count++] = rows; rows > LEAST_ROWS; out[count++] = rows)
         rows = rows < 4 * LEAST_ROWS ? LEAST_ROWS : rows / 4;
@@ -23,7 +23,7 @@ const char *hdl_pieces_of(const hd_session_desc *desc, uint32_t context, uint32_
     bool any = false;
     for (uint32_t at = 0; at < HD_MAX_PIECES; at++) any = any || desc->pieces[at];
     if (!any) {
-        default_sizes(desc->chunk, most, out);
+        default_sizes(desc->chunk ? desc->chunk : USUAL_ROWS, most, out);
         return NULL;
     }
     if (desc->chunk && desc->chunk < most) most = desc->chunk;
@@ -31,7 +31,7 @@ const char *hdl_pieces_of(const hd_session_desc *desc, uint32_t context, uint32_
         const uint32_t rows = out[at] = desc->pieces[at], before = at > 0 ? out[at - 1] : rows;
         *out_at = at;
         if (rows % LEAST_ROWS) return "is no multiple of 8";
-        if (rows > most) return "is above 512, the chunk or the context";
+        if (rows > most) return "is above 2048, the chunk or the context";
         if (at > 0 && rows && rows >= before) return "is not below the size before it; give the largest first";
         if (at == 0 && rows == 0) return "comes before sizes; give these without a gap";
     }

@@ -43,7 +43,8 @@ static void sizes_are(const hd_session_desc *desc, const uint32_t wanted[HD_MAX_
 static void chunks_make_sizes(void **state) {
     (void)state;
     sizes_are(&(hd_session_desc){ 0 }, (uint32_t[HD_MAX_PIECES]){ 512, 128, 32, 8 });
-    sizes_are(&(hd_session_desc){ .chunk = 65536, .context = UINT32_MAX }, (uint32_t[HD_MAX_PIECES]){ 512, 128, 32, 8 });
+    sizes_are(&(hd_session_desc){ .chunk = 65536, .context = UINT32_MAX }, (uint32_t[HD_MAX_PIECES]){ 2048, 512, 128, 32, 8 });
+    sizes_are(&(hd_session_desc){ .chunk = 2048, .context = 1025 }, (uint32_t[HD_MAX_PIECES]){ 1024, 256, 64, 16, 8 });
     sizes_are(&(hd_session_desc){ .chunk = 300 }, (uint32_t[HD_MAX_PIECES]){ 256, 64, 16, 8 });
     sizes_are(&(hd_session_desc){ .context = 256 }, (uint32_t[HD_MAX_PIECES]){ 256, 64, 16, 8 });
     sizes_are(&(hd_session_desc){ .context = 257, .chunk = 1 }, (uint32_t[HD_MAX_PIECES]){ 8 });
@@ -70,10 +71,10 @@ static void bad_sizes_are_refused(void **state) {
     static const struct { hd_session_desc desc; uint32_t at; const char *why; } cases[] = {
         { { .pieces = { 20 } }, 0, "no multiple of 8" },
         { { .pieces = { 304, 8, 4 } }, 2, "no multiple of 8" },
-        { { .pieces = { 520 } }, 0, "above 512" },
-        { { .pieces = { 4294967288u } }, 0, "above 512" },
-        { { .chunk = 256, .pieces = { 304 } }, 0, "above 512, the chunk" },
-        { { .context = 200, .pieces = { 304 } }, 0, "above 512, the chunk or the context" },
+        { { .context = 4096, .pieces = { 2056 } }, 0, "above 2048" },
+        { { .pieces = { 4294967288u } }, 0, "above 2048" },
+        { { .chunk = 256, .pieces = { 304 } }, 0, "above 2048, the chunk" },
+        { { .context = 200, .pieces = { 304 } }, 0, "above 2048, the chunk or the context" },
         { { .pieces = { 304, 304 } }, 1, "largest first" },
         { { .pieces = { 8, 304 } }, 1, "largest first" },
         { { .pieces = { 304, 0, 8 } }, 2, "largest first" },
@@ -275,6 +276,39 @@ static void other_sizes_give_equal_bits(void **state) {
     other_sizes_give_equal_bits_on("vulkan", 16);
 }
 
+/* A piece of 2,048 rows says what four of 512 say, to the bit. */
+static void large_pieces_give_equal_bits(void **state) {
+    (void)state;
+    enum { LONG = 2304, FED = 2100 };
+    static int32_t tokens[FED];
+    hd_device *device;
+    hd_model *model;
+    model_reference r;
+    CHECK(hd_device_open(context, &(hd_device_desc){ .id = "cpu" }, &device));
+    assert_int_equal(model_reference_read("qwen3_q8_0", &r), 0);
+    CHECK(hd_model_open(context, r.path, NULL, &model));
+    float *wanted = calloc(r.vocabulary, sizeof *wanted);
+    assert_non_null(wanted);
+    for (uint32_t i = 0; i < FED; i++) tokens[i] = (int32_t)((i * 7 + i / 5) % r.vocabulary);
+    for (int large = 0; large < 2; large++) {
+        hd_session *session;
+        hd_session_stats stats;
+        const float *logits;
+        CHECK(hd_session_create(model, &(hd_session_desc){ .device = device, .math = HD_MATH_EXACT, .context = LONG, .chunk = large ? 2048 : 0 }, &session));
+        CHECK(hd_session_feed(session, 0, tokens, FED));
+        CHECK(hd_session_logits(session, 0, &logits));
+        CHECK(hd_session_get_stats(session, &stats));
+        assert_int_equal(stats.submissions, large ? 3 : 6); /* 2,048, 32 and 32; four times 512, 32 and 32 */
+        if (large) assert_memory_equal(logits, wanted, r.vocabulary * sizeof *wanted);
+        memcpy(wanted, logits, r.vocabulary * sizeof *wanted);
+        hd_session_destroy(session);
+    }
+    free(wanted);
+    hd_model_close(model);
+    hd_device_close(device);
+    free(r.bytes);
+}
+
 /* What is told counts a plan of each size: one more size takes more, and all sizes of the default take what it does. */
 static void memory_counts_each_size(void **state) {
     (void)state;
@@ -305,6 +339,7 @@ int main(void) {
                                         cmocka_unit_test(found_sizes_are_no_worse),
                                         cmocka_unit_test(bad_logs_are_refused),
                                         cmocka_unit_test(memory_counts_each_size),
+                                        cmocka_unit_test(large_pieces_give_equal_bits),
                                         cmocka_unit_test(other_sizes_give_equal_bits) };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }
