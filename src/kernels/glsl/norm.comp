@@ -32,7 +32,7 @@ void norm_held(uint first_four) {
     EACH_FOUR(k, at) {
         vec4 v = held[k] * factor;
         if ((HAS & 1u) != 0u) v *= wide_weight[at];
-        if ((HAS & 2u) != 0u) v += wide_bias[at];
+        if ((HAS & 2u) != 0u) v = plus(v, wide_bias[at]);
         if ((HAS & HDI_ROW_HALVES) != 0u) v = halves_of(v);
         STORE_FOUR(first_four + at, v)
     }

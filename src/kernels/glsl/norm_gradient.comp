@@ -57,12 +57,12 @@ void gradient_of_held(uint first_four) {
     const float factor = factor_of(spread_of_held(push.n, uintBitsToFloat(push.eps))), share = uintBitsToFloat(push.share);
     EACH_FOUR(k, at) {
         products = fma(gradients[k], held[k] * factor, products);
-        sums += gradients[k];
+        sums = plus(sums, gradients[k]);
     }
     const float products_mean = sum_of_row(products) * share * factor, mean_gradient = OP == HDI_ROW_LAYER_NORM ? sum_of_row(sums) * share : 0.0;
     EACH_FOUR(k, at) {
-        vec4 v = (gradients[k] - mean_gradient - held[k] * products_mean) * factor;
-        if ((HAS & HDI_ROW_ADDS) != 0u) v += wide_added[first_four + at];
+        vec4 v = fma(-held[k], vec4(products_mean), plus(gradients[k], vec4(-mean_gradient))) * factor;
+        if ((HAS & HDI_ROW_ADDS) != 0u) v = plus(v, wide_added[first_four + at]);
         if ((HAS & HDI_ROW_HALVES) != 0u) v = halves_of(v);
         STORE_FOUR(first_four + at, v)
     }
