@@ -61,7 +61,7 @@ float spread_of_held(uint n, float eps) {
     }
     return add_rounded(sum_of_row(sums) * share, eps);
 }
-vec4 halves_of(vec4 v) { return mix(v, clamp(v, -65504.0, 65504.0), lessThan(abs(v), vec4(uintBitsToFloat(0x7F800000u)))); }
+vec4 halves_of(vec4 v) { return mix(v, clamp(v, -65504.0, 65504.0), greaterThan(abs(v), vec4(65504.0))); } // NaN stays
 uvec2 packed_four(uvec4 v) {
     return uvec2(pack_element(v.x, OUT_TYPE) | pack_element(v.y, OUT_TYPE) << 16, pack_element(v.z, OUT_TYPE) | pack_element(v.w, OUT_TYPE) << 16);
 }
