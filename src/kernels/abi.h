@@ -170,14 +170,14 @@
 #define HDI_STEP_ROUND_RANDOM 56 /* a: f32, b: a random word; of type bf16 */
 
 /* ---- elementwise: out[i] = chain(inputs[i]) over strided inputs; also copy, permute, slice, concat, pad ----
- * Bindings: inputs 0..3 (input 0 again where one is absent), the output. An invocation makes FOURS times 4
- * neighbours, of a workgroup's invocations side by side; a native workgroup is as large, with FOURS of 1. */
+ * Bindings: inputs 0..3 (input 0 again where one is absent), the output. An invocation makes FOURS groups of
+ * NEIGHBOURS elements, the first ones of all invocations of a workgroup side by side, then the second ones; natively FOURS is 1. */
 #define HDI_EW_INPUTS 16 /* number of inputs, 1..4 */
 #define HDI_EW_RANK   17 /* axes that are left after merging, 1..6 */
 #define HDI_EW_DENSE  18 /* bit i: input i is read at the output's own index; bit 4: the output is dense from element 0 */
 #define HDI_EW_WIDE   19 /* bits likewise, of those that are not dense: four elements lie side by side, from a multiple of four on */
 #define HDI_EW_PARTS  20 /* above 1: input 0 is the sum of so many tensors of f32, added one after the other */
-#define HDI_EW_FOURS  21 /* how many times 4 elements an invocation makes: 1 or 2 */
+#define HDI_EW_FOURS  21 /* 1 or 2 */
 /* Push words: [0] elements of the output's index space; [1..RANK-1] lengths of axes 1..RANK-1; with parts the elements
  * from one of them to the next; then, for each input that is not dense: its first element and RANK strides; for an
  * output that is not dense likewise; then the chain's attributes. Where all are dense RANK is 1. */
@@ -388,7 +388,7 @@
 #define HDI_ROW_TYPE 17 /* of x */
 #define HDI_ROW_HAS  18 /* norm: bit 0 weight, bit 1 bias; their type is HDI_ROW_TYPE; HDI_ROW_HALVES; HDI_ROW_ADDS.
                       * cross_entropy_gradient: 1: the losses are there, of which fast mode takes the sum of powers */
-#define HDI_ROW_HALVES 4u /* finite numbers that f16 does not hold become its largest */
+#define HDI_ROW_HALVES 4u /* numbers that f16 does not hold, infinities too, become its largest */
 #define HDI_ROW_ADDS   8u /* of norm_gradient: a tensor is added to what it gives */
 #define HDI_ROW_FOURS 20 /* norms and their gradients of f32 in fast mode: how many times four elements of its row an invocation
                           * holds, of a workgroup's side by side; 0: rows are read again for each pass */

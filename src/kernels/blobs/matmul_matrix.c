@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 957704a9625e07c8. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 88a51a70347b925f. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -15847,4 +15847,4 @@ static const uint32_t words[] = {
 0x00002ff7,0x00002ff6,0x00000789,0x000200f9,0x00002ff5,0x000200f8,0x00002ffa,0x000200f9,
 0x00000bc8,0x000200f8,0x00000bc8,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x957704a9625e07c8), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x88a51a70347b925f), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix_bf16.comp, digest 0d534d504a8d4803. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix_bf16.comp, digest 27385c0dd8e0aa76. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix_bf16;
 static const uint32_t words[] = {
@@ -18466,4 +18466,4 @@ static const uint32_t words[] = {
 0x000200f9,0x000032c7,0x000200f8,0x000032cc,0x0003003e,0x00002bbd,0x00000b7c,0x000200f9,
 0x00002c86,0x000200f8,0x00002c86,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix_bf16 = { words, sizeof words / 4, UINT64_C(0x0d534d504a8d4803), NULL };
+const hdi_blob hdi_blob_matmul_matrix_bf16 = { words, sizeof words / 4, UINT64_C(0x27385c0dd8e0aa76), NULL };

@@ -49,7 +49,6 @@ vec4 add_products(vec4 sum, float a, vec4 b) {
     precise vec4 next = sum + product;
     return next;
 }
-vec4 add_rounded4(vec4 a, vec4 b) { precise vec4 sum = a + b; return sum; }
 // The sum of 4 products, one after the other.
 float add_four(float sum, vec4 a, vec4 b) {
     return add_product(add_product(add_product(add_product(sum, a.x, b.x), a.y, b.y), a.z, b.z), a.w, b.w);

@@ -1,8 +1,8 @@
 #version 450
 // elementwise.comp: out[i] = chain(inputs[i]) over strided inputs; also copy, permute, slice, concat, pad. An invocation
 // makes groups of four neighbours, each one load and one store where they lie side by side; it reads all before it writes any,
-// so that enough is on its way at once. An output is written in whole
-// words then, and the last word, where a dense output ends within it, keeps its other bytes.
+// so that enough is on its way at once. An output is written in whole words then, and the last word, where a dense output
+// ends within it, keeps its other bytes.
 #extension GL_EXT_control_flow_attributes : require
 layout(local_size_x_id = 0) in;
 
@@ -67,11 +67,7 @@ uvec4 elements_of(uint operand, uint at) {
     else if ((((DENSE | WIDE) >> operand) & 1u) != 0u && count == 4u && ((beyond) & 3u) == 0u) { \
         uint four = ((((DENSE >> operand) & 1u) != 0u ? at : element_of(operand, at)) + (beyond)) >> 2; \
         if (type_bytes(type) == 4u) result = as_wide[four]; \
-        else { \
-            uvec2 pair = type == HDI_TYPE_U8 ? uvec2(as_words[four]) : as_pairs[four]; \
-            result = uvec4(unpack_element(pair.x, type, 0u), unpack_element(pair.x, type, 1u), \
-                unpack_element(pair.y, type, 2u), unpack_element(pair.y, type, 3u)); \
-        } \
+        else result = unpack_four(type == HDI_TYPE_U8 ? uvec2(as_words[four]) : as_pairs[four], type); \
     } else { \
         uvec4 e = elements_of(operand, at) + (beyond); \
         [[unroll]] for (uint i = 0u; i < 4u; i++) if (i < count) result[i] = LOAD(as_words, type, e[i]); \
@@ -99,7 +95,7 @@ void write_dense(uint at, uint count, uvec4 r) {
 
 void main() {
     const uint group = gl_WorkGroupID.y * HDI_GRID_WIDTH + gl_WorkGroupID.x;
-    const uint begin = (group * FOURS * WORKGROUP + gl_LocalInvocationID.x) * 4u, apart = WORKGROUP * 4u;
+    const uint begin = (group * FOURS * WORKGROUP + gl_LocalInvocationID.x) * HDI_EW_NEIGHBOURS, apart = WORKGROUP * HDI_EW_NEIGHBOURS;
     if (begin >= push.words[0]) return;
     uvec4 read0[FOURS], read1[FOURS], read2[FOURS], read3[FOURS];
     [[unroll]] for (uint k = 0u; k < FOURS; k++) {

@@ -28,11 +28,11 @@ uint value(uint i) {
 
 void norm_held(uint first_four) {
     EACH_FOUR(k, at) held[k] = wide_x[first_four + at];
-    const float factor = factor_of(spread_of_held(push.n, uintBitsToFloat(push.eps)));
+    const float factor = factor_of(spread_of_held(uintBitsToFloat(push.eps)));
     EACH_FOUR(k, at) {
         vec4 v = held[k] * factor;
         if ((HAS & 1u) != 0u) v *= wide_weight[at];
-        if ((HAS & 2u) != 0u) v = plus(v, wide_bias[at]);
+        if ((HAS & 2u) != 0u) v = add_rounded(v, wide_bias[at]);
         if ((HAS & HDI_ROW_HALVES) != 0u) v = halves_of(v);
         STORE_FOUR(first_four + at, v)
     }

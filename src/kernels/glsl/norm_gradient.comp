@@ -42,11 +42,7 @@ uint value(uint i) {
 vec4 weighted_four(uint at, uint first_four) {
     vec4 h;
     if (DY_TYPE == HDI_TYPE_F32) h = wide_dy[first_four + at];
-    else {
-        const uvec2 pair = pair_dy[first_four + at];
-        h = uintBitsToFloat(uvec4(unpack_element(pair.x, DY_TYPE, 0u), unpack_element(pair.x, DY_TYPE, 1u),
-            unpack_element(pair.y, DY_TYPE, 2u), unpack_element(pair.y, DY_TYPE, 3u)));
-    }
+    else h = uintBitsToFloat(unpack_four(pair_dy[first_four + at], DY_TYPE));
     if ((HAS & 1u) != 0u) h *= wide_weight[at];
     return h;
 }
@@ -54,15 +50,15 @@ void gradient_of_held(uint first_four) {
     vec4 gradients[HELD], products = vec4(0.0), sums = vec4(0.0);
     EACH_FOUR(k, at) held[k] = wide_x[first_four + at];
     EACH_FOUR(k, at) gradients[k] = weighted_four(at, first_four);
-    const float factor = factor_of(spread_of_held(push.n, uintBitsToFloat(push.eps))), share = uintBitsToFloat(push.share);
+    const float factor = factor_of(spread_of_held(uintBitsToFloat(push.eps))), share = uintBitsToFloat(push.share);
     EACH_FOUR(k, at) {
         products = fma(gradients[k], held[k] * factor, products);
-        sums = plus(sums, gradients[k]);
+        sums = add_rounded(sums, gradients[k]);
     }
     const float products_mean = sum_of_row(products) * share * factor, mean_gradient = OP == HDI_ROW_LAYER_NORM ? sum_of_row(sums) * share : 0.0;
     EACH_FOUR(k, at) {
-        vec4 v = fma(-held[k], vec4(products_mean), plus(gradients[k], vec4(-mean_gradient))) * factor;
-        if ((HAS & HDI_ROW_ADDS) != 0u) v = plus(v, wide_added[first_four + at]);
+        vec4 v = fma(-held[k], vec4(products_mean), add_rounded(gradients[k], vec4(-mean_gradient))) * factor;
+        if ((HAS & HDI_ROW_ADDS) != 0u) v = add_rounded(v, wide_added[first_four + at]);
         if ((HAS & HDI_ROW_HALVES) != 0u) v = halves_of(v);
         STORE_FOUR(first_four + at, v)
     }

@@ -17,7 +17,7 @@ layout(std430, binding = 0) readonly buffer WideX { vec4 wide_x[]; };
 void find_facts(uint row) {
     const float eps = uintBitsToFloat(push.eps);
     if (FOURS > 0u) EACH_FOUR(k, at) held[k] = wide_x[row * push.n / 4u + at];
-    const float factor = factor_of(FOURS > 0u ? spread_of_held(push.n, eps) : spread_of_row(row * push.n, push.n, eps));
+    const float factor = factor_of(FOURS > 0u ? spread_of_held(eps) : spread_of_row(row * push.n, push.n, eps));
     if (ME != 0u) return;
     y[2u * row] = floatBitsToUint(mean);
     y[2u * row + 1u] = floatBitsToUint(factor);

@@ -36,27 +36,26 @@ float spread_of_row(uint first, uint n, float eps) {
 const uint HELD = FOURS > 0u ? FOURS : 1u;
 vec4 held[HELD];
 #define EACH_FOUR(k, at) [[unroll]] for (uint k = 0u, at = ME; k < HELD; k++, at += WORKGROUP) if (at < push.n / 4u)
-vec4 plus(vec4 a, vec4 b) { precise vec4 sum = a + b; return sum; }
 float sum_of_four(vec4 v) { return add_rounded(add_rounded(v.x, v.z), add_rounded(v.y, v.w)); }
 float sum_of_row(vec4 own) {
     lanes[ME] = floatBitsToUint(sum_of_four(own));
     barrier();
     vec4 sums = vec4(0.0);
     for (uint i = 0u; i < WORKGROUP; i += 4u)
-        sums = plus(sums, uintBitsToFloat(uvec4(lanes[i], lanes[i + 1u], lanes[i + 2u], lanes[i + 3u])));
+        sums = add_rounded(sums, uintBitsToFloat(uvec4(lanes[i], lanes[i + 1u], lanes[i + 2u], lanes[i + 3u])));
     barrier();
     return sum_of_four(sums);
 }
-float spread_of_held(uint n, float eps) {
-    const float share = 1.0 / count_float(n);
+float spread_of_held(float eps) {
+    const float share = 1.0 / count_float(push.n);
     vec4 sums = vec4(0.0);
     if (OP == HDI_ROW_LAYER_NORM) {
-        EACH_FOUR(k, at) sums = plus(sums, held[k]);
+        EACH_FOUR(k, at) sums = add_rounded(sums, held[k]);
         mean = sum_of_row(sums) * share;
         sums = vec4(0.0);
     }
     EACH_FOUR(k, at) {
-        held[k] = plus(held[k], vec4(-mean));
+        held[k] = add_rounded(held[k], vec4(-mean));
         sums = fma(held[k], held[k], sums);
     }
     return add_rounded(sum_of_row(sums) * share, eps);

@@ -26,7 +26,6 @@ layout(std430, binding = 6) writeonly buffer Words { uint y_words[]; };
 const uint FOURS = D / 4u; // of a head
 
 vec4 times(vec4 a, vec4 b) { precise vec4 product = a * b; return product; }
-vec4 plus(vec4 a, vec4 b) { precise vec4 sum = a + b; return sum; }
 vec4 canonical(vec4 v) {
     return EXACT == 1u ? vec4(exact_canonical(v.x), exact_canonical(v.y), exact_canonical(v.z), exact_canonical(v.w)) : v;
 }
@@ -34,7 +33,7 @@ vec4 canonical(vec4 v) {
 // The factor of the head's rms_norm: element by element the tree of norm.comp's lanes.
 float norm_scale(vec4 own) {
     vec4 sums = times(own, own);
-    for (uint apart = FOURS / 2u; apart > 0u; apart >>= 1) sums = plus(sums, subgroupShuffleXor(sums, apart));
+    for (uint apart = FOURS / 2u; apart > 0u; apart >>= 1) sums = add_rounded(sums, subgroupShuffleXor(sums, apart));
     float sum = add_rounded(add_rounded(sums.x, sums.z), add_rounded(sums.y, sums.w));
     float spread = add_rounded(divided(sum, count_float(D)), uintBitsToFloat(push.eps));
     return EXACT == 1u ? exact_rsqrt(spread) : inversesqrt(spread);
@@ -104,7 +103,7 @@ void main() {
     vec4 cosines = PAIRING == 1u ? vec4(low.yy, low.ww) : vec4(low.yw, high.yw);
     if (PAIRING == 0u && four < FOURS / 2u) sines = -sines;
     vec4 other = PAIRING == 1u ? own.yxwz : subgroupShuffleXor(own, FOURS / 2u);
-    own = canonical(plus(times(own, cosines), times(other, sines)));
+    own = canonical(add_rounded(times(own, cosines), times(other, sines)));
     uint to, word = 0u, before = 0u, d_half = 0u;
     if (BLOCKS) round_block(own, four, word, before, d_half);
     if (wanted >= heads || !find_row(head, token, to)) return;

@@ -20,6 +20,7 @@ shared uint lanes[LANES];
 uint group_number() { return gl_WorkGroupID.y * HDI_GRID_WIDTH + gl_WorkGroupID.x; }
 
 float add_rounded(float a, float b) { precise float sum = a + b; return sum; }
+vec4 add_rounded(vec4 a, vec4 b) { precise vec4 sum = a + b; return sum; }
 float mul_rounded(float a, float b) { precise float product = a * b; return product; }
 // acc + a * b: rounded twice in exact mode.
 float add_product(float acc, float a, float b) {

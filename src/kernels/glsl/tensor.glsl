@@ -45,6 +45,10 @@ uint unpack_element(uint word, uint type, uint index) {
     if (type == HDI_TYPE_U8) return (word >> (8u * (index & 3u))) & 0xFFu;
     return word;
 }
+// Four neighbours of a type of 16 bits; of u8 both words of the pair are the one that they share.
+uvec4 unpack_four(uvec2 pair, uint type) {
+    return uvec4(unpack_element(pair.x, type, 0u), unpack_element(pair.x, type, 1u), unpack_element(pair.y, type, 2u), unpack_element(pair.y, type, 3u));
+}
 // Element `index`'s own bits out of its word, at the low end.
 uint raw_element(uint word, uint type, uint index) {
     if (type == HDI_TYPE_F16 || type == HDI_TYPE_BF16) return (index & 1u) != 0u ? word >> 16 : word & 0xFFFFu;
