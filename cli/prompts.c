@@ -45,8 +45,6 @@ typedef struct use {
     uint64_t       scratch_bytes;
 } use;
 enum { WISHED, FOUND, BEST, USES };
-/* What a run takes beside its rows, in rows: some 5 to 8 on CPUs, some 100 on the largest GPUs, fewer on small ones. */
-enum { RUN_ROWS_CPU = 8, RUN_ROWS_GPU = 64 };
 
 static uint32_t count_sizes(const uint32_t sizes[HD_MAX_PIECES]) {
     uint32_t count = 0;
@@ -56,13 +54,12 @@ static uint32_t count_sizes(const uint32_t sizes[HD_MAX_PIECES]) {
 
 static hd_status find_uses(const cli_llm *llm, const cli_prompts *prompts, use uses[USES]) {
     hd_session_desc desc = llm->desc;
-    const bool on_cpu = hd_device_get_info(desc.device)->kind == HD_DEVICE_CPU;
-    const uint32_t run_rows = on_cpu ? RUN_ROWS_CPU : RUN_ROWS_GPU;
-    hd_status status = hd_piece_use(&desc, prompts->lengths, prompts->count, &uses[WISHED].usage);
+    const uint32_t run_rows = hd_piece_run_rows(desc.device);
+    hd_status status = hd_piece_use(&desc, prompts->lengths, prompts->count, run_rows, &uses[WISHED].usage);
     for (uint32_t most = 1; most <= HD_MAX_PIECES && !status; most++) {
         hd_piece_usage *best = &uses[BEST].usage;
         status = hd_piece_sizes(&desc, prompts->lengths, prompts->count, run_rows, most, desc.pieces);
-        if (!status) status = hd_piece_use(&desc, prompts->lengths, prompts->count, best);
+        if (!status) status = hd_piece_use(&desc, prompts->lengths, prompts->count, run_rows, best);
         if (best->plans <= uses[WISHED].usage.plans) uses[FOUND].usage = *best;
     }
     for (int i = 0; i < USES && !status; i++) {

@@ -300,10 +300,11 @@ typedef struct hd_session_desc {
                                     of f16's memory; HD_DTYPE_NONE: HD_F16 */
     uint32_t       image_rows;   /* of an image, as hd_vision_info tells; 0: the session takes none */
     uint32_t       pieces[HD_MAX_PIECES]; /* rows of the runs that prompts go in, the most first: multiples of 8, at most chunk, or 2,048
-                                    where that is 0; 0 behind the last one. All 0: chunk, a quarter of it, ..., 8. Each size has a plan,
+                                    where that is 0; 0 behind the last one. All 0: chunk, a half of it, ..., 8. Each size has a plan,
                                     which hd_fit counts. A prompt runs in pieces of the first size. What is left is padded to the smallest
-                                    one that holds it; where half of that one would do, it goes on in a piece of the next smaller one.
-                                    hd_piece_sizes finds sizes by the lengths of prompts that came */
+                                    one that holds it, or goes on in a piece of the next smaller one, by which rows, and
+                                    hd_piece_run_rows for each run, are fewer. hd_piece_sizes finds sizes by the lengths of prompts that
+                                    came */
 } hd_session_desc;
 
 /** The memory of a session, in bytes, known before anything is loaded. */
@@ -335,14 +336,20 @@ typedef struct hd_piece_usage {
     uint64_t runs, plans;  /* runs, and plans made for them: the other runs find theirs. One token alone runs as a decode step, whose
                               plan is there */
 } hd_piece_usage;
-/** Counts that. Pure, as hd_piece_sizes is; any thread. @param desc its chunk, its pieces and its context count; NULL: all 0. @param
- *  lengths how many tokens each prompt has, fed at once: 1 to 2^24. Statuses: NULL_POINTER, ZERO_SIZE, INVALID_ARGUMENT. */
-HD_API hd_status hd_piece_use(const hd_session_desc *desc, const uint32_t *lengths, size_t count, hd_piece_usage *out_usage);
+/** So many rows take as long as what each run takes beside its rows, reading the weights above all: what sessions on the device go by,
+ *  16 on a CPU and 64 on a GPU (measured: 5 to 50 on CPUs, the most where matrix units make rows cheap, and up to 150 on the largest GPUs,
+ *  fewer on small ones). @return 0: NULL, or no device. */
+HD_API uint32_t hd_piece_run_rows(const hd_device *device);
+/** Counts what prompts take. Pure, as hd_piece_sizes is; any thread. @param desc its chunk, its pieces and its context count; NULL: all 0.
+ *  @param lengths how many tokens each prompt has, fed at once: 1 to 2^24. @param run_rows of the device (hd_piece_run_rows), at most
+ *  65,536. Statuses: NULL_POINTER, ZERO_SIZE, INVALID_ARGUMENT. */
+HD_API hd_status hd_piece_use(const hd_session_desc *desc, const uint32_t *lengths, size_t count, uint32_t run_rows,
+                              hd_piece_usage *out_usage);
 /** Finds the sizes of pieces that are best for prompts of such lengths, those of a log: by which rows, and `run_rows` for each run, are
- *  the fewest in sum; of equal choices one of fewer sizes. The first size is the chunk. The search is exact and takes milliseconds, where
- *  it ends within 2^24 steps; a log that was made to need more gets the best that was found in them. @param desc its chunk and its
- *  context count; NULL: all 0. @param run_rows so many rows take as long as what each run takes beside its rows, reading the weights
- *  above all: some 8 on a CPU, some 100 on a large GPU; at most 65,536. @param most sizes that there may be, 1 to HD_MAX_PIECES. @param
+ *  the fewest in sum; of equal choices one of fewer sizes. The first size is the chunk. The search takes up to 0.2 s
+ *  for a chunk of 512 and 3 s for one of 2,048, and is exact where it ends within 2^24 steps; a log that needs more gets the best that was
+ *  found in them. @param desc its chunk and its
+ *  context count; NULL: all 0. @param run_rows as hd_piece_use has it. @param most sizes that there may be, 1 to HD_MAX_PIECES. @param
  *  out_sizes for hd_session_desc.pieces. Statuses as hd_piece_use. */
 HD_API hd_status hd_piece_sizes(const hd_session_desc *desc, const uint32_t *lengths, size_t count, uint32_t run_rows, uint32_t most,
                                 uint32_t out_sizes[HD_MAX_PIECES]);

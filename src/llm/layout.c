@@ -292,6 +292,7 @@ static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_
     out->rows = most * HDL_PAGE_TOKENS;
     out->pages = wished && wished < (uint64_t)out->sequences * most ? (uint32_t)wished : out->sequences * most;
     uint32_t at;
+    out->run_rows = hd_piece_run_rows(device);
     const char *wrong = hdl_pieces_of(desc, out->context, out->pieces, &at);
     if (wrong)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "pieces[%u], %u, %s", at, desc->pieces[at], wrong);

@@ -7,13 +7,13 @@ enum { MOST_ROWS = 2048, USUAL_ROWS = 512, LEAST_ROWS = 8, CLASSES = MOST_ROWS /
 
 /* ---- the sizes of a session ---- */
 
-/* `chunk`, a quarter of it, a sixteenth, ..., so that few plans are made. */
+/* `chunk`, a half of it, a quarter, ..., and the least. */
 static void default_sizes(uint32_t chunk, uint32_t most, uint32_t out[HD_MAX_PIECES]) {
     uint32_t rows = MOST_ROWS, count = 0;
     while (rows > LEAST_ROWS && (rows > most || rows > chunk)) rows /= 2;
     memset(out, 0, HD_MAX_PIECES * sizeof *out);
-    for (out[count++] = rows; rows > LEAST_ROWS; out[count++] = rows)
-        rows = rows < 4 * LEAST_ROWS ? LEAST_ROWS : rows / 4;
+    for (; rows > LEAST_ROWS && count < HD_MAX_PIECES - 1; rows /= 2) out[count++] = rows;
+    out[count] = LEAST_ROWS;
 }
 
 const char *hdl_pieces_of(const hd_session_desc *desc, uint32_t context, uint32_t out[HD_MAX_PIECES],
@@ -38,12 +38,47 @@ const char *hdl_pieces_of(const hd_session_desc *desc, uint32_t context, uint32_
     return NULL;
 }
 
-uint32_t hdl_piece_next(const uint32_t sizes[HD_MAX_PIECES], uint64_t left) {
-    const uint64_t needed = (left + LEAST_ROWS - 1) / LEAST_ROWS * LEAST_ROWS;
-    uint32_t at = 0;
-    if (left == 1) return 1;
-    while (at + 1 < HD_MAX_PIECES && sizes[at + 1] && (needed <= sizes[at + 1] || needed <= sizes[at] / 2)) at++;
-    return sizes[at];
+/* What prompts take in rows, and run_rows for each run, by how many eights they need, and the first piece of each: the
+ * smallest size that holds it, or the one below where that and what is left behind it take less. */
+typedef struct pieces {
+    uint64_t taken[CLASSES + 1];
+    uint32_t first[CLASSES + 1]; /* in eights */
+} pieces;
+
+/* Those that need more than `from` and at most `to`, sizes beside each other; from 0: `to` is the smallest. */
+static void take_between(uint32_t run_rows, uint32_t from, uint32_t to, pieces *inout) {
+    for (uint32_t need = from + 1; need <= to; need++) {
+        const uint64_t one = to * LEAST_ROWS + run_rows,
+                       more = from == 0 ? UINT64_MAX : from * LEAST_ROWS + run_rows + inout->taken[need - from];
+        inout->taken[need] = one <= more ? one : more;
+        inout->first[need] = one <= more ? to : from;
+    }
+}
+
+static void take_all(const uint32_t sizes[HD_MAX_PIECES], uint32_t run_rows, pieces *out) {
+    uint32_t from = 0;
+    for (uint32_t at = HD_MAX_PIECES; at-- > 0;) {
+        if (sizes[at] == 0) continue;
+        take_between(run_rows, from, sizes[at] / LEAST_ROWS, out);
+        from = sizes[at] / LEAST_ROWS;
+    }
+}
+
+static uint32_t next_of(const pieces *p, uint32_t largest, uint64_t left) {
+    if (left <= 1 || left >= largest) return left == 1 ? 1 : largest;
+    return p->first[(left + LEAST_ROWS - 1) / LEAST_ROWS] * LEAST_ROWS;
+}
+
+uint32_t hdl_piece_next(const uint32_t sizes[HD_MAX_PIECES], uint32_t run_rows, uint64_t left) {
+    pieces p;
+    take_all(sizes, run_rows, &p);
+    return next_of(&p, sizes[0], left);
+}
+
+uint32_t hd_piece_run_rows(const hd_device *device) {
+    enum { CPU = 16, GPU = 64 };
+    const hd_device_info *info = hd_device_get_info(device);
+    return !info ? 0 : info->kind == HD_DEVICE_CPU ? CPU : GPU;
 }
 
 /* ---- by the lengths of prompts ---- */
@@ -60,14 +95,18 @@ static hd_status check_lengths(const uint32_t *lengths, size_t count) {
     return count > 0 ? HD_OK : HD_STATUS_ZERO_SIZE;
 }
 
-hd_status hd_piece_use(const hd_session_desc *desc, const uint32_t *lengths, size_t count, hd_piece_usage *out_usage) {
+hd_status hd_piece_use(const hd_session_desc *desc, const uint32_t *lengths, size_t count, uint32_t run_rows,
+                       hd_piece_usage *out_usage) {
     const hd_session_desc defaults = { 0 };
     bool used[CLASSES + 1] = { false };
     hd_piece_usage usage = { 0 };
     const uint32_t *sizes = usage.sizes;
+    pieces p;
     hd_status status = check_lengths(lengths, count);
     if (!status && !out_usage) status = HD_STATUS_NULL_POINTER;
+    if (!status && run_rows > MOST_RUN_ROWS) status = HD_STATUS_INVALID_ARGUMENT;
     if (!status) status = sizes_of(desc ? desc : &defaults, usage.sizes);
+    if (!status) take_all(sizes, run_rows, &p);
     for (size_t i = 0; i < count && !status; i++) {
         const uint32_t whole = lengths[i] / sizes[0];
         usage.tokens += lengths[i];
@@ -75,7 +114,7 @@ hd_status hd_piece_use(const hd_session_desc *desc, const uint32_t *lengths, siz
         usage.rows += (uint64_t)whole * sizes[0];
         if (whole) used[sizes[0] / LEAST_ROWS] = true;
         for (uint32_t left = lengths[i] % sizes[0], rows; left; left -= rows < left ? rows : left) {
-            rows = hdl_piece_next(sizes, left);
+            rows = next_of(&p, sizes[0], left);
             usage.runs++;
             usage.rows += rows;
             if (rows > 1) used[rows / LEAST_ROWS] = true;
@@ -88,13 +127,13 @@ hd_status hd_piece_use(const hd_session_desc *desc, const uint32_t *lengths, siz
 
 /* ---- the best sizes ---- */
 
-/* All sizes are tried, from the smallest up, but for those that can only become worse than the best ones so far: 20,000
- * logs drawn by chance took at most 192,963 steps. Sums are of rows, and of run_rows for each run. */
-enum { MOST_STEPS = 1 << 24 }; /* half a second; a log that was made for it must not keep the search for hours */
+/* All sizes are tried, from the smallest up, but for those that can only become worse than the best ones so far. Sums are
+ * of rows, and of run_rows for each run. */
+enum { MOST_STEPS = 1 << 24 }; /* up to 3 s; no log takes hours */
 typedef struct search {
     uint32_t top, run_rows;         /* the first size, in eights as all sizes here; the cost of a run */
     uint64_t count[CLASSES + 1];    /* prompts, by how many eights they need behind pieces of the first size */
-    uint64_t taken[CLASSES + 1];    /* by what needs so many eights, with the sizes so far */
+    pieces   pieces;                /* with the sizes so far */
     uint64_t least[HD_MAX_PIECES + 1][CLASSES + 1]; /* [n][from]: by what needs more than `from`, with n more sizes */
     uint32_t sizes[HD_MAX_PIECES], best_sizes[HD_MAX_PIECES]; /* the smallest first */
     uint32_t best_count, steps;
@@ -105,9 +144,9 @@ typedef struct search {
 static uint64_t least_between(const search *s, uint32_t from, uint32_t to) {
     uint64_t sum = 0;
     for (uint32_t need = from + 1; need <= to; need++) {
-        const bool is_one = from == 0 || 2 * need > to;
-        const uint64_t rows = is_one ? to : need, runs = is_one ? 1 : (need + from - 1) / from;
-        sum += s->count[need] * (rows * LEAST_ROWS + runs * s->run_rows);
+        const uint64_t one = to * LEAST_ROWS + s->run_rows,
+                       more = from == 0 ? UINT64_MAX : need * LEAST_ROWS + (need + from - 1) / from * s->run_rows;
+        sum += s->count[need] * (one <= more ? one : more);
     }
     return sum;
 }
@@ -125,20 +164,17 @@ static void find_least(search *s) {
         }
 }
 
-/* What needs more than `from` and at most `to` takes, by the rule of hdl_piece_next. */
-static uint64_t take_between(search *s, uint32_t from, uint32_t to) {
+/* What all of them take. */
+static uint64_t sum_between(search *s, uint32_t from, uint32_t to) {
     uint64_t sum = 0;
-    for (uint32_t need = from + 1; need <= to; need++) {
-        const bool is_one = from == 0 || 2 * need > to;
-        s->taken[need] = (is_one ? to : from) * LEAST_ROWS + s->run_rows + (is_one ? 0 : s->taken[need - from]);
-        sum += s->count[need] * s->taken[need];
-    }
+    take_between(s->run_rows, from, to, &s->pieces);
+    for (uint32_t need = from + 1; need <= to; need++) sum += s->count[need] * s->pieces.taken[need];
     return sum;
 }
 
 /* `at` sizes are there, the last one `from`, by which so much is taken; `more` may come, the top the last of them. */
 static void search_above(search *s, uint32_t at, uint32_t from, uint32_t more, uint64_t taken) {
-    const uint64_t all = taken + take_between(s, from, s->top);
+    const uint64_t all = taken + sum_between(s, from, s->top);
     s->sizes[at] = s->top;
     if (all < s->best) {
         s->best = all;
@@ -146,7 +182,7 @@ static void search_above(search *s, uint32_t at, uint32_t from, uint32_t more, u
         memcpy(s->best_sizes, s->sizes, sizeof s->sizes);
     }
     for (uint32_t to = from + 1; more > 1 && to < s->top && s->steps < MOST_STEPS; to++) {
-        const uint64_t now = taken + take_between(s, from, to);
+        const uint64_t now = taken + sum_between(s, from, to);
         s->steps++;
         if (now >= s->best || s->least[more - 1][to] >= s->best - now) continue;
         s->sizes[at] = to;

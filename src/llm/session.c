@@ -248,7 +248,7 @@ hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t 
     hdl_pages_take(&session->pages, sequence, before.position, (uint32_t)count);
     hdl_pages_note(&session->pages, sequence, before.position, tokens, (uint32_t)count);
     for (size_t at = 0; at < count && !status;) {
-        const uint32_t padded = hdl_piece_next(session->layout.pieces, count - at);
+        const uint32_t padded = hdl_piece_next(session->layout.pieces, session->layout.run_rows, count - at);
         const uint32_t piece = padded < count - at ? padded : (uint32_t)(count - at);
         status = feed_piece(session, sequence, tokens + at, piece, padded);
         at += piece;

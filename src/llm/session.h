@@ -12,6 +12,7 @@ typedef struct hdl_layout {
     uint32_t    context, rows;       /* tokens of a sequence; the same in whole pages */
     uint32_t    sequences;
     uint32_t    pieces[HD_MAX_PIECES]; /* rows of the runs that prompts go in, the most first; 0 behind the last one */
+    uint32_t    run_rows;            /* what a run takes beside its rows (hd_piece_run_rows) */
     uint32_t    pages;               /* of the cache, for all sequences */
     uint32_t    image_rows;          /* of an image; 0: none comes */
     uint32_t    half_rows;           /* runs of so many rows or more read copies of weights in f16; 0: there are none */
@@ -128,8 +129,7 @@ uint32_t hdl_layout_bucket(const hdl_layout *layout, uint32_t position);
  * @return NULL; or what is wrong with desc->pieces[*out_at], to be read behind it. */
 const char *hdl_pieces_of(const hd_session_desc *desc, uint32_t context, uint32_t out_sizes[HD_MAX_PIECES],
                           uint32_t *out_at);
-/* The rows of the run that comes next when `left` tokens of one sequence wait: the smallest size that holds them; or,
- * where half of it would do, in eights, the next smaller one. */
-uint32_t hdl_piece_next(const uint32_t sizes[HD_MAX_PIECES], uint64_t left);
+/* The rows of the run that comes next when `left` tokens of one sequence wait, as hd_session_desc.pieces says. */
+uint32_t hdl_piece_next(const uint32_t sizes[HD_MAX_PIECES], uint32_t run_rows, uint64_t left);
 
 #endif

@@ -61,18 +61,19 @@ fi
 
 # Sizes of pieces by a log of prompts' lengths, with one carriage return and no last line's end.
 { yes 300 | head -n 99; printf '300\r\n280'; } >lengths
-expect 0 '^by default +512,128,32,8 +41\.4 % +101 +1 +99\.01 % +[0-9.]+ MiB$' - "$heddle" fit --prompts lengths
+expect 0 '^by default +512,256,128,64,32,16,8 +6\.2 % +202 +3 +98\.51 % +[0-9.]+ MiB$' - "$heddle" fit --prompts lengths
 matches out '^101 prompts of 30280 tokens; ' "fit --prompts"
-matches out '^found +512,304 +1\.4 % +101 +1 +99\.01 % +[0-9.]+ MiB$' "fit --prompts"
-matches out '^more plans +512,304,280 +1\.3 % +101 +2 +98\.02 % ' "fit --prompts"
+matches out '^found +512,304,280 +1\.3 % +101 +2 +98\.02 % +[0-9.]+ MiB$' "fit --prompts"
 expect 0 '^--pieces +304,24 +1\.4 % ' - sh -c "'$heddle' fit --pieces 304,24 --prompts - <lengths"
+matches out '^found +512,304 +1\.4 % +101 +1 +99\.01 % ' "fit --pieces --prompts"
+matches out '^more plans +512,304,280 +1\.3 % +101 +2 +98\.02 % ' "fit --pieces --prompts"
 expect 0 '"prompts": \{' - "$heddle" fit --prompts lengths --json
 is_json "fit --prompts"
 ! has_python || python '
 import json
 told = json.load(open("out"))["prompts"]
-assert told["tokens"] == 30280 and told["wished"]["pieces"] == [512, 128, 32, 8] and told["wished"]["rows"] == 101 * 512, told
-assert told["found"]["pieces"] == [512, 304] and told["found"]["rows"] == 101 * 304 and told["found"]["plans"] == 1, told'
+assert told["tokens"] == 30280 and told["wished"]["pieces"] == [512, 256, 128, 64, 32, 16, 8] and told["wished"]["rows"] == 100 * 320 + 288, told
+assert told["found"]["pieces"] == [512, 304, 280] and told["found"]["rows"] == 100 * 304 + 280 and told["found"]["plans"] == 2, told'
 for bad in '300\nx\n' '300\n0\n' '300\n\n300\n' '300\n16777217\n' '300\n-1\n' '300\n 7\n' '300\n7 8\n' '300\n1\00001\n' \
     "1\n$(printf '%0999d' 7)\n"; do
     printf '%b' "$bad" >bad_lengths

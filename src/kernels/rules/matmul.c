@@ -220,7 +220,7 @@ static uint64_t native_vector_cost(const product *p, const hdi_kernel_option *o)
 
 /* What else takes time, as the work that the largest tile does meanwhile (measured on an H200): a workgroup's beginning
  * and end like so much of K, one more launch like so many products, and an element of a sum's operands like so many. */
-enum { LEAST_PART = 256, START_DEPTH = 640, LAUNCH_WORK = 3600000, SUM_WORK = 2 };
+enum { LEAST_PART = 256, START_DEPTH = 128, LAUNCH_WORK = 1200000, SUM_WORK = 2 };
 
 /* May all of B be made f16 ahead of the product? */
 static bool halves_fit(const product *p) {
