@@ -88,7 +88,7 @@ static inline uint64_t hdcpu_int8_exact_bytes(uint32_t tile_m, uint32_t tile_n, 
 
 /* The product of bf16 tiles: the most rows and columns of a group's tile, and the depth of a block, such that a block's
  * columns and all sums stay in the second cache. */
-enum { HDCPU_AMX_TILE_M = 512, HDCPU_AMX_TILE_N = 256, HDCPU_AMX_DEPTH = 256 };
+enum { HDCPU_AMX_TILE_M = 256, HDCPU_AMX_TILE_N = 256, HDCPU_AMX_DEPTH = 256 };
 static inline uint32_t hdcpu_amx_rows(uint32_t m) { return (m + 31u) / 32u * 32u; }
 static inline uint32_t hdcpu_amx_depth_tiles(uint32_t k) { return k / 32u + (k % 32u != 0); }
 static inline uint64_t hdcpu_amx_packed_bytes(uint32_t m, uint32_t k) {
