@@ -337,8 +337,8 @@ typedef struct hd_piece_usage {
                               plan is there */
 } hd_piece_usage;
 /** So many rows take as long as what each run takes beside its rows, reading the weights above all: what sessions on the device go by,
- *  16 on a CPU and 64 on a GPU (measured: 5 to 50 on CPUs, the most where matrix units make rows cheap, and up to 150 on the largest GPUs,
- *  fewer on small ones). @return 0: NULL, or no device. */
+ *  16 on a CPU and 128 on a GPU (measured: 5 to 50 on CPUs, the most where matrix units make rows cheap, and 200 to 300 on the largest
+ *  GPUs, fewer on small ones). @return 0: NULL, or no device. */
 HD_API uint32_t hd_piece_run_rows(const hd_device *device);
 /** Counts what prompts take. Pure, as hd_piece_sizes is; any thread. @param desc its chunk, its pieces and its context count; NULL: all 0.
  *  @param lengths how many tokens each prompt has, fed at once: 1 to 2^24. @param run_rows of the device (hd_piece_run_rows), at most

@@ -76,7 +76,7 @@ uint32_t hdl_piece_next(const uint32_t sizes[HD_MAX_PIECES], uint32_t run_rows, 
 }
 
 uint32_t hd_piece_run_rows(const hd_device *device) {
-    enum { CPU = 16, GPU = 64 };
+    enum { CPU = 16, GPU = 128 };
     const hd_device_info *info = hd_device_get_info(device);
     return !info ? 0 : info->kind == HD_DEVICE_CPU ? CPU : GPU;
 }
@@ -127,8 +127,8 @@ hd_status hd_piece_use(const hd_session_desc *desc, const uint32_t *lengths, siz
 
 /* ---- the best sizes ---- */
 
-/* All sizes are tried, from the smallest up, but for those that can only become worse than the best ones so far. Sums are
- * of rows, and of run_rows for each run. */
+/* All sizes are tried, from the smallest up, but for those that can only become worse than the best ones so far. Sums
+ * are of rows, and of run_rows for each run. */
 enum { MOST_STEPS = 1 << 24 }; /* up to 3 s; no log takes hours */
 typedef struct search {
     uint32_t top, run_rows;         /* the first size, in eights as all sizes here; the cost of a run */

@@ -54,13 +54,13 @@ static void chunks_make_sizes(void **state) {
 
 static void pieces_follow_each_other(void **state) {
     (void)state;
-    enum { CPU = 16, GPU = 64 };
+    enum { CPU = 16, GPU = 128 };
 #define DEFAULT { 512, 256, 128, 64, 32, 16, 8 }
     static const struct { uint32_t sizes[HD_MAX_PIECES], run_rows; uint64_t left; uint32_t rows; } cases[] = {
         { DEFAULT, CPU, 1, 1 },     { DEFAULT, CPU, 2, 8 },     { DEFAULT, CPU, 8, 8 },     { DEFAULT, CPU, 16, 16 },
         { DEFAULT, CPU, 17, 32 },   { DEFAULT, CPU, 64, 64 },   { DEFAULT, CPU, 65, 64 },   { DEFAULT, CPU, 97, 128 },
         { DEFAULT, CPU, 257, 256 }, { DEFAULT, CPU, 384, 256 }, { DEFAULT, CPU, 448, 256 }, { DEFAULT, CPU, 465, 512 },
-        { DEFAULT, GPU, 65, 128 },  { DEFAULT, GPU, 257, 256 }, { DEFAULT, GPU, 384, 256 }, { DEFAULT, GPU, 385, 512 },
+        { DEFAULT, GPU, 65, 128 },  { DEFAULT, GPU, 257, 256 }, { DEFAULT, GPU, 312, 256 }, { DEFAULT, GPU, 321, 512 },
         { DEFAULT, 0, 500, 256 },   { DEFAULT, 1 << 16, 257, 512 }, { DEFAULT, GPU, 512, 512 }, { DEFAULT, GPU, 1u << 24, 512 },
         { { 512, 304 }, CPU, 300, 304 },    { { 512, 304 }, CPU, 5, 304 },     { { 512, 304 }, CPU, 305, 512 },
         { { 512, 304, 24 }, CPU, 169, 304 }, { { 512, 304, 24 }, CPU, 168, 24 },

@@ -263,13 +263,11 @@ static bool takes_tensor(const attention *a, uint32_t rows) {
     return tensor_shared_bytes(round_up(a->D, 16), rows) <= hdi_attention_room(caps);
 }
 
-/* Large workgroups read the keys less often, where there are some for each unit: early rows see fewer keys than late
- * ones, so that some are done before others. */
-#define TENSOR_GROUPS_A_UNIT 4u
+/* Large workgroups read the keys less often, and one of them keeps a unit as busy as two small ones. */
 static uint32_t tensor_rows(const attention *a) {
     const uint64_t groups = a->pairs * hdi_divide_up(a->own_rows, 128);
-    const bool many = groups >= TENSOR_GROUPS_A_UNIT * hdi_attention_units(a->request->caps);
-    return many && takes_tensor(a, 128) ? 128 : 64;
+    const bool fill = 4 * groups >= 3 * hdi_attention_units(a->request->caps);
+    return fill && takes_tensor(a, 128) ? 128 : 64;
 }
 
 /* ---- many queries over f32, by tiles ---- */
