@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROUNDS = 1000, CHUNK = 512, MOST_SEQUENCES = 256, MOST_ITEMS = 16,
+enum { MOST_ROUNDS = 1000, MOST_SEQUENCES = 256, MOST_ITEMS = 16,
        MOST_TESTS = 2 * MOST_ITEMS * MOST_ITEMS };
 
 typedef struct test {
@@ -63,7 +63,8 @@ static hd_status rewrite(hd_session *session, const test *t) {
 /* One round; the sequences are empty before but for `depth` tokens. */
 static hd_status round_of(cli_llm *llm, const test *t, const int32_t *tokens, uint64_t *out_ns) {
     hd_session *session = llm->session;
-    hd_status status = HD_OK;
+    hd_fit fit;
+    hd_status status = hd_session_get_fit(session, &fit);
     for (uint32_t s = 0; s < llm->desc.sequences && !status; s++) {
         status = hd_session_rewind(session, s, 0);
         if (!status && t->depth && s < t->sequences)
@@ -71,7 +72,7 @@ static hd_status round_of(cli_llm *llm, const test *t, const int32_t *tokens, ui
     }
     const uint64_t began = cli_now_ns();
     /* a prompt goes in such chunks anyhow; between two Ctrl-C is heard */
-    const uint64_t chunk = llm->desc.pieces[0] ? llm->desc.pieces[0] : CHUNK, step = t->name[0] == 'p' ? chunk : 1;
+    const uint64_t step = t->name[0] == 'p' ? fit.chunk : 1;
     if (!status && t->prompt) status = rewrite(session, t);
     else if (!status && t->sequences > 1) status = answer_all(session, t, tokens);
     else

@@ -195,7 +195,7 @@ json_t *cli_llm_fit_json(const hd_fit *fit, bool *ok) {
         { "device_half_bytes", fit->device_half_bytes }, { "device_shared_bytes", fit->device_shared_bytes },
         { "cpu_weight_bytes", fit->cpu_weight_bytes }, { "cpu_cache_bytes", fit->cpu_cache_bytes },
         { "cpu_scratch_bytes", fit->cpu_scratch_bytes }, { "cpu_bytes", fit->cpu_bytes },
-        { "device_memory_bytes", fit->device_memory_bytes },
+        { "chunk", fit->chunk }, { "device_memory_bytes", fit->device_memory_bytes },
     };
     for (size_t i = 0; i < CLI_COUNT(rows); i++)
         cli_put(root, rows[i].name, json_integer((json_int_t)rows[i].value), ok);

@@ -31,7 +31,7 @@ typedef struct cli_llm {
     CLI_OPTIONS_LORA, \
     { "--context", "N", "tokens to keep in mind; default: what the model was made for, at most 4096" }, \
     { "--cache-type", "TYPE", "of keys and values kept: f32, f16, q8_0 or q4_0; default: f16" }, \
-    { "--pieces", "N,N,...", "rows of the runs that prompts go in, the most first; default: 512,256,128,64,32,16,8" }, \
+    { "--pieces", "N,N,...", "rows of the runs that prompts go in, the most first; default: 512,256,..., 8" }, \
     CLI_OPTION_DEVICE, \
     { "--gpu-layers", "N", "put the last N layers on the device, the others on the CPU; default: as many as fit" }, \
     { "--cpu-experts", "N", "leave experts of the first N layers to the CPU; default: as few as let the rest fit" }, \

@@ -283,7 +283,8 @@ typedef struct hd_session_desc {
     uint32_t       sequences;    /* conversations side by side; 0: 1 */
     uint64_t       cache_tokens; /* tokens that all sequences together can hold, in pages of 256 that they take and give back;
                                     0: as many as they could, sequences * context. More is not taken */
-    uint32_t       chunk;        /* most prompt tokens in one submission; 0: 512; more than 2,048: 2,048 */
+    uint32_t       chunk;        /* most prompt tokens in one submission; more than 2,048: 2,048; 0: 512, or 2,048 on a discrete GPU where
+                                    all of the session takes no more than half of its memory with that */
     hd_math        math;         /* HD_MATH_EXACT: the same tokens on every device */
     uint64_t       memory_bytes; /* most memory to take on the device; 0: what it has. What does not fit is left to the CPU */
     int            device_layers;/* n > 0: the last n layers on the device, the others on the CPU; -1: none; 0: as many as fit */
@@ -317,6 +318,7 @@ typedef struct hd_fit {
     uint64_t device_shared_bytes; /* of the weights' bytes: those that lie on the device already for other sessions and embedders, and are
                                      not taken again */
     uint64_t cpu_weight_bytes, cpu_cache_bytes, cpu_scratch_bytes, cpu_bytes;
+    uint32_t chunk; /* most prompt tokens in one submission */
     uint64_t device_memory_bytes; /* what the device has, or memory_bytes where that is less */
     bool     fits;
 } hd_fit;
@@ -340,17 +342,16 @@ typedef struct hd_piece_usage {
  *  16 on a CPU and 128 on a GPU (measured: 5 to 50 on CPUs, the most where matrix units make rows cheap, and 200 to 300 on the largest
  *  GPUs, fewer on small ones). @return 0: NULL, or no device. */
 HD_API uint32_t hd_piece_run_rows(const hd_device *device);
-/** Counts what prompts take. Pure, as hd_piece_sizes is; any thread. @param desc its chunk, its pieces and its context count; NULL: all 0.
- *  @param lengths how many tokens each prompt has, fed at once: 1 to 2^24. @param run_rows of the device (hd_piece_run_rows), at most
- *  65,536. Statuses: NULL_POINTER, ZERO_SIZE, INVALID_ARGUMENT. */
+/** Counts what prompts take. Pure, as hd_piece_sizes is; any thread. @param desc its chunk (0 is 512), its pieces and its context count;
+ *  NULL: all 0. @param lengths how many tokens each prompt has, fed at once: 1 to 2^24. @param run_rows of the device
+ *  (hd_piece_run_rows), at most 65,536. Statuses: NULL_POINTER, ZERO_SIZE, INVALID_ARGUMENT. */
 HD_API hd_status hd_piece_use(const hd_session_desc *desc, const uint32_t *lengths, size_t count, uint32_t run_rows,
                               hd_piece_usage *out_usage);
 /** Finds the sizes of pieces that are best for prompts of such lengths, those of a log: by which rows, and `run_rows` for each run, are
- *  the fewest in sum; of equal choices one of fewer sizes. The first size is the chunk. The search takes up to 0.2 s
- *  for a chunk of 512 and 3 s for one of 2,048, and is exact where it ends within 2^24 steps; a log that needs more gets the best that was
- *  found in them. @param desc its chunk and its
- *  context count; NULL: all 0. @param run_rows as hd_piece_use has it. @param most sizes that there may be, 1 to HD_MAX_PIECES. @param
- *  out_sizes for hd_session_desc.pieces. Statuses as hd_piece_use. */
+ *  the fewest in sum; of equal choices one of fewer sizes. The first size is the chunk. The search takes up to 0.2 s for a chunk of 512
+ *  and 3 s for one of 2,048, and is exact where it ends within 2^24 steps; a log that needs more gets the best that was found in them.
+ *  @param desc its chunk (0 is 512) and its context count; NULL: all 0. @param run_rows as hd_piece_use has it. @param most sizes that
+ *  there may be, 1 to HD_MAX_PIECES. @param out_sizes for hd_session_desc.pieces. Statuses as hd_piece_use. */
 HD_API hd_status hd_piece_sizes(const hd_session_desc *desc, const uint32_t *lengths, size_t count, uint32_t run_rows, uint32_t most,
                                 uint32_t out_sizes[HD_MAX_PIECES]);
 

@@ -159,6 +159,7 @@ static hd_status place(const hd_model *model, hdl_layout *layout, hd_device *cpu
     const bool on_cpu = is_cpu(layout->device), beside = split.cpu_layers || split.streamed_layers || split.cpu_experts;
     hd_fit *fit = &layout->fit;
     need n[BOTH] = { 0 };
+    fit->chunk = layout->pieces[0];
     layout->cpu = beside ? cpu : NULL;
     layout->split = split;
     const hd_status status = need_of(&(where){ model, layout, layout->device, cpu, split }, n);
@@ -229,6 +230,20 @@ static hd_status place_halves(const hd_model *model, hdl_layout *layout) {
     with.half_rows = rows;
     const hd_status status = place(model, &with, NULL, (hdl_split){ 0 }, layout->fit.device_memory_bytes);
     if (!status && with.fit.device_bytes <= most) *layout = with;
+    return status;
+}
+
+/* With pieces as large as there are, which a GPU of its own memory fills better, where all takes no more than half of
+ * that; else the layout keeps its pieces. */
+static hd_status place_large_pieces(const hd_model *model, const hd_session_desc *desc, hdl_layout *layout) {
+    const hd_session_desc large = { .chunk = HDL_MOST_PIECE };
+    const bool is_discrete = hd_device_get_info(layout->device)->kind == HD_DEVICE_DISCRETE_GPU;
+    hdl_layout with = *layout;
+    uint32_t at;
+    if (desc->chunk || desc->pieces[0] || !is_discrete) return HD_OK;
+    if (hdl_pieces_of(&large, layout->context, with.pieces, &at) || with.pieces[0] == layout->pieces[0]) return HD_OK;
+    const hd_status status = place(model, &with, NULL, (hdl_split){ 0 }, layout->fit.device_memory_bytes);
+    if (!status && with.fit.device_bytes <= layout->fit.device_memory_bytes / 2) *layout = with;
     return status;
 }
 
@@ -313,6 +328,7 @@ hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd
     if (desc->cpu_experts <= 0 && (wished == 0 || wished == (int)model->figures.layers)) {
         status = place_halves(model, out);
         if (!status && !out->half_rows) status = place(model, out, NULL, (hdl_split){ 0 }, has);
+        if (!status) status = place_large_pieces(model, desc, out);
         if (status || out->fit.fits || wished) return status;
     }
     return cpu ? divide(model, out, cpu, desc) : HD_STATUS_NO_DEVICE;

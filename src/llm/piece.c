@@ -2,8 +2,8 @@
  * that came. */
 #include "llm/session.h"
 
-enum { MOST_ROWS = 2048, USUAL_ROWS = 512, LEAST_ROWS = 8, CLASSES = MOST_ROWS / LEAST_ROWS, MOST_LENGTH = 1 << 24,
-       MOST_RUN_ROWS = 1 << 16 };
+enum { MOST_ROWS = HDL_MOST_PIECE, USUAL_ROWS = 512, LEAST_ROWS = 8, CLASSES = MOST_ROWS / LEAST_ROWS,
+       MOST_LENGTH = 1 << 24, MOST_RUN_ROWS = 1 << 16 };
 
 /* ---- the sizes of a session ---- */
 

@@ -125,6 +125,7 @@ hdl_size hdl_layout_image(const hdl_layout *layout);
 uint32_t hdl_layout_bucket(const hdl_layout *layout, uint32_t position);
 
 /* ---- piece.c ---- */
+enum { HDL_MOST_PIECE = 2048 }; /* rows */
 /* The sizes of pieces that are wished for, or those that the wished chunk makes. @param context 0: it is not known.
  * @return NULL; or what is wrong with desc->pieces[*out_at], to be read behind it. */
 const char *hdl_pieces_of(const hd_session_desc *desc, uint32_t context, uint32_t out_sizes[HD_MAX_PIECES],

@@ -1,4 +1,4 @@
-/* test_halves.c: copies of quantised weights in f16, on the stand-in for CUDA, whose library of products takes them: told
+/* test_halves.c: what more memory is taken for prompts: large pieces, and copies of quantised weights in f16, on the stand-in for CUDA, whose library of products takes them: told
  * before, made where there is room, given up where memory runs out, and the answer is the same within f16. */
 #define _POSIX_C_SOURCE 200809L
 #include "fixture.h"
@@ -104,6 +104,38 @@ static void told_and_right(void **state) {
     }
 }
 
+static uint32_t chunk_of(const opened *o, const hd_session_desc *desc, uint64_t *out_bytes) {
+    hd_fit fit;
+    assert_int_equal(hd_model_fit(o->model, desc, &fit), HD_OK);
+    if (out_bytes) *out_bytes = fit.device_bytes;
+    return fit.chunk;
+}
+
+/* Prompts begin with pieces of 2,048 rows where all takes no more than half of a GPU's memory with them. */
+static void large_pieces(void **state) {
+    (void)state;
+    opened cpu = open_on("cpu", names[0]), cuda = open_on("cuda", names[0]);
+    hd_session_desc desc = { .device = cuda.device, .context = 4096, .math = HD_MATH_EXACT };
+    uint64_t bytes;
+    assert_int_equal(chunk_of(&cuda, &desc, &bytes), 2048);
+    desc.memory_bytes = 2 * bytes;
+    assert_int_equal(chunk_of(&cuda, &desc, NULL), 2048);
+    desc.memory_bytes--;
+    assert_int_equal(chunk_of(&cuda, &desc, NULL), 512);
+    desc.memory_bytes = 0;
+    desc.context = 1000;
+    assert_int_equal(chunk_of(&cuda, &desc, NULL), 1024);
+    desc.context = 4096;
+    desc.chunk = 512;
+    assert_int_equal(chunk_of(&cuda, &desc, NULL), 512);
+    desc.chunk = 0;
+    desc.pieces[0] = 64;
+    assert_int_equal(chunk_of(&cuda, &desc, NULL), 64);
+    assert_int_equal(chunk_of(&cpu, &(hd_session_desc){ .device = cpu.device, .context = 4096 }, NULL), 512);
+    close_all(&cpu);
+    close_all(&cuda);
+}
+
 /* The device's memory ends at one allocation after the other. */
 static void given_up(void **state) {
     (void)state;
@@ -131,6 +163,6 @@ static void given_up(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(told_and_right), cmocka_unit_test(given_up) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(told_and_right), cmocka_unit_test(large_pieces), cmocka_unit_test(given_up) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
