@@ -1,5 +1,5 @@
-/* test_halves.c: what more memory is taken for prompts: large pieces, and copies of quantised weights in f16, on the stand-in for CUDA, whose library of products takes them: told
- * before, made where there is room, given up where memory runs out, and the answer is the same within f16. */
+/* test_halves.c: more memory for prompts where there is room, on the stand-in for CUDA: large pieces, and copies of quantised
+ * weights in f16 for its library of products, told before, given up where memory runs out; the answer is the same within f16. */
 #define _POSIX_C_SOURCE 200809L
 #include "fixture.h"
 #include <math.h>
