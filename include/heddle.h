@@ -375,8 +375,8 @@ typedef struct hd_device_info {
     uint64_t       memory_bytes; /* of the device's largest heap */
     uint32_t       rank;         /* 0 is the best */
     uint32_t       queues;       /* that work side by side: 3 for uploads, runs and downloads, or 1 for all of them */
-    uint32_t       half_rows;    /* from so many rows on products of quantised weights make them f16 first, in fast mode, each time: who has
-                                    room is served better by weights in f16; 0: they do not */
+    uint32_t       half_rows;    /* from so many rows on products are faster with weights in f16 than with quantised ones, in fast mode, so
+                                    that who has room keeps them as f16, too; 0: they are not */
     uint64_t       measured_ns;  /* the time of HD_FACT_RANK, measured in an earlier context; 0: never measured with this driver */
 } hd_device_info;
 

@@ -227,7 +227,7 @@ bool hdi_matmul_fits(const hdi_request *request);
 bool hdi_groups_fit(const hdi_request *request);
 /* Would the product make f16 of its A ahead of it, in a launch of its own? */
 bool hdi_matmul_rounds(const hdi_request *request);
-/* The least rows of A with which products make quantised weights f16 first, in fast mode, each time; 0: none do. */
+/* The least rows of A with which products are faster by f16 weights than by quantised ones, in fast mode; 0: none. */
 uint32_t hdi_matmul_half_rows(const hdi_caps *caps);
 /* The shape that a kernel of the device's library of products has, as one number above zero (hdi_caps.refused). */
 uint64_t hdi_product_shape(const hdi_kernel *kernel);
