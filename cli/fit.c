@@ -31,7 +31,7 @@ static int report(const cli_args *args, cli_llm *llm, const cli_prompts *prompts
         bool ok = true;
         json_t *root = cli_llm_fit_json(&fit, &ok);
         if (beside) cli_put(root, "beside_shared_bytes", json_integer((json_int_t)shared), &ok);
-        int code = prompts->count ? cli_prompts_tell(llm, prompts, root, &ok) : CLI_OK;
+        int code = prompts->count ? cli_prompts_tell(llm, prompts, fit.chunk, root, &ok) : CLI_OK;
         if (code) json_decref(root);
         else code = cli_print_json(llm->cli.command, root, ok);
         return code || fit.fits ? code : CLI_FAILED;
@@ -60,7 +60,7 @@ static int report(const cli_args *args, cli_llm *llm, const cli_prompts *prompts
     else
         cli_print("%s: %s has %s\n", fit.fits ? "fits" : "does not fit", device->name,
                   cli_bytes(fit.device_memory_bytes, bytes));
-    const int code = prompts->count ? cli_prompts_tell(llm, prompts, NULL, NULL) : CLI_OK;
+    const int code = prompts->count ? cli_prompts_tell(llm, prompts, fit.chunk, NULL, NULL) : CLI_OK;
     return code || fit.fits ? code : CLI_FAILED;
 }
 

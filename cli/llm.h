@@ -82,9 +82,9 @@ typedef struct cli_prompts {
 } cli_prompts;
 /* Reads a file with one on each line. */
 int cli_prompts_read(const cli_command *command, const char *path, cli_prompts *out);
-/* What they take in pieces of the sizes that the session has, and of those that are best for them. @param root gets it
- * as JSON; NULL: it is printed. */
-int cli_prompts_tell(cli_llm *llm, const cli_prompts *prompts, json_t *root, bool *ok);
+/* What they take in pieces of the sizes that the session has, and of those that are best for them. @param chunk the
+ * session's (hd_fit). @param root gets it as JSON; NULL: it is printed. */
+int cli_prompts_tell(cli_llm *llm, const cli_prompts *prompts, uint32_t chunk, json_t *root, bool *ok);
 /* The bytes that each device takes, as JSON. */
 json_t *cli_llm_fit_json(const hd_fit *fit, bool *ok);
 double cli_per_second(uint64_t count, uint64_t ns);

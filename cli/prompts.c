@@ -52,13 +52,11 @@ static uint32_t count_sizes(const uint32_t sizes[HD_MAX_PIECES]) {
     return count;
 }
 
-static hd_status find_uses(const cli_llm *llm, const cli_prompts *prompts, use uses[USES]) {
+static hd_status find_uses(const cli_llm *llm, const cli_prompts *prompts, uint32_t chunk, use uses[USES]) {
     hd_session_desc desc = llm->desc;
     const uint32_t run_rows = hd_piece_run_rows(desc.device);
-    hd_fit fit;
-    hd_status status = hd_model_fit(llm->model, &desc, &fit);
-    if (!status && !desc.pieces[0]) desc.chunk = fit.chunk;
-    if (!status) status = hd_piece_use(&desc, prompts->lengths, prompts->count, run_rows, &uses[WISHED].usage);
+    if (!desc.pieces[0]) desc.chunk = chunk;
+    hd_status status = hd_piece_use(&desc, prompts->lengths, prompts->count, run_rows, &uses[WISHED].usage);
     for (uint32_t most = 1; most <= HD_MAX_PIECES && !status; most++) {
         hd_piece_usage *best = &uses[BEST].usage;
         status = hd_piece_sizes(&desc, prompts->lengths, prompts->count, run_rows, most, desc.pieces);
@@ -66,6 +64,7 @@ static hd_status find_uses(const cli_llm *llm, const cli_prompts *prompts, use u
         if (best->plans <= uses[WISHED].usage.plans) uses[FOUND].usage = *best;
     }
     for (int i = 0; i < USES && !status; i++) {
+        hd_fit fit = { 0 };
         memcpy(desc.pieces, uses[i].usage.sizes, sizeof desc.pieces);
         status = hd_model_fit(llm->model, &desc, &fit);
         uses[i].scratch_bytes = fit.device_scratch_bytes + fit.cpu_scratch_bytes;
@@ -118,9 +117,9 @@ static void put_uses(const use uses[USES], size_t count, json_t *root, bool *ok)
     cli_put(root, "prompts", prompts, ok);
 }
 
-int cli_prompts_tell(cli_llm *llm, const cli_prompts *prompts, json_t *root, bool *ok) {
+int cli_prompts_tell(cli_llm *llm, const cli_prompts *prompts, uint32_t chunk, json_t *root, bool *ok) {
     use uses[USES] = { 0 };
-    if (find_uses(llm, prompts, uses)) return cli_session_fail(&llm->cli, NULL);
+    if (find_uses(llm, prompts, chunk, uses)) return cli_session_fail(&llm->cli, NULL);
     if (root) put_uses(uses, prompts->count, root, ok);
     else print_uses(llm, uses, prompts->count);
     return CLI_OK;

@@ -217,6 +217,14 @@ static hd_status divide(const hd_model *model, hdl_layout *layout, hd_device *cp
                                        : move_to_cpu(model, layout, cpu);
 }
 
+/* The wish, with everything on the device, in place of the layout, where all takes no more than half of the memory. */
+static hd_status place_if_half(const hd_model *model, hdl_layout *wish, hdl_layout *inout) {
+    const uint64_t has = inout->fit.device_memory_bytes;
+    const hd_status status = place(model, wish, NULL, (hdl_split){ 0 }, has);
+    if (!status && wish->fit.device_bytes <= has / 2) *inout = *wish;
+    return status;
+}
+
 /* With copies of weights in f16, where runs of many rows would read them and all takes no more than half of the
  * device's memory; else the layout has no half_rows. */
 static hd_status place_halves(const hd_model *model, hdl_layout *layout) {
@@ -228,9 +236,7 @@ static hd_status place_halves(const hd_model *model, hdl_layout *layout) {
     if (!bytes || bytes + hdl_part_weight_bytes(model, all, false) > most) return HD_OK; /* spares estimates of plans */
     hdl_layout with = *layout;
     with.half_rows = rows;
-    const hd_status status = place(model, &with, NULL, (hdl_split){ 0 }, layout->fit.device_memory_bytes);
-    if (!status && with.fit.device_bytes <= most) *layout = with;
-    return status;
+    return place_if_half(model, &with, layout);
 }
 
 /* With pieces as large as there are, which a GPU of its own memory fills better, where all takes no more than half of
@@ -241,10 +247,9 @@ static hd_status place_large_pieces(const hd_model *model, const hd_session_desc
     hdl_layout with = *layout;
     uint32_t at;
     if (desc->chunk || desc->pieces[0] || !is_discrete) return HD_OK;
+    if (layout->fit.device_bytes > layout->fit.device_memory_bytes / 2) return HD_OK; /* spares estimates of plans */
     if (hdl_pieces_of(&large, layout->context, with.pieces, &at) || with.pieces[0] == layout->pieces[0]) return HD_OK;
-    const hd_status status = place(model, &with, NULL, (hdl_split){ 0 }, layout->fit.device_memory_bytes);
-    if (!status && with.fit.device_bytes <= layout->fit.device_memory_bytes / 2) *layout = with;
-    return status;
+    return place_if_half(model, &with, layout);
 }
 
 void hdl_layout_leave_halves(hdl_layout *layout) {

@@ -64,15 +64,16 @@ static void take_all(const uint32_t sizes[HD_MAX_PIECES], uint32_t run_rows, pie
     }
 }
 
-static uint32_t next_of(const pieces *p, uint32_t largest, uint64_t left) {
-    if (left <= 1 || left >= largest) return left == 1 ? 1 : largest;
-    return p->first[(left + LEAST_ROWS - 1) / LEAST_ROWS] * LEAST_ROWS;
-}
+static uint32_t eights(uint32_t rows) { return (rows + LEAST_ROWS - 1) / LEAST_ROWS; }
+
+/* One token runs as a decode step does. */
+static uint32_t rows_of(const pieces *p, uint32_t left) { return left == 1 ? 1 : p->first[eights(left)] * LEAST_ROWS; }
 
 uint32_t hdl_piece_next(const uint32_t sizes[HD_MAX_PIECES], uint32_t run_rows, uint64_t left) {
     pieces p;
+    if (left == 1 || left >= sizes[0]) return left == 1 ? 1 : sizes[0];
     take_all(sizes, run_rows, &p);
-    return next_of(&p, sizes[0], left);
+    return rows_of(&p, (uint32_t)left);
 }
 
 uint32_t hd_piece_run_rows(const hd_device *device) {
@@ -114,7 +115,7 @@ hd_status hd_piece_use(const hd_session_desc *desc, const uint32_t *lengths, siz
         usage.rows += (uint64_t)whole * sizes[0];
         if (whole) used[sizes[0] / LEAST_ROWS] = true;
         for (uint32_t left = lengths[i] % sizes[0], rows; left; left -= rows < left ? rows : left) {
-            rows = next_of(&p, sizes[0], left);
+            rows = rows_of(&p, left);
             usage.runs++;
             usage.rows += rows;
             if (rows > 1) used[rows / LEAST_ROWS] = true;
@@ -203,7 +204,7 @@ hd_status hd_piece_sizes(const hd_session_desc *desc, const uint32_t *lengths, s
     s.top = sizes[0] / LEAST_ROWS;
     for (size_t i = 0; i < count; i++) {
         const uint32_t left = lengths[i] % sizes[0];
-        if (left > 1) s.count[(left + LEAST_ROWS - 1) / LEAST_ROWS]++; /* one token alone runs as a decode step does */
+        if (left > 1) s.count[eights(left)]++;
     }
     find_least(&s);
     for (uint32_t n = 1; n <= most; n++) search_above(&s, 0, 0, n, 0); /* another size comes only where it helps */

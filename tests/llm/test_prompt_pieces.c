@@ -67,8 +67,7 @@ static void pieces_follow_each_other(void **state) {
         { { 24, 8 }, CPU, 9, 24 },          { { 8 }, CPU, UINT64_MAX - 7, 8 }, { { 64, 56, 48, 40, 32, 24, 16, 8 }, CPU, 3, 8 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (hdl_piece_next(cases[i].sizes, cases[i].run_rows, cases[i].left) != cases[i].rows)
-            fail_msg("%zu: %u rows", i, (unsigned)hdl_piece_next(cases[i].sizes, cases[i].run_rows, cases[i].left));
+        assert_int_equal(hdl_piece_next(cases[i].sizes, cases[i].run_rows, cases[i].left), cases[i].rows);
 }
 
 static void bad_sizes_are_refused(void **state) {
@@ -230,7 +229,7 @@ static uint32_t length_of(uint32_t prompt, uint32_t *seed) {
     return prompt % 8 == 7 ? 33 + draw(seed, 8) : (prompt % 2 ? 290 : 99) + draw(seed, 14);
 }
 
-/* A log in, other sizes out: the same bits, and less padding. */
+/* A log in, other sizes out: the same bits, less padding, fewer runs, and no more plans. */
 static void other_sizes_give_equal_bits_on(const char *backend, uint32_t count) {
     hd_device *device;
     hd_model *model;
@@ -269,6 +268,7 @@ static void other_sizes_give_equal_bits_on(const char *backend, uint32_t count) 
                       100 - 100. * (double)usage[i].plans / (double)usage[i].runs);
     }
     assert_true(2 * (usage[FOUND].rows - usage[FOUND].tokens) < usage[USUAL].rows - usage[USUAL].tokens);
+    assert_true(usage[FOUND].runs < usage[USUAL].runs && usage[FOUND].plans <= usage[USUAL].plans);
     for (int i = 0; i < SESSIONS; i++) {
         hd_session_destroy(sessions[i]);
         free(logits[i]);
