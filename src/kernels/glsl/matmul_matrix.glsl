@@ -1,6 +1,6 @@
 // matmul_matrix.glsl: C = chain(A x B) on matrix units, summed in f32, fast mode only. A workgroup computes TILE_M x TILE_N of
 // C, each of its subgroups of 32 PART_M x PART_N of that. Tiles of A and B go through shared memory HDI_MM_DEPTH deep along
-// K; the next ones are read while these are used. With PARTS above 1 each workgroup sums one part of K, and C is
+// K; the next AHEAD ones are read while these are used. With PARTS above 1 each workgroup sums one part of K, and C is
 // [batch, PARTS, M, N]. An includer defines FACTOR, the type that is multiplied; with STAYS both operands are of it already,
 // else elements of other types become f16 as they are staged.
 #extension GL_EXT_control_flow_attributes : require
@@ -11,6 +11,7 @@
 #include "wide.glsl"
 
 layout(constant_id = HDI_MM_PARTS) const uint PARTS = 1;
+layout(constant_id = HDI_MM_AHEAD) const uint AHEAD = 1; // 1 or, where B is not quantised, 2
 
 // Lines are rows of A and columns of B. A tile lies in memory as its operand does: line by line, or depth by depth, in
 // chunks of 8 halves; one chunk more at each end of a row of it spreads rows over the memory's banks.
@@ -142,52 +143,64 @@ void main() {
         if (GROUPED) rows[i] = a_row(batch, min(rows[i], M - 1u));
     }
     const uint lines = GROUPED ? 0xFFFFFFFFu : M;
-    eight a_next[A_READS], b_next[B_READS];
-#define FETCH(k) { \
-    [[unroll]] for (uint i = 0u; i < A_READS; i++) a_next[i] = read_a(uvec2(rows[i], chunk_place(i, TILE_M, A_ALONG_K).y + (k)), a0, lines, k_end); \
-    [[unroll]] for (uint i = 0u; i < B_READS; i++) b_next[i] = read_b(chunk_place(i, TILE_N, B_ALONG_K) + uvec2(n0, k), b0, k_end); }
-#define STAGE_ALL(saturate) { \
+    eight a_next[AHEAD * A_READS], b_next[AHEAD * B_READS];
+#define FETCH(set, k) { \
+    [[unroll]] for (uint i = 0u; i < A_READS; i++) \
+        a_next[(set) * A_READS + i] = read_a(uvec2(rows[i], chunk_place(i, TILE_M, A_ALONG_K).y + (k)), a0, lines, k_end); \
+    [[unroll]] for (uint i = 0u; i < B_READS; i++) \
+        b_next[(set) * B_READS + i] = read_b(chunk_place(i, TILE_N, B_ALONG_K) + uvec2(n0, k), b0, k_end); }
+#define STAGE_ALL(set, beyond, saturate) { \
     [[unroll]] for (uint i = 0u; i < A_READS; i++) { \
-        uvec4 chunk = halves_of(a_next[i], A_TYPE, saturate); \
+        uvec4 chunk = halves_of(a_next[(set) * A_READS + i], A_TYPE, saturate); \
         if (!STAYS && A_TYPE != HDI_TYPE_F16) sizes += sizes_of(chunk); \
+        if (beyond) chunk = uvec4(0u); \
         tiles[chunk_index(chunk_place(i, TILE_M, A_ALONG_K), A_STRIDE, A_ALONG_K)] = chunk; \
     } \
     [[unroll]] for (uint i = 0u; i < B_READS; i++) { \
-        uvec4 chunk = !STAYS && is_quantised(B_TYPE) ? b_next[i].low : halves_of(b_next[i], B_TYPE, saturate); \
+        eight value = b_next[(set) * B_READS + i]; \
+        uvec4 chunk = !STAYS && is_quantised(B_TYPE) ? value.low : halves_of(value, B_TYPE, saturate); \
         if (!STAYS && B_TYPE == HDI_TYPE_BF16) sizes += sizes_of(chunk); \
+        if (beyond) chunk = uvec4(0u); \
         tiles[A_CHUNKS + chunk_index(chunk_place(i, TILE_N, B_ALONG_K), B_STRIDE, B_ALONG_K)] = chunk; \
     } }
     // Sums of sizes tell whether an element overflowed, or may have: seldom, so that one branch is cheaper than clamping all.
-#define STAGE { \
+#define STAGE(set, beyond) { \
     f16vec2 sizes = f16vec2(0.0hf); \
-    STAGE_ALL(false) \
-    if (!STAYS && !all(lessThan(sizes, f16vec2(65504.0hf)))) STAGE_ALL(true) }
+    STAGE_ALL(set, beyond, false) \
+    if (!STAYS && !all(lessThan(sizes, f16vec2(65504.0hf)))) STAGE_ALL(set, beyond, true) }
+#define MULTIPLY \
+    [[unroll]] for (uint k = 0u; k < DEPTH; k += UNIT) { \
+        MATRIX(FACTOR, UNIT, UNIT, A) rows[UNITS_M]; \
+        [[unroll]] for (uint i = 0u; i < UNITS_M; i++) { \
+            uint at = chunk_index(uvec2(own_m + i * UNIT, k), A_STRIDE, A_ALONG_K); \
+            if (A_ALONG_K) coopMatLoad(rows[i], tiles, at, A_STRIDE, gl_CooperativeMatrixLayoutRowMajor); \
+            else coopMatLoad(rows[i], tiles, at, A_STRIDE, gl_CooperativeMatrixLayoutColumnMajor); \
+        } \
+        [[unroll]] for (uint j = 0u; j < UNITS_N; j++) { \
+            MATRIX(FACTOR, UNIT, UNIT, B) columns; \
+            uint at = A_CHUNKS + chunk_index(uvec2(own_n + j * UNIT, k), B_STRIDE, B_ALONG_K); \
+            if (B_ALONG_K) coopMatLoad(columns, tiles, at, B_STRIDE, gl_CooperativeMatrixLayoutColumnMajor); \
+            else coopMatLoad(columns, tiles, at, B_STRIDE, gl_CooperativeMatrixLayoutRowMajor); \
+            [[unroll]] for (uint i = 0u; i < UNITS_M; i++) \
+                sums[i * UNITS_N + j] = coopMatMulAdd(rows[i], columns, sums[i * UNITS_N + j]); \
+        } \
+    }
+    // Without branches, at which what is under way would be waited for: beyond the last tile of two there is one of zeros, and
+    // the last is read again for nothing, unless there are codes to turn into numbers.
+#define STEP(set, k) { \
+    if (STAYS || !is_quantised(B_TYPE) || (k) < k_last) FETCH(set, min((k) + AHEAD * DEPTH, k_last)) \
+    MULTIPLY \
+    barrier(); \
+    STAGE(((set) + 1u) % AHEAD, (set) + 1u < AHEAD && (k) + DEPTH >= k_end) \
+    barrier(); }
 
-    FETCH(k_begin)
-    STAGE
+    FETCH(0u, k_begin)
+    if (AHEAD > 1u) FETCH(1u, min(k_begin + DEPTH, k_last))
+    STAGE(0u, false)
     barrier();
-    for (uint k0 = k_begin; k0 < k_end; k0 += DEPTH) {
-        // The last time for nothing, which costs less than a branch, unless there are codes to turn into numbers.
-        if (STAYS || !is_quantised(B_TYPE) || k0 < k_last) FETCH(min(k0 + DEPTH, k_last))
-        [[unroll]] for (uint k = 0u; k < DEPTH; k += UNIT) {
-            MATRIX(FACTOR, UNIT, UNIT, A) rows[UNITS_M];
-            [[unroll]] for (uint i = 0u; i < UNITS_M; i++) {
-                uint at = chunk_index(uvec2(own_m + i * UNIT, k), A_STRIDE, A_ALONG_K);
-                if (A_ALONG_K) coopMatLoad(rows[i], tiles, at, A_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
-                else coopMatLoad(rows[i], tiles, at, A_STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
-            }
-            [[unroll]] for (uint j = 0u; j < UNITS_N; j++) {
-                MATRIX(FACTOR, UNIT, UNIT, B) columns;
-                uint at = A_CHUNKS + chunk_index(uvec2(own_n + j * UNIT, k), B_STRIDE, B_ALONG_K);
-                if (B_ALONG_K) coopMatLoad(columns, tiles, at, B_STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
-                else coopMatLoad(columns, tiles, at, B_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
-                [[unroll]] for (uint i = 0u; i < UNITS_M; i++)
-                    sums[i * UNITS_N + j] = coopMatMulAdd(rows[i], columns, sums[i * UNITS_N + j]);
-            }
-        }
-        barrier();
-        STAGE
-        barrier();
+    for (uint k0 = k_begin; k0 < k_end; k0 += AHEAD * DEPTH) {
+        STEP(0u, k0)
+        if (AHEAD > 1u) STEP(1u, k0 + DEPTH)
     }
     STORE_UNITS(sums)
 }

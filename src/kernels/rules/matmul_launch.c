@@ -57,6 +57,10 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
         kernel->spec_count = HDI_MM_PARTS + 1;
         kernel->spec[HDI_MM_PARTS] = HDI_MAX(c->parts, 1);
     }
+    if (matrix) {
+        kernel->spec_count = HDI_MM_AHEAD + 1;
+        kernel->spec[HDI_MM_AHEAD] = c->ahead;
+    }
     if (c->packs == HDI_MODULE_CODES && (p->chosen || !c->in_strands)) {
         kernel->spec_count = HDI_MM_PARTS + 1;
         kernel->spec[HDI_MM_PARTS] = (uint32_t)hdi_product_rows(p);
