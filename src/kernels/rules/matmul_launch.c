@@ -54,11 +54,8 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
     const bool ahead = module == HDI_MODULE_MATVEC_MATRIX || (module == HDI_MODULE_MATVEC_DOT && c->staged);
     if (ahead && p->request->b_given && !p->chosen) kernel->spec[HDI_MM_LAYOUT] |= HDI_MM_B_GIVEN;
     if (matrix || c->parts > 1) {
-        kernel->spec_count = HDI_MM_PARTS + 1;
+        kernel->spec_count = (c->ahead ? HDI_MM_AHEAD : HDI_MM_PARTS) + 1;
         kernel->spec[HDI_MM_PARTS] = HDI_MAX(c->parts, 1);
-    }
-    if (matrix) {
-        kernel->spec_count = HDI_MM_AHEAD + 1;
         kernel->spec[HDI_MM_AHEAD] = c->ahead;
     }
     if (c->packs == HDI_MODULE_CODES && (p->chosen || !c->in_strands)) {
