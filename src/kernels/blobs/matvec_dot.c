@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_dot.comp, digest ccb4d8ff0ad9ce35. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_dot.comp, digest fa5c1f49294dfbb3. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_dot;
 static const uint32_t words[] = {
@@ -16809,4 +16809,4 @@ static const uint32_t words[] = {
 0x000034c3,0x00000cb8,0x000200f9,0x000034c2,0x000200f8,0x000034c7,0x000200f9,0x00000cff,
 0x000200f8,0x00000cff,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0xccb4d8ff0ad9ce35), NULL };
+const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0xfa5c1f49294dfbb3), NULL };

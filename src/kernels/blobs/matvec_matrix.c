@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_matrix.comp, digest e5f0cf177003e5b8. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_matrix.comp, digest b396c2d3886dcc14. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_matrix;
 static const uint32_t words[] = {
@@ -11241,4 +11241,4 @@ static const uint32_t words[] = {
 0x00000eb3,0x000200f9,0x00000e94,0x000200f8,0x00000e94,0x00050080,0x000007b5,0x00000e93,
 0x00000e92,0x000007c0,0x000200f9,0x00000e91,0x000200f8,0x00000ea5,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_matrix = { words, sizeof words / 4, UINT64_C(0xe5f0cf177003e5b8), NULL };
+const hdi_blob hdi_blob_matvec_matrix = { words, sizeof words / 4, UINT64_C(0xb396c2d3886dcc14), NULL };
