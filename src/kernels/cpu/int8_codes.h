@@ -119,6 +119,11 @@ static inline __attribute__((always_inline)) void codes_of_32(uint32_t type, con
     memcpy(&fifth, bits, sizeof fifth);
     if (five) fifth_bits(fifth, codes);
 }
+static inline __attribute__((always_inline)) void codes_of_blocks(uint32_t type, const uint8_t *block, uint32_t count,
+                                                                  uint8_t flip, int8_column *out) {
+    for (uint32_t i = 0; i < count / 32; i++, block += hdcpu_block_bytes(type))
+        codes_of_32(type, block, flip, out->codes + 32 * i, &out->d[i], &out->less[i]);
+}
 
 /* ---- blocks of 256 ---- */
 
@@ -266,9 +271,13 @@ static inline __attribute__((always_inline)) void int8_codes(uint32_t type, cons
     case HDI_TYPE_IQ3_S:   codes_of_book(HDI_TYPE_IQ3_S, block, out); break;
     case HDI_TYPE_IQ1_S:   codes_of_book(HDI_TYPE_IQ1_S, block, out); break;
     case HDI_TYPE_IQ1_M:   codes_of_book(HDI_TYPE_IQ1_M, block, out); break;
-    default:
-        for (uint32_t i = 0; i < count / 32; i++, block += hdcpu_block_bytes(type))
-            codes_of_32(type, block, flip, out->codes + 32 * i, &out->d[i], &out->less[i]);
+    case HDI_TYPE_Q4_0:   codes_of_blocks(HDI_TYPE_Q4_0, block, count, flip, out); break;
+    case HDI_TYPE_Q4_1:   codes_of_blocks(HDI_TYPE_Q4_1, block, count, flip, out); break;
+    case HDI_TYPE_Q5_0:   codes_of_blocks(HDI_TYPE_Q5_0, block, count, flip, out); break;
+    case HDI_TYPE_Q5_1:   codes_of_blocks(HDI_TYPE_Q5_1, block, count, flip, out); break;
+    case HDI_TYPE_Q8_0:   codes_of_blocks(HDI_TYPE_Q8_0, block, count, flip, out); break;
+    case HDI_TYPE_IQ4_NL: codes_of_blocks(HDI_TYPE_IQ4_NL, block, count, flip, out); break;
+    default:              codes_of_blocks(HDI_TYPE_MXFP4, block, count, flip, out);
     }
 }
 #endif
