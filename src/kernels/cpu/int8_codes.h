@@ -102,11 +102,9 @@ static inline void look_up(const int8_t numbers[16], uint8_t flip, uint8_t more,
 /* ---- blocks of 32: q4_0, q4_1, q5_0, q5_1, q8_0, iq4_nl, mxfp4 ---- */
 
 static inline __attribute__((always_inline)) void codes_of_32(uint32_t type, const uint8_t *block, uint8_t flip,
-                                                              uint8_t *codes, float *d, float *less) {
+                                                              uint8_t *codes) {
     const bool has_less = type == HDI_TYPE_Q4_1 || type == HDI_TYPE_Q5_1;
     const uint8_t *bits = block + (has_less ? 4 : type == HDI_TYPE_MXFP4 ? 1 : 2);
-    *d = type == HDI_TYPE_MXFP4 ? hdcpu_mxfp4_scale(block) : hdcpu_f16_at(block);
-    *less = has_less ? -hdcpu_f16_at(block + 2) : 0.0f;
     if (type == HDI_TYPE_Q8_0) {
         for (uint32_t i = 0; i < 32; i += INT8_WIDE) int8_store(codes + i, int8_load(block + 2 + i) ^ flip);
         return;
@@ -119,10 +117,30 @@ static inline __attribute__((always_inline)) void codes_of_32(uint32_t type, con
     memcpy(&fifth, bits, sizeof fifth);
     if (five) fifth_bits(fifth, codes);
 }
+/* The f16 numbers at `bits`, so many bytes apart. */
+static inline __attribute__((always_inline)) void f16_of_blocks(const uint8_t *bits, uint32_t apart, uint32_t count,
+                                                                float *out) {
+#if defined(__AVX2__)
+    if (count == INT8_CODES / 32) {
+        short n[INT8_CODES / 32];
+        for (uint32_t i = 0; i < count; i++) memcpy(&n[i], bits + i * apart, sizeof n[i]);
+        _mm256_storeu_ps(out, _mm256_cvtph_ps(_mm_setr_epi16(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7])));
+        return;
+    }
+#endif
+    for (uint32_t i = 0; i < count; i++) out[i] = hdcpu_f16_at(bits + i * apart);
+}
 static inline __attribute__((always_inline)) void codes_of_blocks(uint32_t type, const uint8_t *block, uint32_t count,
                                                                   uint8_t flip, int8_column *out) {
-    for (uint32_t i = 0; i < count / 32; i++, block += hdcpu_block_bytes(type))
-        codes_of_32(type, block, flip, out->codes + 32 * i, &out->d[i], &out->less[i]);
+    const uint32_t bytes = hdcpu_block_bytes(type), blocks = count / 32;
+    for (uint32_t i = 0; i < blocks; i++) codes_of_32(type, block + i * bytes, flip, out->codes + 32 * i);
+    if (type == HDI_TYPE_MXFP4)
+        for (uint32_t i = 0; i < blocks; i++) out->d[i] = hdcpu_mxfp4_scale(block + i * bytes);
+    else f16_of_blocks(block, bytes, blocks, out->d);
+    for (uint32_t i = 0; i < INT8_CODES / 32; i++) out->less[i] = 0;
+    if (type != HDI_TYPE_Q4_1 && type != HDI_TYPE_Q5_1) return;
+    f16_of_blocks(block + 2, bytes, blocks, out->less);
+    for (uint32_t i = 0; i < blocks; i++) out->less[i] = -out->less[i];
 }
 
 /* ---- blocks of 256 ---- */

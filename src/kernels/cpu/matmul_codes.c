@@ -17,15 +17,31 @@ typedef struct form {
     bool has_min;
 } form;
 
+/* Where sums of two products need not fit 16 bits, signed codes become unsigned by it. */
+enum { FLIP = HDCPU_LEVEL >= 3 ? 0x80 : 0 };
+
 static form form_of(uint32_t type) {
-    const bool in_halves = HDI_SCALED_BY_HALVES(type);
-    return (form){ int8_offset(type), type == HDI_TYPE_Q8_0,
+    const bool in_halves = HDI_SCALED_BY_HALVES(type), is_signed = type == HDI_TYPE_Q8_0;
+    return (form){ is_signed ? FLIP : int8_offset(type), is_signed && !FLIP,
                    in_halves || type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K, in_halves, HDI_HAS_MIN(type) };
 }
 
-/* strands[i] += what run i comes to: of weights, and of a row's codes and facts, which are each run's scale and the
- * sums of its halves' codes. */
+/* What meets a part of a column: a row's codes and facts, which are each run's scale and its halves' sums. */
 #if HDCPU_LEVEL >= 1
+
+typedef struct row_part {
+    const int8_t *x;
+    __m256        scales;
+    __m256i       halves;
+} row_part;
+
+static inline row_part row_part_of(const int8_t *x, const uint32_t *facts) {
+    const __m256 first = _mm256_loadu_ps((const void *)facts), second = _mm256_loadu_ps((const void *)(facts + RUNS));
+    const __m256i even = _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0x88));
+    const __m256i odd = _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0xDD));
+    return (row_part){ x, _mm256_castsi256_ps(_mm256_permute4x64_epi64(even, 0xD8)),
+                       _mm256_permute4x64_epi64(odd, 0xD8) };
+}
 
 /* Four products of a run in each of its 8 sums, times the scales of the run's halves. */
 static inline __m256i sums_of_run(const int8_column *w, uint32_t run, const int8_t *x, const form f, __m256i scales) {
@@ -39,17 +55,29 @@ static inline __m256i sums_of_run(const int8_column *w, uint32_t run, const int8
         const __m256i own = _mm256_shuffle_epi8(scales, _mm256_set1_epi16((int16_t)(0x0100 + 0x0202 * run)));
         return _mm256_madd_epi16(_mm256_maddubs_epi16(codes, turned), own);
     }
-#if HDCPU_LEVEL >= 3
-    return _mm256_dpbusd_epi32(_mm256_setzero_si256(), codes, turned);
-#else
     return _mm256_madd_epi16(_mm256_maddubs_epi16(codes, turned), _mm256_set1_epi16(1));
-#endif
 }
-static inline __attribute__((always_inline)) void meet(const int8_column *w, const int8_t *x, const uint32_t *facts,
-                                                       const form f, float *strands) {
-    const __m256i scale = _mm256_loadu_si256((const void *)w->scale);
+/* A sum for each of 8 runs. */
+static inline __attribute__((always_inline)) __m256i sums_of_runs(const int8_column *w, const int8_t *x, const form f) {
+#if HDCPU_LEVEL >= 3
+    if (!f.in_halves) {
+        __m512i two[4], pairs[2]; /* runs in each */
+        for (uint32_t i = 0; i < 4; i++)
+            two[i] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_loadu_si512(w->codes + 2 * RUN * i),
+                                         _mm512_loadu_si512(x + 2 * RUN * i));
+        for (uint32_t i = 0; i < 2; i++)
+            pairs[i] = _mm512_add_epi32(_mm512_unpacklo_epi32(two[2 * i], two[2 * i + 1]),
+                                        _mm512_unpackhi_epi32(two[2 * i], two[2 * i + 1]));
+        const __m512i quarters = _mm512_add_epi32(_mm512_unpacklo_epi64(pairs[0], pairs[1]),
+                                                  _mm512_unpackhi_epi64(pairs[0], pairs[1]));
+        const __m512i sums = _mm512_add_epi32(quarters, _mm512_shuffle_i64x2(quarters, quarters, 0xB1));
+        const __m512i order = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 0, 0, 0, 0, 0, 0, 0, 0);
+        return _mm512_castsi512_si256(_mm512_permutexvar_epi32(order, sums));
+    }
+#endif
     /* Scales of the runs' first halves, then of their second ones. */
     const __m128i evens = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+    const __m256i scale = _mm256_loadu_si256((const void *)w->scale);
     const __m256i apart = _mm256_shuffle_epi8(scale, _mm256_broadcastsi128_si256(evens));
     const __m256i scales = _mm256_permute4x64_epi64(apart, 0xD8);
     __m256i four[2];
@@ -60,31 +88,41 @@ static inline __attribute__((always_inline)) void meet(const int8_column *w, con
             _mm256_hadd_epi32(sums_of_run(w, 4 * i + 2, x, f, scales), sums_of_run(w, 4 * i + 3, x, f, scales));
         four[i] = _mm256_hadd_epi32(a, b); /* each run's sum in two parts */
     }
-    const __m256i low = _mm256_permute2x128_si256(four[0], four[1], 0x20),
-                  high = _mm256_permute2x128_si256(four[0], four[1], 0x31);
-    __m256i sums = _mm256_add_epi32(low, high);
+    return _mm256_add_epi32(_mm256_permute2x128_si256(four[0], four[1], 0x20),
+                            _mm256_permute2x128_si256(four[0], four[1], 0x31));
+}
+/* strands[i] += what run i comes to. */
+static inline __attribute__((always_inline)) void meet(const int8_column *w, const row_part *row, const form f,
+                                                       float *strands) {
+    const __m256i scale = _mm256_loadu_si256((const void *)w->scale);
+    __m256i sums = sums_of_runs(w, row->x, f);
     /* no such scale is negative */
     if (f.scaled && !f.in_halves) sums = _mm256_mullo_epi32(sums, _mm256_srli_epi32(scale, 16));
-
-    const __m256 first = _mm256_loadu_ps((const void *)facts), second = _mm256_loadu_ps((const void *)(facts + RUNS));
-    const __m256i even = _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0x88));
-    const __m256i odd = _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0xDD));
-    const __m256 of_row = _mm256_castsi256_ps(_mm256_permute4x64_epi64(even, 0xD8));
-    const __m256i halves = _mm256_permute4x64_epi64(odd, 0xD8);
     if (f.offset) {
         const __m256i off = _mm256_set1_epi16((int16_t)-f.offset);
-        sums = _mm256_add_epi32(sums, _mm256_madd_epi16(halves, f.scaled ? _mm256_mullo_epi16(scale, off) : off));
+        sums = _mm256_add_epi32(sums, _mm256_madd_epi16(row->halves, f.scaled ? _mm256_mullo_epi16(scale, off) : off));
     }
     __m256 value = _mm256_mul_ps(_mm256_loadu_ps(w->d), _mm256_cvtepi32_ps(sums));
     if (f.has_min) {
-        const __m256i mins = _mm256_madd_epi16(halves, _mm256_loadu_si256((const void *)w->min));
+        const __m256i mins = _mm256_madd_epi16(row->halves, _mm256_loadu_si256((const void *)w->min));
         value = _mm256_sub_ps(value, _mm256_mul_ps(_mm256_loadu_ps(w->less), _mm256_cvtepi32_ps(mins)));
     }
-    _mm256_storeu_ps(strands, _mm256_add_ps(_mm256_loadu_ps(strands), _mm256_mul_ps(of_row, value)));
+    _mm256_storeu_ps(strands, _mm256_add_ps(_mm256_loadu_ps(strands), _mm256_mul_ps(row->scales, value)));
 }
 #else
-static inline __attribute__((always_inline)) void meet(const int8_column *w, const int8_t *x, const uint32_t *facts,
-                                                       const form f, float *strands) {
+
+typedef struct row_part {
+    const int8_t   *x;
+    const uint32_t *facts;
+} row_part;
+
+static inline row_part row_part_of(const int8_t *x, const uint32_t *facts) { return (row_part){ x, facts }; }
+
+/* strands[i] += what run i comes to. */
+static inline __attribute__((always_inline)) void meet(const int8_column *w, const row_part *row, const form f,
+                                                       float *strands) {
+    const int8_t *x = row->x;
+    const uint32_t *facts = row->facts;
     for (uint32_t run = 0; run < RUNS; run++) {
         const uint8_t *codes = w->codes + RUN * run;
         const int32_t low = (int16_t)(facts[2 * run + 1] & 0xFFFFu), high = (int32_t)facts[2 * run + 1] >> 16;
@@ -119,8 +157,8 @@ static inline __attribute__((always_inline)) void multiply_columns(const uint32_
         if (count < PART) memset(parts, 0, sizeof parts);
         for (uint32_t c = 0; c < COLUMNS; c++) {
             const uint8_t *blocks = columns[c] + at / elements * bytes;
-            hdcpu_look_ahead(blocks, PART / elements * bytes, COLUMNS);
-            int8_codes(type, blocks, count, 0, &parts[c]);
+            hdcpu_look_ahead(blocks, PART / elements * bytes, 2 * HDCPU_AHEAD_BYTES / COLUMNS);
+            int8_codes(type, blocks, count, FLIP, &parts[c]);
         }
         for (uint64_t m = 0; m < r->count; m++) {
             const uint64_t first = (uint64_t)r->numbers[m] * r->k + at;
@@ -134,8 +172,9 @@ static inline __attribute__((always_inline)) void multiply_columns(const uint32_
                 x = memcpy(rest, x, count);
                 facts = memcpy(rest_facts, facts, count / RUN * 2 * sizeof *facts);
             }
+            const row_part row = row_part_of(x, facts);
             for (uint32_t c = 0; c < COLUMNS; c++)
-                meet(&parts[c], x, facts, form_of(type), strands[c][m] + at / RUN % STRANDS);
+                meet(&parts[c], &row, form_of(type), strands[c][m] + at / RUN % STRANDS);
         }
     }
 }

@@ -237,7 +237,7 @@ DOT dot(uint32_t type, const uint8_t *const *columns, uint32_t k, const float *x
     for (; at + (elements) <= k; at += (elements)) \
         _Pragma("GCC unroll 4") for (uint32_t place = 0; place < places; place++) { \
             const uint8_t *block = columns[place] + (uint64_t)at / (elements) * (bytes); \
-            hdcpu_look_ahead(block, bytes, places); \
+            hdcpu_look_ahead(block, bytes, HDCPU_AHEAD_BYTES / places); \
             meet(block, x + at, x_stride, rows, sums[place]); \
         }
 #define VALUES(bytes, meet) AT_PLACES(4 * LANES, 4 * LANES * (bytes), meet) break
@@ -395,10 +395,11 @@ static void chunk_blocks(const hdcpu_product *p, uint64_t first, const float *x,
                          float *out, uint64_t apart) {
     const uint32_t elements = hdcpu_block_elements(p->b_type), bytes = hdcpu_block_bytes(p->b_type);
     const uint64_t at = first + (uint64_t)chunk * CHUNK;
-    const uint32_t count = HDI_MIN(p->k - chunk * CHUNK, (uint32_t)CHUNK);
+    const uint32_t count = HDI_MIN(p->k - chunk * CHUNK, (uint32_t)CHUNK), chunk_bytes = count * bytes / elements;
     float line[CHUNK], turned[CHUNK];
     if (count < CHUNK) memset(line, 0, sizeof line);
-    hdcpu_look_ahead((const uint8_t *)p->b + at / elements * bytes, count * bytes / elements, COLUMNS);
+    /* the chunk behind the next; a Zen 5 waits twice as long for what is in the second cache only */
+    hdcpu_look_ahead_first((const uint8_t *)p->b + at / elements * bytes, chunk_bytes, 2 * chunk_bytes);
     hdcpu_load_floats(p->b_type, p->b, at, count, line);
     turn_chunk(line, turned);
     for (uint32_t r = 0; r < p->m; r++)
