@@ -20,7 +20,7 @@ typedef struct hdl_files {
     const uint8_t *(*map)(void *user, hdl_file file, uint64_t bytes);
     void (*unmap)(void *user, const uint8_t *map, uint64_t bytes);
     void (*close)(void *user, hdl_file file);
-    /* Tells that these bytes of a mapping are not needed for now: their memory may go, and comes back when they are
+    /* Tells that these bytes of a mapping are not needed at present: their memory may go, and comes back when they are
      * read. NULL: nobody is told. */
     void (*rest)(void *user, const uint8_t *bytes, uint64_t count);
 } hdl_files;

@@ -198,7 +198,7 @@ hd_status hdl_gguf_beside(const hdl_gguf *gguf, const char *name, char *out, uin
 /* The tensor's bytes, mapped (or read and kept, where the model is not mapped). Statuses: UNSUPPORTED (type not
  * usable), IO (the file shrank, or reading failed), OUT_OF_HOST_MEMORY. */
 hd_status hdl_gguf_data(hdl_gguf *gguf, const hdl_gguf_tensor *tensor, hdl_span *out_data, hd_error *error);
-/* Tells that the tensor's mapped bytes are not needed for now; spans stay valid. Any thread. */
+/* Tells that the tensor's mapped bytes are not needed at present; spans stay valid. Any thread. */
 void hdl_gguf_rest(const hdl_gguf *gguf, const hdl_gguf_tensor *tensor);
 /* Copies bytes from .. from + bytes - 1 of the tensor's data. Any thread. Statuses: UNSUPPORTED, INVALID_ARGUMENT
  * (outside), IO. */

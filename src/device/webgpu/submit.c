@@ -161,7 +161,7 @@ hd_status hdwg_submit(hdi_backend_device *device, hdi_submission *submission, ui
     job->watched = false;
     /* command buffers are for one submission */
     job->ticket = *out_ticket = hdi_recording_note(&device->inflight, submission, buffer, true);
-    /* It is handed over: what else cannot be asked for now is when somebody looks at it. */
+    /* It is handed over: where it cannot be watched yet, it is when somebody looks at it. */
     return watch(device, job) || hdwg_last.row != HDWG_ROW_LOST
                ? HD_OK
                : hdwg_fail(device, error, "%u commands", submission->cmds->cmd_count);

@@ -195,7 +195,7 @@ static void weigh_half(const tiles *s, uint32_t row, uint32_t key, uint32_t coun
                                        : _mm512_setzero_ps();
             sum = _mm512_add_ps(sum, weights[j]);
         }
-        /* a row of keys in words, for now; transposed below */
+        /* a row of keys in words; transposed below */
         __m512i words[2];
         split_pairs(weights[0], weights[1], &words[0], &words[1]);
         uint32_t *to_words = s->weights + i / 32 * QUAD_WORDS + half * 2 * TILE_WORDS + i % 32 / 2 * TILE_LINES;

@@ -440,7 +440,7 @@ PART_OF columns_of(const uint32_t type, const uint32_t rows, const hdcpu_int8_pr
         for (uint32_t i = 0; i < whole; i++)
             _Pragma("GCC unroll 4") for (uint32_t place = 0; place < places; place++) {
                 const uint8_t *blocks = p->columns + at[place] * p->column_bytes + i * part_bytes;
-                hdcpu_look_ahead(blocks, part_bytes, HDCPU_AHEAD_BYTES / places);
+                hdcpu_look_ahead(blocks, part_bytes, HDCPU_AHEAD_BYTES / places, false);
                 one_part(type, blocks, p->x + i * HDCPU_INT8_PART_BYTES, row_bytes, rows, sums[place], less[place]);
             }
         if (k % PART != 0)

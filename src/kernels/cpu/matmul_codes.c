@@ -157,7 +157,7 @@ static inline __attribute__((always_inline)) void multiply_columns(const uint32_
         if (count < PART) memset(parts, 0, sizeof parts);
         for (uint32_t c = 0; c < COLUMNS; c++) {
             const uint8_t *blocks = columns[c] + at / elements * bytes;
-            hdcpu_look_ahead(blocks, PART / elements * bytes, 2 * HDCPU_AHEAD_BYTES / COLUMNS);
+            hdcpu_look_ahead(blocks, PART / elements * bytes, 2 * HDCPU_AHEAD_BYTES / COLUMNS, false);
             int8_codes(type, blocks, count, FLIP, &parts[c]);
         }
         for (uint64_t m = 0; m < r->count; m++) {

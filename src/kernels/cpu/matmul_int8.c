@@ -5,6 +5,7 @@
 #include "kernels/cpu/int8_codes.h"
 #include "kernels/cpu/int8_tiles.h"
 #include "kernels/cpu/matmul.h"
+#include "kernels/cpu/places.h"
 #include "kernels/cpu/words.h"
 
 enum { PANEL = HDCPU_INT8_COLUMNS, DEPTH = HDCPU_INT8_DEPTH, LINES = HDCPU_INT8_LINES };
@@ -36,7 +37,7 @@ static void unpack(const work *w, uint32_t n, uint32_t c, uint32_t k0, uint32_t 
     const uint32_t depth_bytes = DEPTH / elements * bytes;
     /* the next group's */
     const uint8_t *next = k0 + DEPTH < w->p->k ? from + depth_bytes : w->b + (n + w->n_count) * w->column_bytes;
-    for (uint32_t at = 0; at < depth_bytes + 63; at += 64) __builtin_prefetch(next + at, 0, 2);
+    hdcpu_look_ahead(next, depth_bytes + 63, 0, false);
     int8_codes(type, from, blocks * INT8_BLOCK, w->tiles->is_signed ? 0 : 0x80, &column);
     uint8_t *codes = w->codes + (tile * INT8_DEPTH_BLOCKS * columns + lane) * unit;
     for (uint32_t block = 0; block < blocks; block++, codes += columns * unit) {
@@ -85,7 +86,7 @@ static void unpack_exact(const work *w, uint32_t n, uint32_t c, uint32_t strand,
         const uint32_t count = HDI_MIN(all - run, (uint32_t)INT8_DEPTH_BLOCKS);
         const uint8_t *from = w->b + n * w->column_bytes + (uint64_t)run * INT8_BLOCK / elements * bytes;
         const uint32_t depth_bytes = 2 * DEPTH / elements * bytes;
-        for (uint32_t at = 0; at < depth_bytes / 2 + 63; at += 64) __builtin_prefetch(from + depth_bytes + at, 0, 2);
+        hdcpu_look_ahead(from, depth_bytes / 2 + 63, depth_bytes, false);
         int8_column column;
         int8_codes(type, from, count * INT8_BLOCK, w->tiles->is_signed ? 0 : 0x80, &column);
         for (uint32_t i = 0; i < count; i++) {

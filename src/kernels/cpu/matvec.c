@@ -237,7 +237,7 @@ DOT dot(uint32_t type, const uint8_t *const *columns, uint32_t k, const float *x
     for (; at + (elements) <= k; at += (elements)) \
         _Pragma("GCC unroll 4") for (uint32_t place = 0; place < places; place++) { \
             const uint8_t *block = columns[place] + (uint64_t)at / (elements) * (bytes); \
-            hdcpu_look_ahead(block, bytes, HDCPU_AHEAD_BYTES / places); \
+            hdcpu_look_ahead(block, bytes, HDCPU_AHEAD_BYTES / places, false); \
             meet(block, x + at, x_stride, rows, sums[place]); \
         }
 #define VALUES(bytes, meet) AT_PLACES(4 * LANES, 4 * LANES * (bytes), meet) break
@@ -399,7 +399,7 @@ static void chunk_blocks(const hdcpu_product *p, uint64_t first, const float *x,
     float line[CHUNK], turned[CHUNK];
     if (count < CHUNK) memset(line, 0, sizeof line);
     /* the chunk behind the next; a Zen 5 waits twice as long for what is in the second cache only */
-    hdcpu_look_ahead_first((const uint8_t *)p->b + at / elements * bytes, chunk_bytes, 2 * chunk_bytes);
+    hdcpu_look_ahead((const uint8_t *)p->b + at / elements * bytes, chunk_bytes, 2 * chunk_bytes, true);
     hdcpu_load_floats(p->b_type, p->b, at, count, line);
     turn_chunk(line, turned);
     for (uint32_t r = 0; r < p->m; r++)

@@ -10,16 +10,15 @@ enum { HDCPU_PLACES = 4, HDCPU_ROWS_AT_ONCE = 4 };
 static inline uint32_t hdcpu_places(uint32_t rows) {
     return HDI_MIN((HDCPU_LEVEL >= 2 ? 8 : 4) / rows, (uint32_t)HDCPU_PLACES);
 }
-/* Bring near what the weights reach so many bytes ahead, into the second cache or the first: a processor's own looking
+/* Brings near what the weights reach so many bytes ahead, into the first cache or the second: a processor's own looking
  * ahead ends with the page, and a column of weights is often shorter than what memory's latency asks for. Addresses may
  * lie anywhere. */
-enum { HDCPU_AHEAD_BYTES = 4096 /* at all places together */, HDCPU_LINE_BYTES = 64 };
-static inline void hdcpu_look_ahead(const uint8_t *weights, uint32_t bytes, uint32_t ahead_bytes) {
+enum { HDCPU_AHEAD_BYTES = 4096 /* at all places together */ };
+static inline void hdcpu_look_ahead(const uint8_t *weights, uint32_t bytes, uint32_t ahead_bytes, bool first_cache) {
+    enum { LINE_BYTES = 64 };
     const uint8_t *ahead = weights + ahead_bytes;
-    for (uint32_t line = 0; line < bytes; line += HDCPU_LINE_BYTES) __builtin_prefetch(ahead + line, 0, 2);
-}
-static inline void hdcpu_look_ahead_first(const uint8_t *weights, uint32_t bytes, uint32_t ahead_bytes) {
-    const uint8_t *ahead = weights + ahead_bytes;
-    for (uint32_t line = 0; line < bytes; line += HDCPU_LINE_BYTES) __builtin_prefetch(ahead + line, 0, 3);
+    for (uint32_t line = 0; line < bytes; line += LINE_BYTES)
+        if (first_cache) __builtin_prefetch(ahead + line, 0, 3);
+        else __builtin_prefetch(ahead + line, 0, 2);
 }
 #endif
