@@ -253,8 +253,7 @@
 #define HDI_MM_B_GIVEN   128u /* matvec_dot, matvec_matrix: nothing in the plan writes B, which may be read before what comes
                                  earlier has ended */
 #define HDI_MM_PARTS   26 /* matmul_matrix, matmul_tiled: parts of K, each with sums of its own: C is [batch, PARTS, M, N] */
-#define HDI_MM_AHEAD   27 /* matvec_dot: runs of a lane that are read at once; matmul_matrix: tiles that are read before
-                           they are used */
+#define HDI_MM_AHEAD   27 /* runs of a lane (matvec_dot), or tiles (matmul_matrix), that are read before they are used */
 #define HDI_MM_BLOCK   32u
 #define HDI_MM_DEPTH   64u /* matmul_matrix, matmul_tensor: of a tile along K */
 /* Push words: */

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_subgroup.comp, digest eea4396838bd06ce. Do not edit. */
+/* Made by tools/blobs from glsl/attention_subgroup.comp, digest e586bcc434d23df3. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_subgroup;
 static const uint32_t words[] = {
@@ -1958,4 +1958,4 @@ static const uint32_t words[] = {
 0x00050080,0x0000004b,0x00000a56,0x00000a55,0x0000006b,0x000200f9,0x00000a54,0x000200f8,
 0x00000a59,0x000200f9,0x00000195,0x000200f8,0x00000195,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_subgroup = { words, sizeof words / 4, UINT64_C(0xeea4396838bd06ce), NULL };
+const hdi_blob hdi_blob_attention_subgroup = { words, sizeof words / 4, UINT64_C(0xe586bcc434d23df3), NULL };

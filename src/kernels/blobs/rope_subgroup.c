@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/rope_subgroup.comp, digest 681624f4f0b16bb2. Do not edit. */
+/* Made by tools/blobs from glsl/rope_subgroup.comp, digest 7c4debf6ac1a7ec7. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_rope_subgroup;
 static const uint32_t words[] = {
@@ -1106,4 +1106,4 @@ static const uint32_t words[] = {
 0x000005f4,0x000200f9,0x000005a7,0x000200f8,0x000005a7,0x000200f9,0x0000015c,0x000200f8,
 0x0000015c,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_rope_subgroup = { words, sizeof words / 4, UINT64_C(0x681624f4f0b16bb2), NULL };
+const hdi_blob hdi_blob_rope_subgroup = { words, sizeof words / 4, UINT64_C(0x7c4debf6ac1a7ec7), NULL };

@@ -17,6 +17,7 @@ const uint ROW_HALVES = 2 * RUNS, ROUNDS = (TILE_M * ROW_HALVES + WORKGROUP - 1)
 const bool NORMED = NORM != HDI_MM_NORM_NONE;
 shared float squares[NORMED ? TILE_M * ROW_HALVES : 1u]; // a subgroup's is where its first lane's would be
 shared float squares_before[NORMED ? TILE_M : 1u]; // of all that shared memory held of A before
+shared float row_scales[NORMED ? TILE_M : 1u];
 
 uint lane_number() { return gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID; }
 int dot_codes(uvec4 x, uvec4 y) { return dot_four(x.x, y.x) + dot_four(x.y, y.y) + dot_four(x.z, y.z) + dot_four(x.w, y.w); }
@@ -68,6 +69,11 @@ float square_sum(uint m, uint elements) {
     for (uint i = 0u; i < elements / 16u; i += gl_SubgroupSize) sum += squares[m * ROW_HALVES + i];
     return sum;
 }
+// Leaves what the rows' sums are scaled by, while B's weights are on their way. `elements` as above.
+void leave_scales(uint elements) {
+    if (NORMED && lane_number() < TILE_M) row_scales[lane_number()] = norm_scale(square_sum(lane_number(), elements));
+}
+
 // ---- octets of runs ----
 
 // Sixteens of memory of an octet of q4_0, q8_0 or q4_k.

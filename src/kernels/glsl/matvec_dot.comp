@@ -2,7 +2,7 @@
 // matvec_dot: C = chain(A x B) for at most 8 rows of A and quantised weights whose columns lie along K: abi.h's exact product
 // in 8 bits, in both modes. A is rounded once for a workgroup, into shared memory. A lane is a strand of PART_N columns:
 // it takes every 16th run of 32 along K by integer dot products of 4 x 8 bits and keeps their sums; neighbouring lanes read
-// neighbours in memory. What it reads of AHEAD runs is asked for at once; where these are all it has, before A is rounded.
+// neighbours in memory. It asks for AHEAD runs before A is rounded, and for one more whenever one is used.
 // One row of q4_0, q8_0 or q4_k on devices that begin dispatches early: columns go whole through shared memory, PART_N at a time, asked
 // for while those before are worked on, or while the dispatch waits. Their runs are DEALT out, an octet to a lane, and what each
 // comes to is left for the strands.
@@ -47,7 +47,8 @@ int sum_of_run(uint sums) { return HALF_SUMS ? low_sum(sums) + high_sum(sums) : 
 
 const uint RAW = 5; // sixteens of memory that a run's loads give at most
 
-// The part of its block that a lane reads for a run: with its partner's part, halves of both their runs.
+// The part of its block that a lane reads for a run: with its partner's part, halves of both their runs. Equal ones for all runs of a
+// lane, which are STRANDS apart.
 uint part_read(uint run) {
     uint part = run & 7u;
     return B_TYPE == HDI_TYPE_Q6_K ? (part & 4u) | ((part & 1u) << 1) | ((part >> 1) & 1u) : part;
@@ -59,18 +60,15 @@ uint part_codes(uint part) {
     if (B_TYPE == HDI_TYPE_TQ2_0) return 32u * (part >> 2) + 16u * (part & 1u);
     return 0u;
 }
-// Reads what memory holds of it: all its loads and nothing else.
-void fetch(uint first, uint run, out uvec4 raw[RAW]) {
-    uint part = part_read(run), block = byte_of_run(B_TYPE, first, run), at = block + part_codes(part);
+// Reads what memory holds of a part of the block at byte `block`: all its loads and nothing else.
+void fetch(uint block, uint part, out uvec4 raw[RAW]) {
+    uint at = block + part_codes(part), sixteen = at >> 4;
     if (BY_WORDS) return;
-    raw[0] = B_WORDS(at >> 4);
-    if (B_TYPE == HDI_TYPE_Q4_0) raw[1] = B_WORDS((at + 17u) >> 4);
+    raw[0] = B_WORDS(sixteen);
+    if (B_TYPE == HDI_TYPE_Q4_0 || B_TYPE == HDI_TYPE_Q8_0) raw[1] = B_WORDS(sixteen + 1u); // it is never in one
     else if (B_TYPE == HDI_TYPE_Q4_K) raw[1] = B_WORDS(block >> 4);
     else raw[1] = B_WORDS((at + 15u) >> 4);
-    if (B_TYPE == HDI_TYPE_Q8_0) {
-        raw[1] = B_WORDS((at >> 4) + 1u);
-        raw[2] = B_WORDS((at + 33u) >> 4);
-    }
+    if (B_TYPE == HDI_TYPE_Q8_0) raw[2] = B_WORDS(sixteen + 2u);
     if (B_TYPE == HDI_TYPE_TQ2_0) raw[2].x = B_WORD((block + 64u) >> 2);
     if (B_TYPE == HDI_TYPE_Q6_K) {
         uint more = block + 128u + 32u * (part >> 2) + 16u * (part & 1u), scale = block + 192u + 8u * (part >> 2) + (part & 3u);
@@ -87,7 +85,17 @@ uvec4 sixteen(uvec4 low, uvec4 high, uint at) {
     uint last = (at & 4u) != 0u ? y.y : y.x;
     return (at & 2u) != 0u ? (first >> 16) | (uvec4(first.yzw, last) << 16) : first;
 }
-uint word_at(uvec4 words, uint at) { return (at & 8u) != 0u ? ((at & 4u) != 0u ? words.w : words.z) : (at & 4u) != 0u ? words.y : words.x; }
+// A block of 2 bytes, its d, and up to 32 of codes, out of the sixteens in the first of which it begins at byte `at`.
+void split_block(uvec4 raw[RAW], uint at, out float d, out uvec4 low, out uvec4 high) {
+    uint pairs[10], words[9];
+    [[unroll]] for (uint i = 0u; i < 10u; i++) pairs[i] = (at & 8u) != 0u ? raw[(i + 2u) / 4u][(i + 2u) % 4u] : raw[i / 4u][i % 4u];
+    [[unroll]] for (uint i = 0u; i < 9u; i++) words[i] = (at & 4u) != 0u ? pairs[i + 1u] : pairs[i];
+    d = half_in(words[0], at);
+    [[unroll]] for (uint i = 0u; i < 4u; i++) {
+        low[i] = (at & 2u) != 0u ? words[i + 1u] : (words[i] >> 16) | (words[i + 1u] << 16);
+        high[i] = (at & 2u) != 0u ? words[i + 5u] : (words[i + 4u] >> 16) | (words[i + 5u] << 16);
+    }
+}
 int signed_code(uint word, uint at) { return int(quant_byte(word, at) << 24) >> 24; }
 
 // What a lane has read of a run: codes that meet the run's halves, or equal halves of two runs; and what scales them.
@@ -95,23 +103,20 @@ struct part_weights {
     uvec4 x, y;
     run_scales scales;
 };
-part_weights unpack(uint first, uint run, uvec4 raw[RAW]) {
+part_weights unpack(uint block, uint part, uvec4 raw[RAW]) {
     part_weights w;
-    uint part = part_read(run), block = byte_of_run(B_TYPE, first, run), at = block + part_codes(part);
+    uint at = block + part_codes(part);
     if (BY_WORDS) {
-        w.x = half_codes(B_TYPE, block, part_of_run(B_TYPE, run), 0u);
-        w.y = half_codes(B_TYPE, block, part_of_run(B_TYPE, run), 1u);
-        w.scales = scales_of_run(B_TYPE, block, part_of_run(B_TYPE, run));
+        w.x = half_codes(B_TYPE, block, part_of_run(B_TYPE, part), 0u);
+        w.y = half_codes(B_TYPE, block, part_of_run(B_TYPE, part), 1u);
+        w.scales = scales_of_run(B_TYPE, block, part_of_run(B_TYPE, part));
         return w;
     }
     w.scales = run_scales(ivec2(1), ivec2(1), 0.0, 0.0);
     uvec4 codes = raw[0];
     if (B_TYPE == HDI_TYPE_Q4_0 || B_TYPE == HDI_TYPE_Q8_0) {
-        w.scales.d = half_in(word_at(raw[0], at), at);
-        bool crosses = (at & 14u) == 14u; // the codes begin with the next sixteen
-        codes = sixteen(crosses ? raw[1] : raw[0], crosses && B_TYPE == HDI_TYPE_Q8_0 ? raw[2] : raw[1], at + 2u);
-        if (B_TYPE == HDI_TYPE_Q8_0) w.y = crosses ? raw[2] : sixteen(raw[1], raw[2], at + 2u);
-        w.x = codes;
+        split_block(raw, at, w.scales.d, w.x, w.y);
+        codes = w.x;
     } else if (B_TYPE != HDI_TYPE_Q4_K) codes = sixteen(raw[0], raw[1], at);
     if (B_TYPE == HDI_TYPE_Q4_0 || B_TYPE == HDI_TYPE_Q4_K) {
         w.x = codes & 0x0F0F0F0Fu;
@@ -169,23 +174,23 @@ uint column_first(uint b0, uint j) {
     uint n = gl_WorkGroupID.x * TILE_N + j % PART_N * SLOTS + lane_number() / STRANDS;
     return b0 + min(n, push[HDI_MM_PUSH_N] - 1u) * push[HDI_MM_PUSH_B_COL];
 }
-// Run of round `round`; where there is none the last one, which nobody wants.
-uint run_of(uint round, uint runs) { return min(round * STRANDS + lane_number() % STRANDS, runs - 1u); }
+// From a lane's run to its next one, which is the same part of another block.
+#define ROUND_BYTES (STRANDS * 32u / block_elements(B_TYPE) * block_bytes(B_TYPE))
 
-// Asks for AHEAD runs of all the lane's columns, from round `round` on. `run0`: the first run along K that A is there of.
-void fetch_rounds(uint b0, uint run0, uint round, uint runs, out uvec4 raw[ASKED][RAW]) {
-    [[unroll]] for (uint i = 0u; i < AHEAD; i++)
-        [[unroll]] for (uint j = 0u; j < COLUMNS; j++) {
-            in_second = j >= PART_N;
-            fetch(column_first(b0, j), run0 + run_of(round + i, runs), raw[i * COLUMNS + j]);
-        }
-}
-void add_round(uint b0, uint run0, uint round, uint runs, uint i, uvec4 raw[ASKED][RAW], inout float sums[SUMS]) {
-    uint run = run_of(round, runs);
+// Asks for the lane's run of all its columns of round `round`, or the last one that it has, as the i-th of AHEAD.
+#define FETCH_ROUND(i, round) \
+    [[unroll]] for (uint j = 0u; j < COLUMNS; j++) { \
+        in_second = j >= PART_N; \
+        fetch(own[j] + ROUND_BYTES * min(round, last), part_read(strand), raw[(i) * COLUMNS + j]); \
+    }
+// `own`: the block of the lane's first run of each column.
+void add_round(uint own[COLUMNS], uint strand, uint round, uint last, uint runs, uint i, uvec4 raw[ASKED][RAW], inout float sums[SUMS]) {
+    uint run = min(round * STRANDS + strand, runs - 1u), behind = ROUND_BYTES * min(round, last);
     bool wanted = round * STRANDS + lane_number() % STRANDS < runs;
     [[unroll]] for (uint j = 0u; j < COLUMNS; j++) {
         in_second = j >= PART_N;
-        part_weights w = unpack(column_first(b0, j), run0 + run, raw[i * COLUMNS + j]);
+        bool moves = BY_WORDS || ROUND_BYTES % 16u != 0u; // else it begins at the same byte of a sixteen in all rounds
+        part_weights w = unpack(moves ? own[j] + behind : own[j], part_read(strand), raw[i * COLUMNS + j]);
         [[unroll]] for (uint m = 0u; m < TILE_M; m++) {
             uvec2 facts = a_facts[m * RUNS + run];
             ivec2 whole = meet(w, m * RUNS, run, facts.y);
@@ -203,20 +208,23 @@ void sum_by_strands(uint batch, uint a0, uint b0, uint K) {
     [[unroll]] for (uint i = 0u; i < SUMS; i++) sums[i] = 0.0;
     if (!GROUPED) wait_for_earlier();
     for (uint k0 = 0u; k0 < K; k0 += DEPTH) {
-        const uint run0 = k0 / 32u, runs = min(DEPTH, K - k0) / 32u;
+        const uint runs = min(DEPTH, K - k0) / 32u, strand = min(lane % STRANDS, runs - 1u), last = (runs - 1u - strand) / STRANDS;
+        uint own[COLUMNS];
         uvec4 raw[ASKED][RAW];
-        if (AT_ONCE) fetch_rounds(b0, run0, 0u, runs, raw);
+        [[unroll]] for (uint j = 0u; j < COLUMNS; j++) own[j] = byte_of_run(B_TYPE, column_first(b0, j), k0 / 32u + strand);
+        [[unroll]] for (uint i = 0u; i < AHEAD; i++) FETCH_ROUND(i, i)
         if (k0 > 0u) {
             if (NORMED && lane < TILE_M) squares_before[lane] = square_sum(lane, DEPTH);
             barrier();
         }
         round_rows(batch, a0, k0, runs);
         barrier();
-        for (uint round = 0u; round * STRANDS < runs; round += AHEAD) {
-            if (!AT_ONCE) fetch_rounds(b0, run0, round, runs, raw);
-            [[unroll]] for (uint i = 0u; i < AHEAD; i++)
-                if ((round + i) * STRANDS < runs) add_round(b0, run0, round + i, runs, i, raw, sums);
-        }
+        if (k0 + DEPTH >= K) leave_scales(32u * runs);
+        for (uint round = 0u; round * STRANDS < runs; round += AHEAD)
+            [[unroll]] for (uint i = 0u; i < AHEAD; i++) { // without branches: the runs behind the last are that one again
+                add_round(own, strand, round + i, last, runs, i, raw, sums);
+                if (!AT_ONCE) FETCH_ROUND(i, round + AHEAD + i)
+            }
     }
     [[unroll]] for (uint i = 0u; i < SUMS; i++) strands[(i * SLOTS + lane / STRANDS) * LINE + lane % STRANDS] = sums[i];
 }
@@ -281,7 +289,7 @@ void sum_pass(uint pass) {
     }
 }
 // Leaves the strands' sums. `columns` of the tile are there; `first` is its first block.
-void sum_dealt(uint batch, uint a0, uint first, uint columns) {
+void sum_dealt(uint batch, uint a0, uint K, uint first, uint columns) {
     const uint first_sixteen = first / 8u * OCTET_SIXTEENS, last_sixteen = first_sixteen + columns * OCTETS * OCTET_SIXTEENS - 1u;
     uvec4 raw[ASKED_SIXTEENS];
     if (!B_GIVEN && !GROUPED) wait_for_earlier();
@@ -292,6 +300,7 @@ void sum_dealt(uint batch, uint a0, uint first, uint columns) {
         share_dealt(raw);
         if ((pass + 1u) * PART_N < TILE_N) fetch_dealt(first_sixteen, last_sixteen, pass + 1u, raw);
         barrier();
+        if (pass == 0u) leave_scales(K);
         leave_dealt();
         barrier();
         sum_pass(pass);
@@ -311,13 +320,13 @@ void main() {
     if (GROUPED && rows_of(batch) == 0u) return;
     const uint n0 = gl_WorkGroupID.x * TILE_N, a0 = a_first(batch), b0 = b_first(batch);
     if (NORMED && lane < TILE_M) squares_before[lane] = 0.0;
-    if (DEALT) sum_dealt(batch, a0, b0 / 32u + n0 * RUNS, min(TILE_N, N - n0));
+    if (DEALT) sum_dealt(batch, a0, K, b0 / 32u + n0 * RUNS, min(TILE_N, N - n0));
     else sum_by_strands(batch, a0, b0, K);
     barrier();
     for (uint i = 2u * lane; i < TILE_M * TILE_N; i += 2u * WORKGROUP) { // TILE_N is even: two columns of one row
         uint m = i / TILE_N, column = i % TILE_N, n = n0 + column;
         uint at = (m * PRODUCTS * TILE_N + column) * LINE, second = TILE_N * LINE;
-        float scale = NORMED ? norm_scale(square_sum(m, (K - 1u) % DEPTH + 1u)) : 1.0;
+        float scale = NORMED ? row_scales[m] : 1.0;
         vec2 pair = scale * vec2(add_strands(at), add_strands(at + LINE)), seconds = vec2(0.0);
         if (PAIR != 0u) seconds = scale * vec2(add_strands(at + second), add_strands(at + second + LINE));
         if (n < N && (!GROUPED || m < rows_of(batch))) store_pairs(pair, seconds, min(N - n, 2u), batch, m, n);

@@ -112,7 +112,7 @@ void store_pass(uint batch, uint n0, uint end, uint K) {
     for (uint i = lane_number(); i < TILE_M * PART_N / 2u; i += WORKGROUP) { // PART_N is even: two columns of one row
         uint m = i / (PART_N / 2u), line = i % (PART_N / 2u) * 2u, n = n0 + line;
         if (n >= end) continue;
-        float scale = NORMED ? norm_scale(square_sum(m, K)) : 1.0;
+        float scale = NORMED ? row_scales[m] : 1.0;
         vec2 pair = scale * vec2(add_strands(m, line), add_strands(m, line + 1u)), seconds = vec2(0.0);
         if (PAIR != 0u) seconds = scale * vec2(add_strands(m, UNITS * UNIT + line), add_strands(m, UNITS * UNIT + line + 1u));
         store_pairs(pair, seconds, min(end - n, 2u), batch, m, n);
@@ -144,6 +144,7 @@ void main() {
                 place_sixteens(b_sixteen, line, next_n0, end, own);
             }
             if (step + 2u < all) fetch_round(own, last, next_round++, slot, raw);
+            if (step == 1u) leave_scales(K);
             if (step > 0u && step <= all) unpack_round(1u - slot);
             if (step > 2u && step <= all + 2u && round == 0u) store_pass(batch, n0 - PART_N, end, K); // that the step before completed
             if (step > 1u && step < all + 2u) {

@@ -130,22 +130,26 @@ static uint64_t dealt_cost(const product *p, const hdi_kernel_option *o) {
     return distance(o->subgroups, hdi_divide_up(lanes, HDI_MAX(p->request->caps->subgroup, 1)));
 }
 
-/* Workgroups of 8 subgroups; smaller ones where they would leave most units idle, more columns of a lane where there
- * would be many for each unit, or where rows share a weight's unpacking. Few runs at once: on an H200 through Vulkan it
- * cost time to ask for all of them before A is rounded. */
+/* Workgroups of 8 subgroups; larger ones where A has more halves of runs than those round at once, smaller ones where they
+ * would leave most units idle; more columns of a lane where there would be many for each unit, or where rows share a
+ * weight's unpacking. Several runs of one column are read ahead: all of them, if they are few. Of more columns, whose
+ * reads overlap, one or two: as many workgroups run at once as there are registers for. Measured on an H200. */
 static uint64_t dot_cost(const product *p, const hdi_kernel_option *o) {
-    enum { USUAL = 8, SMALL = 4, MANY = 10, LONG_K = 2560 };
+    enum { USUAL = 8, SMALL = 4, LARGE = 16, MANY = 10, FEW_RUNS = 5 * HDI_MM_STRANDS };
     const hdi_caps *caps = p->request->caps;
+    const hd_dtype b = p->b.tensor->dtype;
     const uint64_t units = HDI_MAX(caps->compute_units, 1), slots = HDI_MAX(USUAL * caps->subgroup / HDI_MM_STRANDS, 1);
     const uint64_t groups = hdi_divide_up(p->n, slots) * p->batch, products = p->request->pair ? 2 : 1;
-    if (!is_exact(p) && !is_wide_for_dot(p->b.tensor->dtype)) return NEVER; /* where measured */
+    if (!is_exact(p) && !is_wide_for_dot(b)) return NEVER; /* where measured */
     if (o->tile_m) return dealt_cost(p, o);
     if (hdi_product_dealt(p)) return NEVER;
-    const uint64_t columns = p->m > 2 || groups * products > MANY * units ? 2 : 1;
-    const uint64_t ahead = p->m > 2 ||
-                           columns * products > 2 ? 1 : p->m * columns * products > 1 ? 2 : p->k > LONG_K ? 5 : 3;
-    return 8 * distance(o->subgroups, 4 * groups < units ? SMALL : USUAL) + 8 * distance(o->tile_n, columns) +
-           distance(o->keys, ahead);
+    const uint64_t columns = p->m > 2 || groups * products > MANY * units ? 2 : 1, runs = p->k / HDI_MM_RUN;
+    const uint64_t subgroups = 4 * groups < units ? SMALL : 2 * runs > USUAL * caps->subgroup ? LARGE : USUAL;
+    const uint64_t ahead = p->m > 2 || products > 1                               ? 1
+                           : p->m * columns > 1 || b == HD_Q8_0 || b == HD_Q6_K ? 2
+                           : runs > FEW_RUNS                                    ? 3
+                                                                                : 5;
+    return 8 * distance(o->subgroups, subgroups) + 8 * distance(o->tile_n, columns) + distance(o->keys, ahead);
 }
 
 /* By matrix units: a workgroup's columns are the share of a unit of the device, so that A is rounded there once. Where
