@@ -164,6 +164,7 @@ typedef struct hdi_use {
 typedef struct hdi_launch {
     hdi_kernel  kernel;
     hdi_use     uses[HDI_MAX_BINDINGS];
+    uint32_t    everywhere;     /* a bit for each of them that every workgroup reads most of */
     uint32_t    push[HDI_MAX_PUSH_WORDS];
     uint32_t    groups[3];
     uint64_t    flops, bytes;   /* least work, for timings and for cutting long work */

@@ -169,6 +169,7 @@ static hd_status add_whole(const hdi_request *request, const hdi_rows_launch *fr
     if (status == HD_OK)
         status = bind(request, launch, from->out, from->out_access != 0 ? from->out_access : HDI_WRITE, error);
     hdi_launch_grid(launch, from->groups);
+    launch->everywhere = from->shared;
     launch->flops = from->flops;
     launch->bytes = from->bytes > 0 ? from->bytes : operand_bytes(from);
     launch->because = from->because;

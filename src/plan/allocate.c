@@ -28,14 +28,17 @@ static uint64_t slab_limit(const hdi_schedule *schedule) {
 }
 
 static void find_lifetimes(hdi_schedule *schedule) {
-    for (uint32_t s = 0; s < schedule->step_count; s++)
-        for (uint32_t u = 0; u < schedule->steps[s].use_count; u++) {
-            hdi_storage *storage =
-                &schedule->storages[hdi_schedule_root(schedule, schedule->steps[s].uses[u].storage, NULL)];
-            storage->first_level = HDI_MIN(storage->first_level, schedule->steps[s].level);
-            storage->last_level = HDI_MAX(storage->last_level, schedule->steps[s].level);
-            storage->read |= (schedule->steps[s].uses[u].access & HDI_READ) != 0;
+    for (uint32_t s = 0; s < schedule->step_count; s++) {
+        const hdi_schedule_step *step = &schedule->steps[s];
+        const uint64_t groups = (uint64_t)step->groups[0] * step->groups[1] * step->groups[2];
+        for (uint32_t u = 0; u < step->use_count; u++) {
+            hdi_storage *storage = &schedule->storages[hdi_schedule_root(schedule, step->uses[u].storage, NULL)];
+            storage->first_level = HDI_MIN(storage->first_level, step->level);
+            storage->last_level = HDI_MAX(storage->last_level, step->level);
+            storage->read |= (step->uses[u].access & HDI_READ) != 0;
+            storage->read_everywhere |= (step->everywhere >> u & 1u) && groups > HDI_ACROSS_USES;
         }
+    }
 }
 
 static hd_status place_named(hdi_schedule *schedule, hd_error *error) {
@@ -50,6 +53,7 @@ static hd_status place_named(hdi_schedule *schedule, hd_error *error) {
         if (new_slot(schedule, storage->kind, bytes, storage->bytes, storage->name, &storage->slot))
             return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a slot");
         schedule->slots[storage->slot].read = storage->read;
+        schedule->slots[storage->slot].read_everywhere = storage->read_everywhere;
         uint64_t padded = (bytes + hdi_schedule_alignment(schedule) - 1) & ~(hdi_schedule_alignment(schedule) - 1);
         if (storage->kind == HDI_STORAGE_INPUT) schedule->memory.input_bytes += padded;
         if (storage->kind == HDI_STORAGE_STATE) schedule->memory.state_bytes += padded;

@@ -18,7 +18,8 @@
 
 /* Inputs up to so many bytes lie in the host's memory where the host cannot write the device's. */
 #define HDI_ACROSS_BYTES (UINT64_C(64) << 10)
-/* What has more uses than that is fetched once: on an H100 the waits for positions were a fifth of a prompt. */
+/* What has more uses than that is fetched once: on an H100 the waits for positions were a fifth of a prompt. What more
+ * workgroups of a step read than that lies in the device's memory all the same. */
 #define HDI_ACROSS_USES  8
 
 /* What the steps do that compute a node: for choosing a device (choose.h). */
@@ -52,6 +53,7 @@ typedef struct hdi_storage {
     uint64_t    parent_offset;
     uint32_t    first_level, last_level; /* of its uses; first > last: unused */
     bool        read;                  /* by a step */
+    bool        read_everywhere;       /* by all workgroups of one */
     uint32_t    slot;                  /* where allocate.c put it */
     uint64_t    offset;
 } hdi_storage;
@@ -62,6 +64,7 @@ typedef struct hdi_schedule_step {
     hdi_kernel  kernel;
     hdi_use     uses[HDI_MAX_BINDINGS];
     uint32_t    use_count;
+    uint32_t    everywhere;            /* hdi_launch's */
     uint32_t    push[HDI_MAX_PUSH_WORDS];
     uint32_t    groups[3];
     uint32_t    fill;
@@ -79,6 +82,7 @@ typedef struct hdi_schedule_slot {
     uint64_t    bytes;                 /* whole words */
     uint64_t    tensor_bytes;          /* what the caller writes and reads */
     bool        read;                  /* by a step */
+    bool        read_everywhere;       /* by all workgroups of one */
     const void *data;                  /* constants, `bytes` of them */
 } hdi_schedule_slot;
 

@@ -88,6 +88,7 @@ static hd_status add_launch(hdi_schedule *schedule, const hdi_launch *launch, co
     step->kernel = launch->kernel;
     step->kernel.keep_subnormals = schedule->options.math == HD_MATH_EXACT && launch->kernel.module < HDI_USER_MODULE;
     step->use_count = launch->kernel.binding_count;
+    step->everywhere = launch->everywhere;
     memcpy(step->uses, launch->uses, sizeof step->uses);
     memcpy(step->push, launch->push, sizeof step->push);
     memcpy(step->groups, launch->groups, sizeof step->groups);

@@ -41,15 +41,18 @@ static hd_status load_kernels(hdi_core *core, hd_error *error) {
 
 /* Small inputs and outputs lie where the host sees them: a step then needs no transfer of its own. Larger ones are
  * better off in the device's own memory, reached by copies. An input that the host cannot write there is read across
- * the bus, so that only what steps are told, tokens and positions and masks, counts as small, and where many kernels
- * read it, the plan fetches it first; an output is written once and read by no kernel. */
+ * the bus, so that only what steps are told, tokens and positions and masks, counts as small, and none that each
+ * workgroup reads, as weights of a norm; where many kernels read it, the plan fetches it first. An output is written
+ * once and read by no kernel. */
 #define SMALL_BYTES (UINT64_C(1) << 20)
 
 hd_status hdi_core_alloc(const hdi_core *core, uint32_t at, hdi_memory **out_memory, hd_error *error) {
     const hdi_schedule_slot *slot = &core->schedule->slots[at];
     const hdi_core_slot *own = &core->slots[at];
     bool small_input = slot->kind == HDI_STORAGE_INPUT &&
-                       slot->bytes <= (core->device->found.caps.host_visible ? SMALL_BYTES : HDI_ACROSS_BYTES);
+                       (core->device->found.caps.host_visible
+                            ? slot->bytes <= SMALL_BYTES
+                            : slot->bytes <= HDI_ACROSS_BYTES && !slot->read_everywhere);
     bool small_output = slot->kind == HDI_STORAGE_OUTPUT && slot->bytes <= SMALL_BYTES && !slot->read && !own->shared;
     static const hd_memory_kind kinds[] = {
         [HDI_STORAGE_SCRATCH] = HD_MEMORY_SCRATCH,   [HDI_STORAGE_INPUT] = HD_MEMORY_INPUT,

@@ -130,9 +130,9 @@ static uint64_t dealt_cost(const product *p, const hdi_kernel_option *o) {
     return distance(o->subgroups, hdi_divide_up(lanes, HDI_MAX(p->request->caps->subgroup, 1)));
 }
 
-/* Workgroups of 8 subgroups; larger ones where A has more halves of runs than those round at once, smaller ones where they
- * would leave most units idle; more columns of a lane where there would be many for each unit, or where rows share a
- * weight's unpacking. Several runs of one column are read ahead: all of them, if they are few. Of more columns, whose
+/* Workgroups of 8 subgroups; larger ones where A has more halves of runs than those round at once, smaller ones where
+ * they would leave most units idle; more columns of a lane where there would be many for each unit, or where rows share
+ * a weight's unpacking. Several runs of one column are read ahead: all of them, if they are few. Of more columns, whose
  * reads overlap, one or two: as many workgroups run at once as there are registers for. Measured on an H200. */
 static uint64_t dot_cost(const product *p, const hdi_kernel_option *o) {
     enum { USUAL = 8, SMALL = 4, LARGE = 16, MANY = 10, FEW_RUNS = 5 * HDI_MM_STRANDS };

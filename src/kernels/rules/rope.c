@@ -191,7 +191,7 @@ hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_
     hdi_rows_launch launch = {
         .module = HDI_MODULE_ROPE, .workgroup = workgroup,
         .inputs = { x, &turns, given ? &turns : &table, &operands[2], &operands[3], &operands[4] }, .input_count = 6,
-        .out = &heads,
+        .shared = 1u << 3, .out = &heads,
         .out_access = to_rows && !apart ? HDI_READ | HDI_WRITE : HDI_WRITE,
         .spec = { (uint32_t)x->dtype, attrs->ints[1] == HD_ROPE_NEIGHBOURS, request->norm ? 1u + has_weight : 0u,
                   to_rows && !apart, page, given ? HDI_ROPE_TURNS_GIVEN : HDI_ROPE_TURNS_OWN }, .spec_count = 6,
