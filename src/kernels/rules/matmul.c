@@ -130,10 +130,10 @@ static uint64_t dealt_cost(const product *p, const hdi_kernel_option *o) {
     return distance(o->subgroups, hdi_divide_up(lanes, HDI_MAX(p->request->caps->subgroup, 1)));
 }
 
-/* Workgroups of 8 subgroups; larger ones where A has more halves of runs than those round at once, smaller ones where
- * they would leave most units idle; more columns of a lane where there would be many for each unit, or where rows share
- * a weight's unpacking. Several runs of one column are read ahead: all of them, if they are few. Of more columns, whose
- * reads overlap, one or two: as many workgroups run at once as there are registers for. Measured on an H200. */
+/* Workgroups of 8 subgroups; larger ones where a row has more halves of runs than those round at once, smaller ones
+ * where they would leave most units idle; more columns of a lane where there would be many for each unit, or where rows
+ * share a weight's unpacking. Several runs of one column are read ahead: all of them, if they are few. Of more columns
+ * one: as many workgroups run at once as there are registers for. Measured on an H200 through Vulkan. */
 static uint64_t dot_cost(const product *p, const hdi_kernel_option *o) {
     enum { USUAL = 8, SMALL = 4, LARGE = 16, MANY = 10, FEW_RUNS = 5 * HDI_MM_STRANDS };
     const hdi_caps *caps = p->request->caps;
@@ -144,11 +144,9 @@ static uint64_t dot_cost(const product *p, const hdi_kernel_option *o) {
     if (o->tile_m) return dealt_cost(p, o);
     if (hdi_product_dealt(p)) return NEVER;
     const uint64_t columns = p->m > 2 || groups * products > MANY * units ? 2 : 1, runs = p->k / HDI_MM_RUN;
-    const uint64_t subgroups = 4 * groups < units ? SMALL : 2 * runs > USUAL * caps->subgroup ? LARGE : USUAL;
-    const uint64_t ahead = p->m > 2 || products > 1                               ? 1
-                           : p->m * columns > 1 || b == HD_Q8_0 || b == HD_Q6_K ? 2
-                           : runs > FEW_RUNS                                    ? 3
-                                                                                : 5;
+    const bool long_row = columns == 1 && 2 * runs > USUAL * caps->subgroup, large_runs = b == HD_Q8_0 || b == HD_Q6_K;
+    const uint64_t subgroups = 4 * groups < units ? SMALL : long_row ? LARGE : USUAL;
+    const uint64_t ahead = columns * products > 1 ? 1 : p->m > 1 || large_runs ? 2 : runs > FEW_RUNS ? 3 : 5;
     return 8 * distance(o->subgroups, subgroups) + 8 * distance(o->tile_n, columns) + distance(o->keys, ahead);
 }
 
