@@ -60,8 +60,10 @@ static bool subgroup_fits(const product *p, config *c) {
     return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= sums_of(p, c) * c->workgroup;
 }
 
+/* Two columns for each reading of A; of one row four where they are light beside A and a norm's weight. */
 static uint64_t subgroup_cost(const product *p, const hdi_kernel_option *o) {
-    const uint32_t columns = p->m == 1 && hdi_dtype_is_quantised(p->b.tensor->dtype) ? 4 : 2;
+    const bool light = hdi_dtype_is_quantised(p->b.tensor->dtype) || (p->request->a_norm.present && !p->request->pair);
+    const uint32_t columns = p->m == 1 && light ? 4 : 2;
     return o->workgroup == (p->k >= 1024 ? 128 : 64) && o->tile_n == columns ? 0 : NEVER;
 }
 
@@ -135,7 +137,7 @@ static uint64_t dealt_cost(const product *p, const hdi_kernel_option *o) {
  * share a weight's unpacking. Several runs of one column are read ahead: all of them, if they are few. Of more columns
  * one: as many workgroups run at once as there are registers for. Measured on an H200 through Vulkan. */
 static uint64_t dot_cost(const product *p, const hdi_kernel_option *o) {
-    enum { USUAL = 8, SMALL = 4, LARGE = 16, MANY = 10, FEW_RUNS = 5 * HDI_MM_STRANDS };
+    enum { USUAL = 8, SMALL = 4, LARGE = 16, MANY = 8, FEW_RUNS = 5 * HDI_MM_STRANDS };
     const hdi_caps *caps = p->request->caps;
     const hd_dtype b = p->b.tensor->dtype;
     const uint64_t units = HDI_MAX(caps->compute_units, 1), slots = HDI_MAX(USUAL * caps->subgroup / HDI_MM_STRANDS, 1);

@@ -19,7 +19,7 @@ static void add_merged(const product *p, const config *c, hdi_launch *launch) {
 }
 
 /* Bindings that all workgroups read, or all that share a row or column of tiles, a bit each. */
-enum { A_AND_B = 1 << 0 | 1 << 1, NORM_AND_PAIR = 1 << 3 | 1 << 6 };
+enum { OPERANDS = 1 << 0 | 1 << 1, SECOND_B = 1 << 3, NORM_WEIGHT = 1 << 6 };
 
 /* @param a, b the operands as they are read */
 static hd_status launch_product(const product *p, const config *c, const hdi_tensor *a, const hdi_tensor *b,
@@ -82,7 +82,8 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
     if (c->merges) add_merged(p, c, launch);
     hdi_launch_bind(launch, &books, HDI_READ);
     for (int i = 0; i < 3; i++) launch->groups[i] = (uint32_t)groups[i];
-    launch->everywhere = A_AND_B | (c->merges ? NORM_AND_PAIR : 0);
+    launch->everywhere =
+        OPERANDS | (p->request->pair ? SECOND_B : 0) | (p->request->a_norm.weighted ? NORM_WEIGHT : 0);
     launch->flops = 2 * products * p->batch * p->m * p->n * p->k;
     launch->because = c->because;
     launch->option = c->measured ? c->option->id : 0;
