@@ -252,6 +252,19 @@ static const char *left_to_cpu(const cli_llm *llm, const hd_fit *fit, cli_cell o
     return out;
 }
 
+void cli_llm_note_elsewhere(const cli_llm *llm) {
+    hd_fit fit;
+    cli_cell bytes, layers;
+    if (hd_device_get_info(llm->desc.device)->kind == HD_DEVICE_CPU) return;
+    hd_session_get_fit(llm->session, &fit);
+    if (fit.streamed_layers)
+        cli_note("heddle: stream  %u of %u layers travel to the device for every token: %s\n",
+                 (unsigned)fit.streamed_layers, (unsigned)llm->info.layers, why_not_there(&llm->desc));
+    if (fit.cpu_layers || fit.cpu_experts)
+        cli_note("heddle: CPU     %s, %s: %s\n", left_to_cpu(llm, &fit, layers), cli_bytes(fit.cpu_bytes, bytes),
+                 why_not_there(&llm->desc));
+}
+
 void cli_answer_report(const cli_llm *llm, const cli_answer *a) {
     const hd_device_info *device = hd_device_get_info(llm->desc.device);
     const bool on_cpu = device->kind == HD_DEVICE_CPU;
@@ -273,12 +286,5 @@ void cli_answer_report(const cli_llm *llm, const cli_answer *a) {
     else snprintf(layers, sizeof layers, "%u", there);
     cli_note("heddle: device  %s: %s layers, %s, loaded in %s\n", device->name, layers,
             cli_bytes(on_cpu ? fit.cpu_bytes : fit.device_bytes, bytes), cli_time(stats.load_ns, load));
-    if (on_cpu) return;
-    if (fit.streamed_layers)
-        cli_note("heddle: stream  %u of %u layers travel to the device for every token: %s\n",
-                (unsigned)fit.streamed_layers, (unsigned)llm->info.layers,
-                why_not_there(&llm->desc));
-    if (fit.cpu_layers || fit.cpu_experts)
-        cli_note("heddle: CPU     %s, %s: %s\n", left_to_cpu(llm, &fit, layers), cli_bytes(fit.cpu_bytes, bytes),
-                 why_not_there(&llm->desc));
+    cli_llm_note_elsewhere(llm);
 }

@@ -170,6 +170,7 @@ static int bench(const cli_args *args, measure *m, cli_llm *llm, test *tests, si
     if (!cli_get(args, "--context") || llm->desc.context < most) llm->desc.context = (uint32_t)most;
     int code = cli_llm_load(llm);
     if (!code) {
+        cli_llm_note_elsewhere(llm);
         const hd_device_info *info = hd_device_get_info(hd_session_device(llm->session));
         const measure_device on = { hd_session_device(llm->session), *info, machine_sensor_of(&m->machine, info) };
         const int reached = run_rounds(m, llm, &on, tokens, tests, count, rounds);

@@ -141,5 +141,7 @@ int cli_answer_run(cli_llm *llm, cli_answer *a, size_t held);
 void cli_answer_free(cli_answer *a);
 /* Lines on stderr: how fast, where, and what fell back to what. */
 void cli_answer_report(const cli_llm *llm, const cli_answer *a);
+/* Says on stderr which layers or experts are not on the session's device, and why; nothing where all are. */
+void cli_llm_note_elsewhere(const cli_llm *llm);
 
 #endif

@@ -52,6 +52,7 @@ if has_vulkan; then
     expect 0 '^device +3 ' - "$heddle" fit --device vulkan --gpu-layers 3
     matches out '^CPU +5 ' "fit with layers on both"
     expect 0 '^fits: everything is on the CPU, and nothing on ' - "$heddle" fit --device vulkan --gpu-layers 0
+    expect 0 - '^heddle: CPU     5 of 8 layers, .*: as --gpu-layers asks$' "$heddle" bench llm --device vulkan --gpu-layers 3 -p 4 -n 0 -r 1
     mixture=$sources/tests/llm/models/mixtral_f32.gguf
     expect 0 '^device +2 ' - "$heddle" fit "$mixture" --device vulkan --cpu-experts 1
     matches out '^CPU +0 ' "fit with experts apart"
