@@ -65,11 +65,9 @@ static hd_status round_of(cli_llm *llm, const test *t, const int32_t *tokens, ui
     hd_session *session = llm->session;
     hd_fit fit;
     hd_status status = hd_session_get_fit(session, &fit);
-    for (uint32_t s = 0; s < llm->desc.sequences && !status; s++) {
-        status = hd_session_rewind(session, s, 0);
-        if (!status && t->depth && s < t->sequences)
-            status = hd_session_feed(session, s, t->prompt ? t->prompt : tokens, t->depth);
-    }
+    for (uint32_t s = 0; s < llm->desc.sequences && !status; s++) status = hd_session_rewind(session, s, 0);
+    for (uint32_t s = 0; s < t->sequences && t->depth && !status; s++)
+        status = hd_session_feed(session, s, t->prompt ? t->prompt : tokens, t->depth);
     const uint64_t began = cli_now_ns();
     /* a prompt goes in such chunks anyhow; between two Ctrl-C is heard */
     const uint64_t step = t->name[0] == 'p' ? fit.chunk : 1;
@@ -159,15 +157,20 @@ static int run_rounds(measure *m, cli_llm *llm, const measure_device *on, const 
 }
 
 static int bench(const cli_args *args, measure *m, cli_llm *llm, test *tests, size_t count, uint64_t rounds) {
-    uint64_t most = 1;
+    enum { PAGE = 256 }; /* of a cache's tokens */
+    uint64_t most = 1, together = 0;
     for (size_t i = 0; i < count; i++) {
-        if (tests[i].tokens + tests[i].depth > most) most = tests[i].tokens + tests[i].depth;
+        const uint64_t held = tests[i].tokens + tests[i].depth, all = tests[i].sequences * (held / PAGE + 1) * PAGE;
+        if (held > most) most = held;
+        if (all > together) together = all;
         if (tests[i].sequences > llm->desc.sequences) llm->desc.sequences = (uint32_t)tests[i].sequences;
     }
     int32_t *tokens = calloc(most, sizeof *tokens);
     if (!tokens) return cli_fail(args->command, "no memory is left");
     fill(tokens, most, llm->info.vocabulary);
     if (!cli_get(args, "--context") || llm->desc.context < most) llm->desc.context = (uint32_t)most;
+    /* long prompts of one sequence beside short answers of many do not need room for long ones of all */
+    if (together < (uint64_t)llm->desc.sequences * llm->desc.context) llm->desc.cache_tokens = together;
     int code = cli_llm_load(llm);
     if (!code) {
         cli_llm_note_elsewhere(llm);

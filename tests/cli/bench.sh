@@ -55,6 +55,7 @@ matches out '^overhead of same-again: (first run |not told, )' batch # which one
 rows e.csv 45 "r['counted'] in ('compute', 'transfers', 'plan') and (int(r['plan_requests']) > 0) == (r['counted'] == 'plan') and int(r['plan_hits']) <= int(r['plan_requests'])"
 expect 0 '^ +tg2 ' - "$heddle" bench llm -p 4 -n 2 -r 2 --csv f.csv
 expect 0 '^ +tg2@3 x4 ' - "$heddle" bench llm -p 0 -n 2 -d 0,3 --sequences 1,4 -r 2
+expect 0 '^ +tg2@300 x9 ' - "$heddle" bench llm -p 500 -n 2 -d 0,300 --sequences 9 -r 1
 refuse 2 '--sequences is up to 16 whole numbers of 1 to 256' "$heddle" bench llm --sequences 1,257
 rows f.csv 2 "(r['op'], r['size']) in (('prompt', 'tokens=4 depth=0'), ('answer', 'tokens=2 depth=0')) and int(r['samples']) == 2"
 

@@ -53,6 +53,9 @@ if has_vulkan; then
     matches out '^CPU +5 ' "fit with layers on both"
     expect 0 '^fits: everything is on the CPU, and nothing on ' - "$heddle" fit --device vulkan --gpu-layers 0
     expect 0 - '^heddle: CPU     5 of 8 layers, .*: as --gpu-layers asks$' "$heddle" bench llm --device vulkan --gpu-layers 3 -p 4 -n 0 -r 1
+    # room for the prompt, and for an answer of each sequence; not for 64 prompts, which would be 3 layers more than 120 MiB hold
+    expect 0 '^ +tg1 x64 ' - "$heddle" bench llm --device vulkan --memory 120M -p 400 -n 1 --sequences 64 -r 1
+    if grep -q '^heddle: CPU' err; then fail "the cache of a benchmark has room that no test takes"; fi
     mixture=$sources/tests/llm/models/mixtral_f32.gguf
     expect 0 '^device +2 ' - "$heddle" fit "$mixture" --device vulkan --cpu-experts 1
     matches out '^CPU +0 ' "fit with experts apart"
