@@ -36,7 +36,8 @@ static void find_lifetimes(hdi_schedule *schedule) {
             storage->first_level = HDI_MIN(storage->first_level, step->level);
             storage->last_level = HDI_MAX(storage->last_level, step->level);
             storage->read |= (step->uses[u].access & HDI_READ) != 0;
-            storage->read_everywhere |= (step->everywhere >> u & 1u) && groups > HDI_ACROSS_USES;
+            storage->read_everywhere |=
+                (step->everywhere >> u & 1u) && groups >= HDI_ACROSS_TRAFFIC / HDI_MAX(step->uses[u].bytes, 1);
         }
     }
 }

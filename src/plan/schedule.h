@@ -18,9 +18,11 @@
 
 /* Inputs up to so many bytes lie in the host's memory where the host cannot write the device's. */
 #define HDI_ACROSS_BYTES (UINT64_C(64) << 10)
-/* What has more uses than that is fetched once: on an H100 the waits for positions were a fifth of a prompt. What more
- * workgroups of a step read than that lies in the device's memory all the same. */
+/* What has more uses than that is fetched once: on an H100 the waits for positions were a fifth of a prompt. */
 #define HDI_ACROSS_USES  8
+/* But where the workgroups of a step together read so much of one, it lies in the device's memory: that takes longer
+ * than a copy of its own, some 8 us. */
+#define HDI_ACROSS_TRAFFIC (UINT64_C(256) << 10)
 
 /* What the steps do that compute a node: for choosing a device (choose.h). */
 typedef struct hdi_schedule_work {
@@ -53,7 +55,7 @@ typedef struct hdi_storage {
     uint64_t    parent_offset;
     uint32_t    first_level, last_level; /* of its uses; first > last: unused */
     bool        read;                  /* by a step */
-    bool        read_everywhere;       /* by all workgroups of one */
+    bool        read_everywhere;       /* by all workgroups of one, much altogether */
     uint32_t    slot;                  /* where allocate.c put it */
     uint64_t    offset;
 } hdi_storage;
@@ -82,7 +84,7 @@ typedef struct hdi_schedule_slot {
     uint64_t    bytes;                 /* whole words */
     uint64_t    tensor_bytes;          /* what the caller writes and reads */
     bool        read;                  /* by a step */
-    bool        read_everywhere;       /* by all workgroups of one */
+    bool        read_everywhere;       /* by all workgroups of one, much altogether */
     const void *data;                  /* constants, `bytes` of them */
 } hdi_schedule_slot;
 

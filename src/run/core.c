@@ -41,9 +41,9 @@ static hd_status load_kernels(hdi_core *core, hd_error *error) {
 
 /* Small inputs and outputs lie where the host sees them: a step then needs no transfer of its own. Larger ones are
  * better off in the device's own memory, reached by copies. An input that the host cannot write there is read across
- * the bus, so that only what steps are told, tokens and positions and masks, counts as small, and none that each
- * workgroup reads, as weights of a norm; where many kernels read it, the plan fetches it first. An output is written
- * once and read by no kernel. */
+ * the bus, so that only what steps are told, tokens and positions and masks, counts as small, and none that many
+ * workgroups read all of, as weights of a norm; where many kernels read it, the plan fetches it first. An output is
+ * written once and read by no kernel. */
 #define SMALL_BYTES (UINT64_C(1) << 20)
 
 hd_status hdi_core_alloc(const hdi_core *core, uint32_t at, hdi_memory **out_memory, hd_error *error) {

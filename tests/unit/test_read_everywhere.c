@@ -1,5 +1,5 @@
 /* test_read_everywhere.c: which inputs the plan says all workgroups of a step read, so that they are not left in the host's memory:
- * rows and weights of products, weights of norms; not what each workgroup reads its own part of, nor what few of them read. */
+ * rows and weights of products, weights of norms; not what each workgroup reads its own part of, nor what is little altogether. */
 #include "plan/schedule.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,8 +12,8 @@ static const char text[] = "heddle 1\n"
                            "h = rms_norm x n eps=1e-06\n"
                            "a = matmul h w transpose_b\n"
                            "output a \"a\"\n"
-                           "r = input f32[64,256] \"rows\"\n"
-                           "m = input f32[256] \"row norm\"\n"
+                           "r = input f32[1024,1024] \"rows\"\n"
+                           "m = input f32[1024] \"row norm\"\n"
                            "b = rms_norm r m eps=1e-06\n"
                            "output b \"b\"\n"
                            "s = input f32[1,64] \"small\"\n"
