@@ -6,12 +6,12 @@
  * With "paged" keys and values lie in pages of 256 rows, whose table is in the device's memory, as language models have it; with
  * "packed" the queries are samples of 400 tokens that do not see each other, as training has them (FLOPs are still all causal pairs'). */
 #define _POSIX_C_SOURCE 200809L
+#include "clock.h"
 #include <heddle.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 typedef struct attention_case {
     int    T, S, past, Hq, Hkv, D, links;
@@ -21,12 +21,6 @@ typedef struct attention_case {
 } attention_case;
 
 enum { PAGE = 256, SAMPLE = 400 };
-
-static double now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
 
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;

@@ -1,6 +1,7 @@
-/* bench_cpu_llm.c: layers of a language model (layer.h) on the CPU device, planned and replayed as a model would be: one token behind a context, or a prompt at once. Weights are
- * random. Prints a line for each step of the first layer, its time at best and the rates that follow; then the time of
- * all. With more than one layer there is also the output matrix of 151,936 rows, for the last token.
+/* bench_cpu_llm.c: layers of a language model (layer.h) on the CPU device, planned and replayed as a model would be: one
+ * token behind a context, or a prompt at once. Weights are random. Prints a line for each step of the first layer, its
+ * time at best and the rates that follow; then the time of all. With more than one layer there is also the output matrix
+ * of 151,936 rows, for the last token.
  *   bench_cpu_llm [type] [tokens] [context] [threads] [rounds] [layers] */
 #define _POSIX_C_SOURCE 200809L
 #include "layer.h"

@@ -3,11 +3,11 @@
  * Prints a line for each: the median and the least of a run, hand-over and waiting counted, in microseconds.
  *   bench_cpu_small [threads] [rounds] [pause in us] [only the cases whose name begins so] */
 #define _POSIX_C_SOURCE 200809L
+#include "clock.h"
 #include <heddle.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static hd_context *context;
 
@@ -15,12 +15,6 @@ static void must(hd_status status) {
     if (status == HD_OK) return;
     fprintf(stderr, "%s\n", hd_context_error(context));
     exit(1);
-}
-
-static double now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
 static int by_value(const void *a, const void *b) {

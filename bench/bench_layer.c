@@ -3,17 +3,11 @@
  * no cache holds them. Prints microseconds a layer, the best of some rounds.
  *   bench_layer [device] [type] [rows] [past] [room] [layers] */
 #define _POSIX_C_SOURCE 200809L
+#include "clock.h"
 #include "layer.h"
-#include <time.h>
 
 enum { ROUNDS = 30 };
 typedef enum part { LAYER, ATTENTION_BLOCK, FORWARD_BLOCK, PARTS } part;
-
-static double now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
 
 /* The best time of a run of so many layers, or so many of their blocks. */
 static double best_us(hd_device *device, model m, part wanted, int layers, int past) {

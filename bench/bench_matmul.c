@@ -2,21 +2,15 @@
  * and the largest error of each against float64 on sampled elements. OpenBLAS is opened at run time; the machine's own
  * kernels may have to be named to it (OPENBLAS_CORETYPE).   bench_matmul [M N K] [threads] [rounds] */
 #define _GNU_SOURCE
+#include "clock.h"
 #include <dlfcn.h>
 #include <heddle.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 typedef void (*sgemm_fn)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
 typedef void (*threads_fn)(int);
-
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;

@@ -5,6 +5,7 @@
  * With `options`, each option of the integer kernel in turn (fast mode; "rules": what is taken where nothing was measured).
  *   bench_matvec [device] [M] [rounds] [plain|norm|pair] [shapes] [fast|exact] [options] */
 #define _POSIX_C_SOURCE 200809L
+#include "clock.h"
 #include "front/front.h"
 #include "kernels/kernel.h"
 #include "kernels/reference/reference.h"
@@ -12,7 +13,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { ROUNDS = 15, WARM_US = 30000, PRODUCTS = 96 };
 typedef struct bench {
@@ -23,11 +23,6 @@ typedef struct bench {
     hd_math     math;
 } bench;
 
-static double now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);

@@ -3,6 +3,7 @@
  * the device is this computer's own processor, what counts is the time that the process had of it, whoever else runs.
  *   bench_opencl [rounds] */
 #define _POSIX_C_SOURCE 200809L
+#include "clock.h"
 #include "device/opencl/cl.h"
 #include "kernels/kernel.h"
 #include "plan/schedule.h"
@@ -10,7 +11,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 typedef struct pair {
     const char *twin, *program;
@@ -60,11 +60,7 @@ static void compile_twins(void) {
     must(twins && device->cl.BuildProgram(twins, 1, &device->facts.id, options, NULL, NULL) == CL_SUCCESS, "the twins do not compile");
 }
 
-static double processor_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
+static double processor_us(void) { return clock_us(CLOCK_PROCESS_CPUTIME_ID); }
 
 /* Microseconds of one launch. */
 static double launch(cl_kernel kernel, const size_t *groups, size_t workgroup) {

@@ -5,11 +5,11 @@
  * "scale" links heddle's element-wise kernel, "own" the smallest kernel of a user's (y[i] = x[i] + 1), whose cost is the
  * device's and the recording's alone. */
 #define _POSIX_C_SOURCE 200809L
+#include "clock.h"
 #include <heddle.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static int elements = 132 * 256 * 4;
 
@@ -45,12 +45,6 @@ static const uint32_t own_words[] = {
 0x00050081,0x00000010,0x00000021,0x0000001f,0x00000020,0x00060041,0x0000001d,0x00000022,
 0x00000014,0x00000016,0x0000000f,0x0003003e,0x00000022,0x00000021,0x000100fd,0x00010038,
 };
-
-static double now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
 
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;

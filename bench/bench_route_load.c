@@ -4,21 +4,15 @@
  * ran, how often it went to another place, and what a round took, once in half a second. Run `heddle tune` first.
  *   bench_route_load DEVICE [busy threads, 0: load the device] [seconds before] [of load] [after] */
 #define _POSIX_C_SOURCE 200809L
+#include "clock.h"
 #include <heddle.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { LEAST = 32, MOST = 512, LARGE = 4096, MOST_THREADS = 256, MOST_ROUNDS = 1 << 20 };
-
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static hd_context *context;
 static void check(hd_status status) {

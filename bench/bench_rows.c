@@ -3,11 +3,11 @@
  * Run `heddle tune` first.
  *   bench_rows DEVICE BESIDE [rounds] */
 #define _POSIX_C_SOURCE 200809L
+#include "clock.h"
 #include <heddle.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { ROUTES = 10, AUTO = ROUTES - 1, MOST_ROUNDS = 1000, WARM = 3, WARM_AUTO = 160, RESIDENT = 2 };
 
@@ -27,12 +27,6 @@ static void check(hd_status status) {
     if (!status) return;
     fprintf(stderr, "bench_rows: %s\n", hd_context_error(context));
     exit(1);
-}
-
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 static int by_size(const void *a, const void *b) {

@@ -4,6 +4,7 @@
  * largest difference between the two results over sum|a*b|, in units of 2^-24. Arguments: rounds, then any of the row
  * names. Set OPENBLAS_CORETYPE to choose OpenBLAS's kernels: older ones do not know newer processors. */
 #define _GNU_SOURCE /* pthread_setaffinity_np */
+#include "clock.h"
 #include "kernels/cpu/sgemm.h"
 
 #include <dlfcn.h>
@@ -15,18 +16,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { WORKERS_MAX = 2, ROUNDS_MAX = 99 };
 
 typedef void (*cblas_sgemm_function)(int, int, int, int, int, int, float, const float *, int, const float *, int, float,
                                      float *, int);
-
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- workers: one besides the caller. It spins for a moment before it sleeps, as a pool's would, and is asleep while
  * OpenBLAS runs. */
@@ -57,7 +51,7 @@ static void *worker(void *unused) {
     (void)unused;
     stay_on(1);
     for (unsigned seen = 0;;) {
-        for (double begin = seconds(); atomic_load(&generation) == seen && seconds() - begin < 1e-3;)
+        for (double begin = now_s(); atomic_load(&generation) == seen && now_s() - begin < 1e-3;)
             sched_yield();
         if (atomic_load(&generation) == seen) {
             atomic_store(&asleep, 1);
@@ -216,21 +210,21 @@ static void measure(const row *r, uint32_t threads, int rounds, cblas_sgemm_func
         stay_on(threads > 1 ? 0 : -1);
         double begin = 0.0, middle = 0.0, end = 0.0;
         for (int i = warm_up; i < repeat; i++) { /* the first wake the workers, and are not timed */
-            begin = i == 0 ? seconds() : begin;
+            begin = i == 0 ? now_s() : begin;
             job.blocking = small ? hdcpu_sgemm_plan(NULL, r->m, r->n, r->k, threads) : job.blocking;
             product(&job, threads);
         }
-        double ours_s = seconds() - begin;
+        double ours_s = now_s() - begin;
         stay_on(-1);
         for (int i = warm_up; sgemm && i < repeat; i++) {
-            middle = i == 0 ? seconds() : middle;
+            middle = i == 0 ? now_s() : middle;
             sgemm(101, 111, r->b_transposed ? 112 : 111, (int)r->m, (int)r->n, (int)r->k, 1.0f, a, (int)r->k, b,
                   (int)(r->b_transposed ? r->k : r->n), 0.0f, other, (int)r->n);
         }
-        end = seconds();
+        end = now_s();
         for (int i = 0; small && i < repeat; i++)
             (r->b_transposed ? naive : naive_fast)(r, a, b, other);
-        double last = seconds();
+        double last = now_s();
         if (round >= 0) {
             rate[0][round] = flops * repeat / ours_s * 1e-9;
             rate[1][round] = flops * repeat / (end - middle) * 1e-9;

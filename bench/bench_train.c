@@ -5,12 +5,12 @@
  * Products read bf16 where the word holds it, as bf16, exact-bf16, bf16-parts and bf16-memory do.
  * One step goes before those that are timed. "memory" takes none: what a step would take with micro-batches of as many sequences, twice as many, ... */
 #define _POSIX_C_SOURCE 200809L
+#include "clock.h"
 #include <heddle_train.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { LAYERS = 12, WIDTH = 768, HEADS = 12, LENGTH = 1024, VOCABULARY = 50304, DATA = 1 << 20 };
 
@@ -21,12 +21,6 @@ typedef struct bench {
     hd_precision precision;
     uint32_t    batch, micro_batch, steps;
 } bench;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static uint32_t chance(uint32_t *seed) { return (*seed = *seed * 1664525u + 1013904223u) >> 8; }
 
@@ -66,14 +60,14 @@ static hd_status bench_steps(const bench *b) {
     if (!text || !tokens) return HD_STATUS_OUT_OF_HOST_MEMORY;
     for (size_t i = 0; i < DATA; i++) text[i] = (uint16_t)(chance(&seed) % VOCABULARY);
     const hd_token_data data = { text, sizeof *text, DATA };
-    const double begin = now();
+    const double begin = now_s();
     hd_status status = hd_trainer_fit(b->context, b->device, &desc, &memory);
     if (!status) status = hd_trainer_create(b->context, b->device, &desc, &trainer);
-    const double made = now();
+    const double made = now_s();
     if (!status) status = train(trainer, &data, 1, tokens, &report);
-    const double first = now();
+    const double first = now_s();
     if (!status) status = train(trainer, &data, 1 + b->steps, tokens, &report);
-    const double end = now();
+    const double end = now_s();
     if (!status) status = hd_trainer_hash(trainer, &hash);
     if (!status)
         printf("{\"bench\":\"train\",\"device\":\"%s\",\"math\":\"%s\",\"precision\":\"%s\",\"batch\":%u,\"micro_batch\":%u,\"length\":%d,\"steps\":%u,\"tokens_s\":%.0f,"
@@ -95,12 +89,12 @@ static hd_status tell_memory(const bench *b) {
         one.micro_batch = micro_batch;
         if (b->batch % micro_batch) continue;
         const hd_trainer_desc desc = recipe(&one);
-        const double begin = now();
+        const double begin = now_s();
         status = hd_trainer_fit(b->context, b->device, &desc, &memory);
         if (!status)
             printf("{\"bench\":\"train memory\",\"math\":\"%s\",\"precision\":\"%s\",\"batch\":%u,\"micro_batch\":%u,\"total_gib\":%.3f,\"states_gib\":%.3f,\"scratch_gib\":%.3f,"
                    "\"planned_s\":%.2f}\n", name_of(b->math), precision_of(b), b->batch, micro_batch, (double)memory.total_bytes / (1 << 30),
-                   (double)memory.state_bytes / (1 << 30), (double)memory.scratch_bytes / (1 << 30), now() - begin);
+                   (double)memory.state_bytes / (1 << 30), (double)memory.scratch_bytes / (1 << 30), now_s() - begin);
         fflush(stdout);
     }
     return status;
@@ -188,9 +182,9 @@ static hd_status time_part(const bench *b, part_fn build, bool backward, double 
     }
     *out_ms = 1e30;
     for (int i = 0; i < 6 && !status; i++) {
-        const double begin = now();
+        const double begin = now_s();
         status = hd_plan_run(plan, NULL);
-        const double took = (now() - begin) * 1e3;
+        const double took = (now_s() - begin) * 1e3;
         if (took < *out_ms) *out_ms = took;
     }
     hd_plan_destroy(plan);

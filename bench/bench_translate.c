@@ -3,11 +3,11 @@
  * best of several rounds, and of the variants the slowest.
  *   bench_translate [rounds [module]] */
 #define _POSIX_C_SOURCE 200809L
+#include "clock.h"
 #include "spirv/languages.h"
 #include "spirv/module.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 typedef struct row {
     uint32_t variants;
@@ -15,13 +15,9 @@ typedef struct row {
 } row;
 
 /* Of this thread on its processor: others may run beside it. */
-static double now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
+static double cpu_us(void) { return clock_us(CLOCK_THREAD_CPUTIME_ID); }
 static double best_us(double best, double begun) {
-    const double us = now_us() - begun;
+    const double us = cpu_us() - begun;
     return best == 0 || us < best ? us : best;
 }
 
@@ -34,7 +30,7 @@ static double read_us(const hdi_kernel *kernel, int rounds) {
                                     .spec_count = kernel->spec_count };
     for (int i = 0; i < rounds; i++) {
         hdi_spirv_module module;
-        const double begun = now_us();
+        const double begun = cpu_us();
         if (hdi_spirv_module_read(&hdi_default_allocator, &input, &module, NULL)) abort();
         hdi_spirv_module_free(&module);
         best = best_us(best, begun);
@@ -47,7 +43,7 @@ static double print_us(const hdi_kernel *kernel, int rounds, double *out_bytes) 
     for (int i = 0; i < rounds; i++) {
         hdi_spirv_printed printed;
         hd_error error;
-        const double begun = now_us();
+        const double begun = cpu_us();
         char *text = print_kernel(kernel, LANGUAGE_OPENCL, &printed, &error);
         best = best_us(best, begun);
         if (!text) return 0; /* one for matrix units, which OpenCL lacks */

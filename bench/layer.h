@@ -32,10 +32,15 @@ static inline model begin_model(hd_context *context, hd_dtype type, int64_t toke
     return m;
 }
 
+/* "NAME.3" in the fourth layer. */
+typedef struct layer_name { char text[32]; } layer_name;
+static inline layer_name name_in_layer(const model *m, const char *name) {
+    layer_name out;
+    snprintf(out.text, sizeof out.text, "%s.%d", name, m->layer);
+    return out;
+}
 static inline hd_value weight_of(const model *m, const char *name, hd_dtype type, hd_shape shape) {
-    char numbered[32];
-    snprintf(numbered, sizeof numbered, "%s.%d", name, m->layer);
-    return hd_input(m->p, numbered, type, shape);
+    return hd_input(m->p, name_in_layer(m, name).text, type, shape);
 }
 static inline hd_value product_of(const model *m, hd_value x, const char *name, int64_t rows, int64_t columns) {
     return hd_matmul_with(m->p, x, weight_of(m, name, m->type, HD_SHAPE(rows, columns)), HD_TRANSPOSE_B);
@@ -49,9 +54,7 @@ static inline hd_value heads_of(const model *m, hd_value x, const char *norm, in
 }
 /* The cache `name` of the layer with `rows` [tokens, KV_HEADS, HEAD] written to it. */
 static inline hd_value cache_with(const model *m, const char *name, hd_value rows) {
-    char numbered[32];
-    snprintf(numbered, sizeof numbered, "%s.%d", name, m->layer);
-    const hd_value cache = hd_state(m->p, numbered, HD_F16, HD_SHAPE(m->room, KV_HEADS, HEAD));
+    const hd_value cache = hd_state(m->p, name_in_layer(m, name).text, HD_F16, HD_SHAPE(m->room, KV_HEADS, HEAD));
     return hd_write_rows(m->p, cache, hd_cast(m->p, rows, HD_F16), m->past);
 }
 

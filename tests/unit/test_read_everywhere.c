@@ -35,7 +35,8 @@ static bool is_read_everywhere(const hdi_schedule *schedule, const char *name) {
 static void shared_inputs_are_known(void **state) {
     (void)state;
     const hdi_caps caps = { .memory_bytes = UINT64_C(1) << 36, .max_workgroup = 256, .max_workgroup_x = 256, .shared_bytes = 32768,
-                            .subgroup = 32, .subgroup_arithmetic = 1, .subgroup_shuffle = 1, .subgroup_control = 1, .integer_dot = 1, .compute_units = 64, .max_groups_x = 1 << 30, .max_groups_y = 65535, .max_groups_z = 65535,
+                            .subgroup = 32, .subgroup_arithmetic = 1, .subgroup_shuffle = 1, .subgroup_control = 1, .integer_dot = 1,
+                            .compute_units = 64, .max_groups_x = 1 << 30, .max_groups_y = 65535, .max_groups_z = 65535,
                             .max_push_bytes = 256, .max_bindings = 16, .binding_align = 16, .gflops = 1000, .gbytes_s = 100 };
     static const char *const everywhere[] = { "x", "norm", "w", "row norm" }, *const not[] = { "rows", "small", "ids", "table" };
     hd_error error = { 0 };
