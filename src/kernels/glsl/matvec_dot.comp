@@ -62,13 +62,13 @@ uint part_codes(uint part) {
 }
 // Reads what memory holds of a part of the block at byte `block`: all its loads and nothing else.
 void fetch(uint block, uint part, out uvec4 raw[RAW]) {
-    uint at = block + part_codes(part), sixteen = at >> 4;
+    uint at = block + part_codes(part), from = at >> 4;
     if (BY_WORDS) return;
-    raw[0] = B_WORDS(sixteen);
-    if (B_TYPE == HDI_TYPE_Q4_0 || B_TYPE == HDI_TYPE_Q8_0) raw[1] = B_WORDS(sixteen + 1u); // it is never in one
+    raw[0] = B_WORDS(from);
+    if (B_TYPE == HDI_TYPE_Q4_0 || B_TYPE == HDI_TYPE_Q8_0) raw[1] = B_WORDS(from + 1u); // no block of theirs lies in one sixteen
     else if (B_TYPE == HDI_TYPE_Q4_K) raw[1] = B_WORDS(block >> 4);
     else raw[1] = B_WORDS((at + 15u) >> 4);
-    if (B_TYPE == HDI_TYPE_Q8_0) raw[2] = B_WORDS(sixteen + 2u);
+    if (B_TYPE == HDI_TYPE_Q8_0) raw[2] = B_WORDS(from + 2u);
     if (B_TYPE == HDI_TYPE_TQ2_0) raw[2].x = B_WORD((block + 64u) >> 2);
     if (B_TYPE == HDI_TYPE_Q6_K) {
         uint more = block + 128u + 32u * (part >> 2) + 16u * (part & 1u), scale = block + 192u + 8u * (part >> 2) + (part & 3u);
@@ -177,20 +177,23 @@ uint column_first(uint b0, uint j) {
 // From a lane's run to its next one, which is the same part of another block.
 #define ROUND_BYTES (STRANDS * 32u / block_elements(B_TYPE) * block_bytes(B_TYPE))
 
-// Asks for the lane's run of all its columns of round `round`, or the last one that it has, as the i-th of AHEAD.
+// The block of the lane's run of round `round`, or of the last one that it has, where that of its first one is `own`.
+uint block_of(uint own, uint round, uint last) { return own + ROUND_BYTES * min(round, last); }
+
+// Asks for the lane's run of all its columns of round `round` as the i-th of AHEAD.
 #define FETCH_ROUND(i, round) \
     [[unroll]] for (uint j = 0u; j < COLUMNS; j++) { \
         in_second = j >= PART_N; \
-        fetch(own[j] + ROUND_BYTES * min(round, last), part_read(strand), raw[(i) * COLUMNS + j]); \
+        fetch(block_of(own[j], round, last), part_read(strand), raw[(i) * COLUMNS + j]); \
     }
-// `own`: the block of the lane's first run of each column.
+// `own`: those blocks of all columns.
 void add_round(uint own[COLUMNS], uint strand, uint round, uint last, uint runs, uint i, uvec4 raw[ASKED][RAW], inout float sums[SUMS]) {
-    uint run = min(round * STRANDS + strand, runs - 1u), behind = ROUND_BYTES * min(round, last);
+    uint run = min(round * STRANDS + strand, runs - 1u);
     bool wanted = round * STRANDS + lane_number() % STRANDS < runs;
     [[unroll]] for (uint j = 0u; j < COLUMNS; j++) {
         in_second = j >= PART_N;
         bool moves = BY_WORDS || ROUND_BYTES % 16u != 0u; // else it begins at the same byte of a sixteen in all rounds
-        part_weights w = unpack(moves ? own[j] + behind : own[j], part_read(strand), raw[i * COLUMNS + j]);
+        part_weights w = unpack(moves ? block_of(own[j], round, last) : own[j], part_read(strand), raw[i * COLUMNS + j]);
         [[unroll]] for (uint m = 0u; m < TILE_M; m++) {
             uvec2 facts = a_facts[m * RUNS + run];
             ivec2 whole = meet(w, m * RUNS, run, facts.y);
