@@ -514,6 +514,13 @@
 #define HDI_ATTENTION_WIDE      26 /* 1: heads are whole vectors of 16 bytes, and begin at multiples of that */
 #define HDI_ATTENTION_KEYS      27 /* keys that an invocation reads at once */
 #define HDI_ATTENTION_PARTS     64u /* at most */
+/* attention_heads, in fast mode for one query a sequence over f32, f16 or bf16: attention_subgroup of heads that it turns, whole
+ * ones of 16, 32, 64, ... elements, as rope_subgroup would, where a token's own key and value become a row of the cache. Bindings: q and
+ * those up to the counts as attention_subgroup's, sines and cosines (rope), the weight of the queries' norm, the tokens' keys, the
+ * weight of their norm, the tokens' values, y; q, keys and values are f32. Push words, after attention_subgroup's: [13] positions,
+ * [14] eps' bits. */
+#define HDI_ATTENTION_PAIRING   28 /* as HDI_ROPE_PAIRING */
+#define HDI_ATTENTION_NORM      29 /* as HDI_ROPE_NORM */
 /* attention_matrix, in fast mode over f16 without a mask: attention's bindings and push words, less the mask's; WIDTH is D
  * rounded up to 16. A group is (block of rows from the last, batch, key head), the last fastest. */
 #define HDI_ATTENTION_MATRIX_ROWS 64u /* of a workgroup */

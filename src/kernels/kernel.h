@@ -98,10 +98,17 @@ typedef struct hdi_request {
     const hdi_caps   *caps;
     hd_math           math;    /* fast or exact */
     const hdi_attrs  *norm;    /* HDI_OP_ROPE: of the rms_norm before it; its weight is inputs[2]. NULL: none */
+    const hdi_attrs  *turn;    /* HDI_OP_ATTENTION: of the rope that it does itself, behind `norm`. NULL: none */
 } hdi_request;
 /* HDI_OP_ROPE may also be the whole step of a head: inputs x, positions, the norm's weight, and position[B] and
  * pages[B,P] of the rows of `out`, a state of any float type, that the turned heads of each token become. Absent inputs
- * have no type. */
+ * have no type.
+ * HDI_OP_ATTENTION with `turn` is a whole step of its heads: q is what the rope turns, or its norm takes, and behind
+ * the operation's own operands come positions, the weight of the queries' norm, the tokens' keys as q, the weight of
+ * their norm, and the tokens' values. Keys and values become rows of k and v, states, at `past`. */
+enum {
+    HDI_TURN_POSITIONS = 8, HDI_TURN_QUERY_WEIGHT, HDI_TURN_KEYS, HDI_TURN_KEY_WEIGHT, HDI_TURN_VALUES, HDI_TURN_INPUTS
+};
 
 /* ---- options (option.c): several right ways of computing one request ---- */
 
@@ -222,6 +229,8 @@ bool hdi_kernels_take_view(hdi_op op, uint32_t operand);
 bool hdi_kernels_round(hdi_op op);
 /* May the chain follow the operation in its own kernel? */
 bool hdi_kernels_take_epilogue(hdi_op op, const hdi_chain *chain);
+/* Is there a kernel for the attention that turns its heads and writes their rows? */
+bool hdi_attention_turns(const hdi_request *request);
 /* Is there a kernel for the matrix product with the norm and the pair that it asks for? */
 bool hdi_matmul_fits(const hdi_request *request);
 /* The same of the product with experts, whose second B is inputs[3], and with its chain. */

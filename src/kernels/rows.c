@@ -163,8 +163,8 @@ static hd_status add_whole(const hdi_request *request, const hdi_rows_launch *fr
     kernel->subgroup = from->subgroup;
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < from->input_count && status == HD_OK; i++) {
-        const bool written = from->written_from != 0 && i >= from->written_from;
-        status = bind(request, launch, from->inputs[i], written ? HDI_READ | HDI_WRITE : HDI_READ, error);
+        const uint32_t access = from->written >> i & 1 ? HDI_READ | HDI_WRITE : HDI_READ;
+        status = bind(request, launch, from->inputs[i], access, error);
     }
     if (status == HD_OK)
         status = bind(request, launch, from->out, from->out_access != 0 ? from->out_access : HDI_WRITE, error);

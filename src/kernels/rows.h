@@ -35,11 +35,11 @@ hdi_tensor hdi_rows_axis_last(const hdi_tensor *tensor, uint32_t axis);
 typedef struct hdi_rows_launch {
     uint32_t          module, workgroup, subgroup; /* subgroup: as demanded, 0: any */
     uint32_t          option;                      /* that was chosen, or 0 */
-    const hdi_tensor *inputs[8];
-    uint32_t          input_count, written_from; /* inputs from this one on are written too; 0: none are */
+    const hdi_tensor *inputs[13];
+    uint32_t          input_count, written; /* a bit for each input that is written too */
     const hdi_tensor *out;
     uint32_t          out_access;
-    uint32_t          spec[12], spec_count;
+    uint32_t          spec[14], spec_count;
     uint32_t          push[15], push_count;
     uint64_t          rows;   /* of all operands but `shared` ones, told to the kernel by push[0]; 0: not for slicing */
     uint32_t          shared; /* a bit for each input that all rows read */

@@ -598,7 +598,8 @@ static hd_status fuse_view(fusion *f, const hdi_node *node, hd_value id) {
 
 static hd_status fuse_node(fusion *f, const hdi_node *node, hd_value id) {
     if (f->values[id].absorbed) return HD_OK;
-    if (f->values[id].rope != 0) return hdi_fuse_head(f, node, id);
+    if (f->values[id].rope != 0)
+        return node->op == HDI_OP_ATTENTION ? hdi_fuse_turning(f, node, id) : hdi_fuse_head(f, node, id);
     switch (node->op) {
     case HDI_OP_INPUT: case HDI_OP_STATE: return fuse_source(f, node, id);
     case HDI_OP_RESHAPE: case HDI_OP_PERMUTE: case HDI_OP_SLICE: case HDI_OP_WINDOWS: case HDI_OP_PART:

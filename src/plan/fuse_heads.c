@@ -1,5 +1,6 @@
 /* fuse_heads.c: an rms_norm, a rope, a cast and a write_rows in a row become one kernel at the place of the last, and a
- * cast a part of the write_rows behind it. */
+ * cast a part of the write_rows behind it. Where there is one query a sequence, all of it may become a part of the
+ * attention. */
 #include "plan/fusion.h"
 
 /* What the value is made from, looking back through reshapes that nothing else reads. */
@@ -8,15 +9,17 @@ static hd_value behind_reshapes(const fusion *f, hd_value value) {
         value = node_of(f, value)->operands[0];
     return value;
 }
-/* Can the node's operands be read later than the program says? Not where they may show a state. */
+/* Can the value be read later than the program says? Not where it may show a state. */
+static bool stays(const fusion *f, hd_value value) {
+    if (value == 0) return true;
+    while (hdi_op_is_view(node_of(f, value)->op)) value = node_of(f, value)->operands[0];
+    return !hdi_op_shows_state(node_of(f, value)->op);
+}
+/* Can the node's operands? */
 static bool can_wait(const fusion *f, hd_value id) {
     const hdi_node *node = node_of(f, id);
-    for (uint32_t i = 0; i < node->operand_count; i++) {
-        hd_value value = node->operands[i];
-        if (value == 0) continue;
-        while (hdi_op_is_view(node_of(f, value)->op)) value = node_of(f, value)->operands[0];
-        if (hdi_op_shows_state(node_of(f, value)->op)) return false;
-    }
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        if (!stays(f, node->operands[i])) return false;
     return true;
 }
 /* Marks what lies between two values of which the later is made from the earlier, with the earlier. */
@@ -62,11 +65,124 @@ static void join_cast(fusion *f, hd_value writer) {
     f->values[writer].rows = node->operands[0];
 }
 
+/* ---- attention that turns its heads, and writes the rows of its keys and values ---- */
+
+/* What such an attention is made of: its operands' ropes and norms, and the nodes that write rows. */
+typedef struct turning {
+    hd_value rope, norm, key_rope, key_norm, keys, values; /* norms: 0 where there is none */
+    hd_value of[HDI_TURN_INPUTS];                          /* its inputs, and their shapes: */
+    hd_shape shapes[HDI_TURN_INPUTS];
+} turning;
+
+static hd_value operand_of(const hdi_node *node, uint32_t i) { return i < node->operand_count ? node->operands[i] : 0; }
+
+static bool same_turn(const hdi_node *a, const hdi_node *b) {
+    const hdi_attrs *x = &a->attrs, *y = &b->attrs;
+    return a->operands[1] == b->operands[1] && x->ints[0] == y->ints[0] && x->ints[1] == y->ints[1] &&
+           memcmp(x->floats, y->floats, sizeof x->floats) == 0 && x->factor_count == y->factor_count &&
+           (x->factor_count == 0 || memcmp(x->factors, y->factors, x->factor_count * sizeof *x->factors) == 0);
+}
+
+/* Does the node write the rows that the attention sees as its own tokens', for it alone? */
+static bool writes_for(const fusion *f, hd_value writer, const hdi_node *attention) {
+    const hdi_node *node = node_of(f, writer);
+    if (node->op != HDI_OP_WRITE_ROWS || f->values[writer].uses != 1) return false;
+    const hd_value position = node->operands[2], pages = operand_of(node, 3);
+    return position == attention->operands[3] && pages == operand_of(attention, 4) && stays(f, position) &&
+           stays(f, pages);
+}
+
+static void add_input(const fusion *f, turning *t, uint32_t at, hd_value value) {
+    t->of[at] = value;
+    if (value) t->shapes[at] = node_of(f, value)->shape;
+}
+
+static bool find_turning(const fusion *f, hd_value id, turning *out) {
+    const hdi_node *node = node_of(f, id);
+    if (operand_of(node, 3) == 0) return false;
+    turning t = { .rope = behind_reshapes(f, node->operands[0]), .keys = node->operands[1],
+                  .values = node->operands[2] };
+    const hdi_node *rope = node_of(f, t.rope);
+    if (rope->op != HDI_OP_ROPE || f->values[t.rope].uses != 1 || !can_wait(f, t.rope)) return false;
+    if (!writes_for(f, t.keys, node) || !writes_for(f, t.values, node) || f->values[t.values].rope) return false;
+    t.key_rope = f->values[t.keys].rope;
+    if (t.key_rope == 0 || !same_turn(rope, node_of(f, t.key_rope))) return false;
+    t.norm = f->values[t.rope].norm;
+    t.key_norm = f->values[t.key_rope].norm;
+    if ((t.norm == 0) != (t.key_norm == 0)) return false;
+    const hdi_node *norm = t.norm ? node_of(f, t.norm) : NULL, *key_norm = t.norm ? node_of(f, t.key_norm) : NULL;
+    if (norm && (norm->attrs.floats[0] != key_norm->attrs.floats[0] ||
+                 (operand_of(norm, 1) == 0) != (operand_of(key_norm, 1) == 0)))
+        return false;
+    for (uint32_t i = 0; i < node->operand_count; i++) add_input(f, &t, i, node->operands[i]);
+    add_input(f, &t, 0, norm ? norm->operands[0] : rope->operands[0]);
+    t.shapes[0] = node->shape;
+    add_input(f, &t, 1, node_of(f, t.keys)->operands[0]);
+    add_input(f, &t, 2, node_of(f, t.values)->operands[0]);
+    add_input(f, &t, HDI_TURN_POSITIONS, rope->operands[1]);
+    add_input(f, &t, HDI_TURN_QUERY_WEIGHT, norm ? operand_of(norm, 1) : 0);
+    add_input(f, &t, HDI_TURN_KEYS, key_norm ? key_norm->operands[0] : node_of(f, t.key_rope)->operands[0]);
+    add_input(f, &t, HDI_TURN_KEY_WEIGHT, key_norm ? operand_of(key_norm, 1) : 0);
+    const hd_value rows = f->values[t.values].rows;
+    add_input(f, &t, HDI_TURN_VALUES, rows ? rows : node_of(f, t.values)->operands[1]);
+    *out = t;
+    return stays(f, t.of[HDI_TURN_VALUES]);
+}
+
+/* The task, but for its tensors. */
+static hdi_task turning_task(const fusion *f, const turning *t, hd_value id) {
+    return (hdi_task){ .op = HDI_OP_ATTENTION, .attrs = &node_of(f, id)->attrs, .input_count = HDI_TURN_INPUTS,
+                       .norm = t->norm ? &node_of(f, t->norm)->attrs : NULL, .turn = &node_of(f, t->rope)->attrs };
+}
+
+static void join_attention(fusion *f, hd_value id) {
+    turning t;
+    if (!find_turning(f, id, &t)) return;
+    hdi_task task = turning_task(f, &t, id);
+    for (uint32_t i = 0; i < HDI_TURN_INPUTS; i++)
+        if (t.of[i]) task.inputs[i] = hdi_tensor_dense(0, node_of(f, t.of[i])->dtype, t.shapes[i]);
+    task.out = hdi_tensor_dense(0, node_of(f, id)->dtype, node_of(f, id)->shape);
+    if (!hdi_task_turns(f->schedule, &task)) return;
+    absorb(f, t.norm ? t.norm : t.rope, id);
+    absorb(f, t.keys, id);
+    absorb(f, t.values, id);
+    f->values[id].rope = t.rope;
+}
+
+/* Adds the nodes from the first on until the task's own, as they are in the program. */
+static void add_values(const fusion *f, hdi_task *task, hd_value first, hd_value id) {
+    for (hd_value value = first; value != id; value = f->values[value].last_use)
+        if (node_of(f, value)->op != HDI_OP_RESHAPE) task->values[task->value_count++] = value;
+}
+
+hd_status hdi_fuse_turning(fusion *f, const hdi_node *node, hd_value id) {
+    turning t;
+    if (!find_turning(f, id, &t)) return hdi_fail(f->error, HD_STATUS_INTERNAL, "an attention lost its heads");
+    hdi_task task = turning_task(f, &t, id);
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < HDI_TURN_INPUTS && !status; i++) {
+        if (t.of[i]) status = hdi_fusion_shaped(f, t.of[i], t.shapes[i], &task.inputs[i]);
+        else task.inputs[i].storage = HDI_NO_INDEX;
+    }
+    if (!status) status = hdi_fusion_save_old_rows(f, t.of[1], id);
+    if (!status) status = hdi_fusion_save_old_rows(f, t.of[2], id);
+    const bool rounded = !status && hdi_fusion_is_rounded(f, node, id);
+    if (!status) status = hdi_fusion_tensor(f, rounded ? HD_F16 : node->dtype, node->shape, &task.out);
+    f->values[id].view = task.out;
+    add_values(f, &task, t.norm ? t.norm : t.rope, id);
+    add_values(f, &task, t.key_norm ? t.key_norm : t.key_rope, id);
+    add_values(f, &task, t.values, id);
+    task.values[task.value_count++] = id;
+    return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
+}
+
 void hdi_fusion_join_heads(fusion *f) {
     for (hd_value id = 1; id <= f->program->node_count && !f->schedule->options.no_fusion; id++)
         if (f->values[id].alive && node_of(f, id)->op == HDI_OP_ROPE) join_head(f, id);
     for (hd_value id = 1; id <= f->program->node_count && !f->schedule->options.no_fusion; id++)
         if (node_of(f, id)->op == HDI_OP_WRITE_ROWS && f->values[id].rope == 0) join_cast(f, id);
+    for (hd_value id = 1; id <= f->program->node_count && !f->schedule->options.no_fusion; id++)
+        if (f->values[id].alive && node_of(f, id)->op == HDI_OP_ATTENTION) join_attention(f, id);
 }
 
 hd_status hdi_fuse_head(fusion *f, const hdi_node *node, hd_value id) {

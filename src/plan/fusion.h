@@ -16,7 +16,7 @@ typedef struct value_state {
     hdi_norm   left_norm; /* present: the view is of the norm's operand, and each reader makes the norm itself */
     bool       alive;
     bool       absorbed;  /* made by the kernel of a later node: nothing is emitted here */
-    hd_value   rope;      /* the rope that ends as this node, or 0 */
+    hd_value   rope;      /* the rope that ends as this node, or as what this node, an attention, does first; or 0 */
     hd_value   norm;      /* of a rope: the rms_norm before it, or 0 */
     hd_value   rows;      /* of a write_rows: the f32 value that it rounds itself, or 0 */
     uint32_t   readers;   /* of an rms_norm: index + 1 of its first reader; 0: none */
@@ -70,11 +70,14 @@ hd_status hdi_fusion_save_old_rows(fusion *f, hd_value state, hd_value writer);
 
 /* ---- heads (fuse_heads.c) ---- */
 
-/* Finds the ropes that end as a later node, and casts that become rows of a state. */
+/* Finds the ropes that end as a later node, casts that become rows of a state, and attentions that do all of it. */
 void hdi_fusion_join_heads(fusion *f);
 /* The kernel of a rope and what was joined to it, at the place of its last node: the rope itself, a cast or a
  * write_rows. */
 hd_status hdi_fuse_head(fusion *f, const hdi_node *node, hd_value id);
+/* The kernel of an attention of one query a sequence, of the ropes of queries and keys, and of the rows that keys and
+ * values become. */
+hd_status hdi_fuse_turning(fusion *f, const hdi_node *node, hd_value id);
 
 /* ---- what products do to their rows, or have done by the step that makes them (fuse_products.c) ---- */
 

@@ -202,8 +202,8 @@ static hdi_request request_of(const hdi_schedule *schedule, const hdi_task *task
     return (hdi_request){
         .op = task->op, .attrs = task->attrs, .inputs = task->inputs, .input_count = task->input_count,
         .out = task->out, .chain = task->chain.step_count > 0 ? &task->chain : NULL, .norm = task->norm,
-        .a_norm = task->a_norm, .pair = task->pair, .a_rounded = task->a_rounded, .b_given = b_given,
-        .caps = &schedule->caps, .math = schedule->options.math };
+        .turn = task->turn, .a_norm = task->a_norm, .pair = task->pair, .a_rounded = task->a_rounded,
+        .b_given = b_given, .caps = &schedule->caps, .math = schedule->options.math };
 }
 
 bool hdi_task_fits(const hdi_schedule *schedule, const hdi_task *task) {
@@ -212,6 +212,11 @@ bool hdi_task_fits(const hdi_schedule *schedule, const hdi_task *task) {
     const hdi_request request = request_of(schedule, task);
     if (task->op == HDI_OP_MATMUL_EXPERTS) return hdi_groups_fit(&request);
     return (!task->a_norm.present && !task->pair) || hdi_matmul_fits(&request);
+}
+
+bool hdi_task_turns(const hdi_schedule *schedule, const hdi_task *task) {
+    const hdi_request request = request_of(schedule, task);
+    return hdi_attention_turns(&request);
 }
 
 bool hdi_task_rounds(const hdi_schedule *schedule, const hdi_task *task) {
@@ -254,9 +259,11 @@ static hd_status note_work(hdi_schedule *schedule, const hd_program *program, co
     if (status && !cannot) return status;
     for (uint32_t i = first; i < schedule->step_count; i++) all.bytes += schedule->steps[i].bytes;
     for (uint32_t i = 0; i < task->value_count; i++) {
-        const hdi_node_work work = hdi_work_of_node(program, hdi_program_node(program, task->values[i]));
-        const bool leads = i == 0 || (work.kind != HDI_KIND_NONE && work.kind != HDI_KIND_ELEMENTWISE &&
-                                      (all.kind == HDI_KIND_ELEMENTWISE || all.kind == HDI_KIND_FUNCTION));
+        const hdi_node *node = hdi_program_node(program, task->values[i]);
+        const hdi_node_work work = hdi_work_of_node(program, node);
+        const bool leads = i == 0 || (node && node->op == task->op) ||
+                           (work.kind != HDI_KIND_NONE && work.kind != HDI_KIND_ELEMENTWISE &&
+                            (all.kind == HDI_KIND_ELEMENTWISE || all.kind == HDI_KIND_FUNCTION));
         if (leads) all.kind = work.kind ? work.kind : HDI_KIND_COPY; /* a view that is made dense */
         if (leads) all.width = work.width;
         all.flops = work.flops > UINT64_MAX - all.flops ? UINT64_MAX : all.flops + work.flops;

@@ -20,7 +20,7 @@ typedef struct hdi_task {
     hdi_tensor       out;
     hd_value         values[HDI_TASK_VALUES]; /* the nodes it computes, in order */
     uint32_t         value_count;
-    const hdi_attrs *norm;  /* of a request for HDI_OP_ROPE */
+    const hdi_attrs *norm, *turn; /* of a request for HDI_OP_ROPE or HDI_OP_ATTENTION */
 } hdi_task;
 
 /* Turns a task into steps of the plan through the kernels room (step.c). */
@@ -32,6 +32,8 @@ hd_status hdi_task_fill(hdi_schedule *schedule, const hd_program *program, hd_va
 uint32_t hdi_steps_leave_repeated(hdi_schedule *schedule);
 /* May the task be one kernel: its operation, the norm and the pair, and the chain behind? Asks the kernels room. */
 bool hdi_task_fits(const hdi_schedule *schedule, const hdi_task *task);
+/* Is there a kernel for the task, an attention that turns its heads? */
+bool hdi_task_turns(const hdi_schedule *schedule, const hdi_task *task);
 /* Would the task, a product, make f16 of its A in a step of its own? */
 bool hdi_task_rounds(const hdi_schedule *schedule, const hdi_task *task);
 #endif

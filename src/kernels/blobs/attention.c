@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention.comp, digest 735bbeb6e8412637. Do not edit. */
+/* Made by tools/blobs from glsl/attention.comp, digest 77a519701f006ba0. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention;
 static const uint32_t words[] = {
@@ -2155,4 +2155,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00000b60,0x000200f8,0x00000b65,0x000200f9,0x000001f9,0x000200f8,0x000001f9,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0x735bbeb6e8412637), NULL };
+const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0x77a519701f006ba0), NULL };

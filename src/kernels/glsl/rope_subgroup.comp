@@ -8,6 +8,7 @@
 #include "rows.glsl"
 #include "early.glsl"
 #include "round_blocks.glsl"
+#include "heads.glsl"
 layout(constant_id = HDI_ROPE_PAIRING) const uint PAIRING = 0u;
 layout(constant_id = HDI_ROPE_NORM) const uint NORM = 0u;
 layout(constant_id = HDI_ROPE_ROWS) const uint ROWS = 0u;
@@ -25,18 +26,11 @@ layout(std430, binding = 6) writeonly buffer Words { uint y_words[]; };
 
 const uint FOURS = D / 4u; // of a head
 
-vec4 times(vec4 a, vec4 b) { precise vec4 product = a * b; return product; }
-vec4 canonical(vec4 v) {
-    return EXACT == 1u ? vec4(exact_canonical(v.x), exact_canonical(v.y), exact_canonical(v.z), exact_canonical(v.w)) : v;
-}
-
 // The factor of the head's rms_norm: element by element the tree of norm.comp's lanes.
 float norm_scale(vec4 own) {
     vec4 sums = times(own, own);
     for (uint apart = FOURS / 2u; apart > 0u; apart >>= 1) sums = add_rounded(sums, subgroupShuffleXor(sums, apart));
-    float sum = add_rounded(add_rounded(sums.x, sums.z), add_rounded(sums.y, sums.w));
-    float spread = add_rounded(divided(sum, count_float(D)), uintBitsToFloat(push.eps));
-    return EXACT == 1u ? exact_rsqrt(spread) : inversesqrt(spread);
+    return norm_factor(sums, D, uintBitsToFloat(push.eps));
 }
 
 // Where the head's row of the state begins, in heads; false where it has none.
@@ -99,11 +93,8 @@ void main() {
         if (NORM == 2u) own = times(own, weight[four]);
         own = canonical(own);
     }
-    vec4 sines = PAIRING == 1u ? vec4(-low.x, low.x, -low.z, low.z) : vec4(low.xz, high.xz);
-    vec4 cosines = PAIRING == 1u ? vec4(low.yy, low.ww) : vec4(low.yw, high.yw);
-    if (PAIRING == 0u && four < FOURS / 2u) sines = -sines;
     vec4 other = PAIRING == 1u ? own.yxwz : subgroupShuffleXor(own, FOURS / 2u);
-    own = canonical(add_rounded(times(own, cosines), times(other, sines)));
+    own = turned(own, other, low, high, PAIRING == 1u, four < FOURS / 2u);
     uint to, word = 0u, before = 0u, d_half = 0u;
     if (BLOCKS) round_block(own, four, word, before, d_half);
     if (wanted >= heads || !find_row(head, token, to)) return;

@@ -4,6 +4,7 @@
  * workgroup and the parts, so that each has the bits that it has alone (ops/test_ops_alone). */
 #include "kernels/cpu/attention_native.h"
 #include "kernels/rules/attention.h"
+#include "kernels/rules/rope.h"
 #include <math.h>
 
 #define MOST_ROWS 8u
@@ -13,6 +14,7 @@
 /* One request with its operands dense. */
 typedef struct attention {
     const hdi_request *request;
+    const hdi_tensor  *operands;         /* all of them; by name: */
     const hdi_tensor  *q, *k, *v, *past, *pages, *sinks, *mask; /* the last four: q where absent; pages: or starts */
     bool     has_past, causal;
     uint32_t B, T, S, Hq, Hkv, D;
@@ -26,6 +28,11 @@ typedef struct attention {
     const hdi_kernel_option *option;     /* that is taken */
     bool     measured;                   /* the option was chosen by what was measured */
 } attention;
+
+/* Is a kernel in fast mode, over keys like these, known to be wrong on the device? */
+static bool is_wrong(const attention *a, hdi_module_id module) {
+    return hdi_variant_is_wrong(a->request->caps, (hdi_variant){ module, false, UINT64_C(1) << a->k->dtype });
+}
 
 static uint32_t round_up(uint32_t n, uint32_t step) { return (n + step - 1) / step * step; }
 
@@ -136,6 +143,11 @@ typedef struct parted {
 #define PART_KEYS     256u
 #define SOFTWARE_KEYS 64u /* fewer are not worth the longer compilation on a GPU that is none */
 
+/* Shared memory of attention_keys.glsl. */
+static uint64_t parted_shared_bytes(const parted *p, uint32_t subgroup) {
+    return SHARED_FIXED + p->workgroup / subgroup * (4 * (uint64_t)p->width + 8) * p->rows;
+}
+
 static bool make_parted(const attention *a, const hdi_kernel_option *option, parted *out) {
     const hdi_caps *caps = a->request->caps;
     const uint32_t subgroup = (uint32_t)caps->subgroup, chunks = (a->D + 7) / 8;
@@ -154,11 +166,9 @@ static bool make_parted(const attention *a, const hdi_kernel_option *option, par
     p.key_lanes = 1;
     while (p.key_lanes < subgroup && (chunks + p.key_lanes - 1) / p.key_lanes * 8 * p.rows > OWN_ELEMENTS)
         p.key_lanes *= 2;
-    const uint64_t a_subgroup = (4 * (uint64_t)p.width + 8) * p.rows;
     p.workgroup = HDI_MIN(SUBGROUPS * subgroup, hdi_rows_workgroup(caps));
-    while (p.workgroup > subgroup && SHARED_FIXED + p.workgroup / subgroup * a_subgroup > hdi_attention_room(caps))
-        p.workgroup /= 2;
-    if (SHARED_FIXED + a_subgroup > hdi_attention_room(caps)) return false;
+    while (p.workgroup > subgroup && parted_shared_bytes(&p, subgroup) > hdi_attention_room(caps)) p.workgroup /= 2;
+    if (parted_shared_bytes(&p, subgroup) > hdi_attention_room(caps)) return false;
     p.keys = option->keys;
     /* keys under way in a workgroup: a part has whole rounds */
     const uint32_t round = p.workgroup / p.key_lanes * p.keys;
@@ -176,6 +186,52 @@ static bool make_parted(const attention *a, const hdi_kernel_option *option, par
 /* A software device compiles for long: it needs reasons to. */
 static bool parted_pays(const attention *a, const parted *p) {
     return !a->request->caps->software || (p->parts > 1 && a->keys >= SOFTWARE_KEYS);
+}
+
+/* Keys and values over which matrix units work, if f32 and bf16 may be made f16 for that. */
+static bool rounds_keys(const hdi_request *request) {
+    const hdi_caps *caps = request->caps;
+    const hd_dtype given = request->inputs[1].dtype;
+    return request->math != HD_MATH_EXACT && request->attrs->ints[2] != 0 && (given == HD_F32 || given == HD_BF16) &&
+           !hdi_rows_has(request, 4) && caps->matrix_f16 && caps->f16_arithmetic && !caps->native_kernels;
+}
+
+/* One query a sequence: may its heads be turned here, and become rows of the cache? Not where sequences share pages:
+ * one may see what another one writes. */
+static bool may_turn(const attention *a, const parted *p) {
+    enum { LEAST = 16 };
+    const hdi_caps *caps = a->request->caps;
+    const hdi_attrs *turn = a->request->turn;
+    if (a->T != 1 || (a->B > 1 && a->N > 0) || !a->has_past || !p->wide) return false;
+    if (caps->max_bindings < HDI_TURN_INPUTS + 1 || caps->binding_align % 16) return false;
+    /* queries, and the token's key and value */
+    const uint64_t own = (4 * (uint64_t)p->rows + 8) * p->width;
+    if (parted_shared_bytes(p, (uint32_t)caps->subgroup) + own > hdi_attention_room(caps)) return false;
+    if (a->D < LEAST || (a->D & (a->D - 1)) || (turn->ints[0] && turn->ints[0] != a->D)) return false;
+    if (rounds_keys(a->request) || a->q->dtype != HD_F32) return false;
+    if (a->v->dtype != a->k->dtype || hdi_dtype_is_quantised(a->k->dtype)) return false;
+    for (uint32_t i = HDI_TURN_QUERY_WEIGHT; i < HDI_TURN_INPUTS; i++)
+        if (hdi_rows_has(a->request, i) && a->request->inputs[i].dtype != HD_F32) return false;
+    return hdi_rope_turns_fit(caps, hd_shape_elements(a->request->inputs[HDI_TURN_POSITIONS].shape), a->D) &&
+           !is_wrong(a, HDI_MODULE_ATTENTION_HEADS) &&
+           !hdi_variant_is_wrong(caps, (hdi_variant){ HDI_MODULE_ROPE, false, UINT64_C(1) << HD_I32 });
+}
+
+static hd_status add_turning(const attention *a, hdi_rows_launch *launch, hdi_tensor *turns, hdi_lowering *lowering,
+                             hd_error *error) {
+    const hdi_tensor *positions = &a->operands[HDI_TURN_POSITIONS];
+    const hdi_attrs *norm = a->request->norm, *turn = a->request->turn;
+    launch->module = HDI_MODULE_ATTENTION_HEADS;
+    launch->inputs[8] = turns;
+    for (uint32_t i = HDI_TURN_QUERY_WEIGHT; i < HDI_TURN_INPUTS; i++) launch->inputs[i] = &a->operands[i];
+    launch->input_count = HDI_TURN_INPUTS;
+    launch->written |= 3u << 1; /* keys and values */
+    launch->spec[launch->spec_count++] = turn->ints[1] == HD_ROPE_NEIGHBOURS;
+    launch->spec[launch->spec_count++] = norm ? 1u + hdi_rows_has(a->request, HDI_TURN_KEY_WEIGHT) : 0u;
+    launch->push[launch->push_count++] = (uint32_t)hd_shape_elements(positions->shape);
+    launch->push[launch->push_count++] = hdi_rows_float_bits(norm ? norm->floats[0] : 0);
+    launch->because = "one query a sequence: turned, written to the cache and met with all keys in one kernel";
+    return hdi_rope_turns(a->request, turn, positions, a->D, lowering, turns, error);
 }
 
 static hd_status lower_parted(const attention *a, const parted *p, hdi_lowering *lowering, hd_error *error) {
@@ -197,7 +253,7 @@ static hd_status lower_parted(const attention *a, const parted *p, hdi_lowering 
     launch.inputs[6] = &partial;
     launch.inputs[7] = &arrivals;
     launch.input_count = 8;
-    launch.written_from = p->parts > 1 ? 6 : 0;
+    launch.written = p->parts > 1 ? 3u << 6 : 0;
     launch.spec[8] = (uint32_t)caps->subgroup;
     launch.spec[9] = p->key_lanes;
     launch.spec[10] = p->wide;
@@ -209,7 +265,9 @@ static hd_status lower_parted(const attention *a, const parted *p, hdi_lowering 
     launch.groups *= p->parts;
     launch.because = p->parts > 1 ? "few queries: parts of the keys side by side, merged by the last to arrive"
                                   : "keys side by side, read once for several query rows";
-    return hdi_rows_add(a->request, &launch, lowering, error);
+    hdi_tensor turns;
+    const hd_status status = a->request->turn ? add_turning(a, &launch, &turns, lowering, error) : HD_OK;
+    return status ? status : hdi_rows_add(a->request, &launch, lowering, error);
 }
 
 /* ---- many queries, on matrix units ---- */
@@ -299,11 +357,6 @@ static hd_status lower_tiled(const attention *a, hdi_lowering *lowering, hd_erro
 
 /* ---- options ---- */
 
-/* Is a kernel in fast mode, over keys like these, known to be wrong on the device? */
-static bool is_wrong(const attention *a, hdi_module_id module) {
-    return hdi_variant_is_wrong(a->request->caps, (hdi_variant){ module, false, UINT64_C(1) << a->k->dtype });
-}
-
 static bool option_fits(const void *user, const hdi_kernel_option *option) {
     const attention *a = user;
     parted p;
@@ -340,14 +393,6 @@ static const hdi_kernel_option *own_option(const attention *a) {
     return option;
 }
 
-/* Keys and values over which matrix units work, if f32 and bf16 may be made f16 for that. */
-static bool rounds_keys(const hdi_request *request) {
-    const hdi_caps *caps = request->caps;
-    const hd_dtype given = request->inputs[1].dtype;
-    return request->math != HD_MATH_EXACT && request->attrs->ints[2] != 0 && (given == HD_F32 || given == HD_BF16) &&
-           !hdi_rows_has(request, 4) && caps->matrix_f16 && caps->f16_arithmetic && !caps->native_kernels;
-}
-
 /* The mask broadcasts to [B,Hq,T,S]; false: it does not. */
 static bool take_mask(const hdi_tensor *mask, attention *a) {
     const uint32_t lengths[4] = { a->B, a->Hq, a->T, a->S };
@@ -361,19 +406,12 @@ static bool take_mask(const hdi_tensor *mask, attention *a) {
     return mask->shape.rank <= 4 && step <= INT32_MAX;
 }
 
-hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
-    enum { PAGES = 4, SINKS, MASK, STARTS, OPERANDS };
+enum { PAGES = 4, SINKS, MASK, STARTS };
+
+/* What is asked for, with its operands as `operands`, and the option that is taken. */
+static hd_status describe(const hdi_request *request, const hdi_tensor *operands, hdi_offer *offer, attention *out,
+                          hd_error *error) {
     const bool has_past = hdi_rows_has(request, 3), paged = hdi_rows_has(request, 4);
-    hdi_tensor operands[OPERANDS];
-    for (uint32_t i = 0; i < OPERANDS; i++) {
-        operands[i] = operands[0];
-        if (i >= 3 && !hdi_rows_has(request, i)) continue;
-        const hdi_tensor *given = &request->inputs[i];
-        const bool rounds = (i == 1 || i == 2) && rounds_keys(request);
-        const hd_status status =
-            hdi_rows_in(request, given, rounds ? HD_F16 : given->dtype, lowering, &operands[i], error);
-        if (status != HD_OK) return status;
-    }
     const hdi_tensor *q = &operands[0], *k = &operands[1], *pages = &operands[PAGES];
     const uint32_t page = paged ? hdi_rows_page(k) : 0, batch_axis = q->shape.rank - 3;
     const uint32_t kv_axis = paged ? 1 : batch_axis, B = batch_axis == 0 ? 1 : hdi_rows_dim(q, 0),
@@ -394,7 +432,7 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
     const uint64_t window = (uint64_t)request->attrs->ints[1];
     const float cap = request->attrs->floats[1];
     const bool windowed = window > 0 && window < (uint64_t)S + T;
-    attention a = { .request = request, .q = q, .k = k, .v = &operands[2], .past = &operands[3],
+    attention a = { .request = request, .operands = operands, .q = q, .k = k, .v = &operands[2], .past = &operands[3],
                     .pages = hdi_rows_has(request, STARTS) ? &operands[STARTS] : pages,
                     .sinks = &operands[SINKS], .mask = &operands[MASK], .has_past = has_past,
                     .causal = request->attrs->ints[0] == 0, .B = B, .T = T, .S = S, .Hq = Hq, .Hkv = Hkv, .D = D,
@@ -414,9 +452,37 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
     const hdi_kernel_option *own = own_option(&a);
     const hdi_class class =
         hdi_class_of(HDI_CLASS_ATTENTION, k->dtype, T <= FEW_QUERIES ? 1 : T, a.pairs * a.keys * D);
-    parted p;
-    a.option = hdi_kernel_option_choose(request, class, own, option_fits, &a, lowering->offer);
+    a.option = hdi_kernel_option_choose(request, class, own, option_fits, &a, offer);
     a.measured = a.option != own;
+    *out = a;
+    return HD_OK;
+}
+
+bool hdi_attention_turns(const hdi_request *request) {
+    attention a;
+    parted p;
+    return describe(request, request->inputs, NULL, &a, NULL) == HD_OK &&
+           a.option->module == HDI_MODULE_ATTENTION_SUBGROUP && make_parted(&a, a.option, &p) && may_turn(&a, &p);
+}
+
+hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
+    hdi_tensor operands[HDI_TURN_INPUTS];
+    for (uint32_t i = 0; i < HDI_TURN_INPUTS; i++) {
+        operands[i] = operands[0];
+        if (i >= 3 && !hdi_rows_has(request, i)) continue;
+        const hdi_tensor *given = &request->inputs[i];
+        const bool rounds = (i == 1 || i == 2) && rounds_keys(request);
+        const hd_status status =
+            hdi_rows_in(request, given, rounds ? HD_F16 : given->dtype, lowering, &operands[i], error);
+        if (status != HD_OK) return status;
+    }
+    attention a;
+    const hd_status status = describe(request, operands, lowering->offer, &a, error);
+    if (status != HD_OK) return status;
+    parted p;
+    const bool in_parts = a.option->module == HDI_MODULE_ATTENTION_SUBGROUP && make_parted(&a, a.option, &p);
+    if (request->turn && !(in_parts && may_turn(&a, &p)))
+        return hdi_fail(error, HD_STATUS_INTERNAL, "no kernel turns the heads of this attention");
     if (a.option->module == HDI_MODULE_ATTENTION_MATRIX)
         return lower_units(&a, HDI_ATTENTION_MATRIX_ROWS,
                            "many queries on a device with matrix units", lowering, error);
@@ -424,7 +490,6 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
         return lower_units(&a, a.option->tile_m,
                            "many queries on a device whose matrix units reduce rows", lowering, error);
     if (a.option->module == HDI_MODULE_ATTENTION_TILED) return lower_tiled(&a, lowering, error);
-    if (a.option->module == HDI_MODULE_ATTENTION_SUBGROUP && make_parted(&a, a.option, &p))
-        return lower_parted(&a, &p, lowering, error);
+    if (in_parts) return lower_parted(&a, &p, lowering, error);
     return lower_plain(&a, lowering, error);
 }

@@ -26,7 +26,7 @@ hd_status hdi_product_group(product *p, uint32_t rows, hdi_lowering *lowering, h
     /* A GPU's form is the same for all products of the same choice: the plan makes one of it. */
     const hdi_rows_launch launch = {
         .module = HDI_MODULE_EXPERTS, .workgroup = native ? 1 : 0, .inputs = { p->chosen, &p->groups },
-        .input_count = native ? 2 : 1, .written_from = native ? 1 : 0, .out = native ? &request->out : &p->groups,
+        .input_count = native ? 2 : 1, .written = native ? 1u << 1 : 0, .out = native ? &request->out : &p->groups,
         .out_access = native ? HDI_READ | HDI_WRITE : HDI_WRITE,
         .spec = { HDI_TYPE_I32, HDI_TYPE_F32 }, .spec_count = 2, /* as what it is judged: it reads no weights */
         .push = { (uint32_t)p->pairs, (uint32_t)p->experts, rows, (uint32_t)count, (uint32_t)p->n },

@@ -2,7 +2,7 @@
  * with the same bits on every host: pow and exp of C libraries differ, so theta^(-2i/dims) is computed in pairs of
  * doubles (about 100 bits) from + - * / alone, which IEEE 754 defines to the bit. Needs doubles that are evaluated as
  * doubles and never contracted, as this project is built. */
-#include "kernels/rows.h"
+#include "kernels/rules/rope.h"
 
 /* An unevaluated sum of two doubles, |low| at most half a unit of high's last place. */
 typedef struct pair { double high, low; } pair;
@@ -110,25 +110,26 @@ static uint32_t magnitude_of(const hdi_attrs *attrs) {
     return hdi_rows_float_bits(attrs->floats[2] == 0.0f ? 1.0f : attrs->floats[2]);
 }
 
-/* Sines and cosines of all positions, in a launch of their own: equal ones of a plan are made once. `*out_turns` keeps
- * the positions on a device that makes them for a token anyway, and where a binding does not hold them. */
-static hd_status make_turns(const hdi_request *request, const hdi_tensor *positions, const hdi_tensor *frequencies,
-                            hdi_lowering *lowering, hdi_tensor *out_turns, hd_error *error) {
-    const hdi_caps *caps = request->caps;
-    const uint32_t T = (uint32_t)hd_shape_elements(positions->shape),
-                   pairs = (uint32_t)hd_shape_elements(frequencies->shape) / 2;
+bool hdi_rope_turns_fit(const hdi_caps *caps, uint64_t positions, uint32_t dims) {
+    const uint64_t elements = positions * (dims / 2);
+    return !caps->native_kernels && elements <= UINT32_MAX / 8 &&
+           (!caps->max_binding_bytes || 8 * elements <= caps->max_binding_bytes);
+}
+
+hd_status hdi_rope_turns(const hdi_request *request, const hdi_attrs *attrs, const hdi_tensor *positions, uint32_t dims,
+                         hdi_lowering *lowering, hdi_tensor *out_turns, hd_error *error) {
+    const uint32_t T = (uint32_t)hd_shape_elements(positions->shape), pairs = dims / 2;
     const uint64_t elements = (uint64_t)T * pairs;
-    *out_turns = *positions;
-    if (caps->native_kernels || elements > UINT32_MAX / 8) return HD_OK;
-    if (caps->max_binding_bytes && 8 * elements > caps->max_binding_bytes) return HD_OK;
-    const hd_status status = hdi_rows_temporary(lowering, HD_F32, HD_SHAPE(T, pairs, 2), out_turns, error);
+    hdi_tensor frequencies;
+    hd_status status = frequency_table(attrs, dims, lowering, &frequencies, error);
+    if (status == HD_OK) status = hdi_rows_temporary(lowering, HD_F32, HD_SHAPE(T, pairs, 2), out_turns, error);
     if (status != HD_OK) return status;
-    const uint32_t workgroup = HDI_MIN(64, hdi_rows_workgroup(caps));
+    const uint32_t workgroup = HDI_MIN(64, hdi_rows_workgroup(request->caps));
     const hdi_rows_launch launch = {
         .module = HDI_MODULE_ROPE, .workgroup = workgroup,
-        .inputs = { positions, positions, frequencies, positions, positions, positions }, .input_count = 6,
+        .inputs = { positions, positions, &frequencies, positions, positions, positions }, .input_count = 6,
         .out = out_turns, .spec = { HD_I32, 0, 0, 0, 0, HDI_ROPE_TURNS_MADE }, .spec_count = 6,
-        .push = { 0, T, 0, 0, 2 * pairs, magnitude_of(request->attrs) }, .push_count = 10,
+        .push = { 0, T, 0, 0, dims, magnitude_of(attrs) }, .push_count = 10,
         .groups = hdi_divide_up(elements, workgroup), .flops = 60 * elements,
         .because = "sines and cosines of all positions, once" };
     return hdi_rows_add(request, &launch, lowering, error);
@@ -158,7 +159,7 @@ hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_
     const hdi_attrs *attrs = request->attrs;
     const bool has_weight = hdi_rows_has(request, 2), to_rows = hdi_rows_has(request, 3),
         paged = hdi_rows_has(request, 4), native = request->caps->native_kernels;
-    hdi_tensor operands[5], table, turns;
+    hdi_tensor operands[5], angles; /* sines and cosines of all positions, or frequencies */
     for (uint32_t i = 0; i < 5; i++) {
         operands[i] = operands[0];
         if (i >= 2 && !hdi_rows_has(request, i)) continue;
@@ -172,10 +173,11 @@ hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_
     const uint64_t elements = hd_shape_elements(x->shape), tokens = elements / H / D;
     if (dims < 2 || dims > D || dims % 2 != 0)
         return hdi_fail(error, HD_STATUS_SHAPE, "rope turns %u of %u elements", dims, D);
-    hd_status status = frequency_table(attrs, dims, lowering, &table, error);
-    if (status == HD_OK) status = make_turns(request, &operands[1], &table, lowering, &turns, error);
+    const bool given = hdi_rope_turns_fit(request->caps, hd_shape_elements(operands[1].shape), dims);
+    hd_status status = given ? hdi_rope_turns(request, attrs, &operands[1], dims, lowering, &angles, error)
+                             : frequency_table(attrs, dims, lowering, &angles, error);
     if (status != HD_OK) return status;
-    const bool given = turns.storage != operands[1].storage;
+    const hdi_tensor *turns = given ? &angles : &operands[1];
     const uint64_t sequences = to_rows ? hd_shape_elements(operands[3].shape) : 1;
     const uint32_t page = paged ? hdi_rows_page(&request->out) : 0;
     const uint64_t rows = paged ? hd_shape_elements(operands[4].shape) / sequences << page :
@@ -190,7 +192,7 @@ hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_
     while (!native && workgroup > 32 && workgroup >= D) workgroup /= 2;
     hdi_rows_launch launch = {
         .module = HDI_MODULE_ROPE, .workgroup = workgroup,
-        .inputs = { x, &turns, given ? &turns : &table, &operands[2], &operands[3], &operands[4] }, .input_count = 6,
+        .inputs = { x, turns, &angles, &operands[2], &operands[3], &operands[4] }, .input_count = 6,
         .shared = 1u << 3, .out = &heads,
         .out_access = to_rows && !apart ? HDI_READ | HDI_WRITE : HDI_WRITE,
         .spec = { (uint32_t)x->dtype, attrs->ints[1] == HD_ROPE_NEIGHBOURS, request->norm ? 1u + has_weight : 0u,
