@@ -7,6 +7,7 @@
  * "packed" the queries are samples of 400 tokens that do not see each other, as training has them (FLOPs are still all causal pairs'). */
 #define _POSIX_C_SOURCE 200809L
 #include "clock.h"
+#include "random.h"
 #include <heddle.h>
 #include <math.h>
 #include <stdio.h>
@@ -28,9 +29,8 @@ static int by_value(const void *a, const void *b) {
 }
 
 /* Halves of [-1, 1) in steps of 1/1024, with their values. */
-static unsigned short random_half(unsigned *seed, float *out_value) {
-    *seed = *seed * 1664525u + 1013904223u;
-    int whole = (int)(*seed >> 21) - 1024, exponent = 15, fraction = abs(whole);
+static unsigned short random_half(uint32_t *seed, float *out_value) {
+    int whole = (int)(random_word(seed) >> 21) - 1024, exponent = 15, fraction = abs(whole);
     *out_value = (float)whole / 1024.0f;
     if (whole == 0) return 0;
     while (fraction < 1024) fraction *= 2, exponent--;
@@ -133,7 +133,7 @@ static int bench(hd_context *context, hd_device *device, const attention_case *c
     const size_t kv_count = 2 * (size_t)c->S * (size_t)c->Hkv * (size_t)c->D, q_count = (size_t)c->T * (size_t)c->Hq * (size_t)c->D;
     unsigned short *kv = calloc(kv_count, sizeof *kv);
     float *kv_values = calloc(kv_count, sizeof *kv_values), *q = calloc(q_count, sizeof *q), *y = calloc(q_count, sizeof *y);
-    unsigned seed = 1;
+    uint32_t seed = 1;
     for (size_t i = 0; i < kv_count; i++) kv[i] = random_half(&seed, &kv_values[i]);
     for (size_t i = 0; i < q_count; i++) random_half(&seed, &q[i]);
     double us[2] = { 0, 0 };

@@ -3,6 +3,7 @@
  * kernels may have to be named to it (OPENBLAS_CORETYPE).   bench_matmul [M N K] [threads] [rounds] */
 #define _GNU_SOURCE
 #include "clock.h"
+#include "random.h"
 #include <dlfcn.h>
 #include <heddle.h>
 #include <math.h>
@@ -33,12 +34,9 @@ static double error_of(const float *a, const float *b, const float *c, int m, in
     return worst;
 }
 
-static float *random_matrix(size_t count, unsigned seed) {
+static float *random_matrix(size_t count, uint32_t seed) {
     float *x = malloc(count * sizeof *x);
-    for (size_t i = 0; x && i < count; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        x[i] = (float)(seed >> 8) / 8388608.0f - 1;
-    }
+    for (size_t i = 0; x && i < count; i++) x[i] = random_float(&seed);
     return x;
 }
 

@@ -9,6 +9,7 @@
 #include "front/front.h"
 #include "kernels/kernel.h"
 #include "kernels/reference/reference.h"
+#include "random.h"
 #include <heddle.h>
 #include <math.h>
 #include <stdio.h>
@@ -28,17 +29,16 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 static uint32_t seed = 1;
-static uint32_t random_word(void) { return seed = seed * 1664525u + 1013904223u; }
 
 /* Random blocks whose scales, two bytes each, are small numbers. */
 static uint8_t *random_weights(hd_dtype dtype, int64_t n, int64_t k) {
     const hdi_dtype_facts facts = hdi_dtype(dtype);
     const size_t bytes = (size_t)hd_tensor_bytes(dtype, HD_SHAPE(n, k));
     uint8_t *out = malloc(bytes + 4);
-    for (size_t i = 0; i < bytes; i++) out[i] = (uint8_t)(random_word() >> 24);
+    random_blocks(&seed, out, bytes, 0xFF);
     for (size_t at = 0; at < bytes; at += dtype == HD_F16 ? 2 : facts.block_bytes) {
         const size_t scale = at + (dtype == HD_Q6_K ? 208 : dtype == HD_TQ2_0 ? 64 : 0);
-        out[scale + 1] = (uint8_t)(0x1c + (random_word() >> 30)); /* 2^-8 to 2^-7 */
+        out[scale + 1] = (uint8_t)(0x1c + (random_word(&seed) >> 30)); /* 2^-8 to 2^-7 */
         if (dtype == HD_Q4_K) out[scale + 3] = 0x1c;
     }
     return out;
@@ -117,7 +117,7 @@ static void measure(const bench *b, const char *option, hd_dtype dtype, int64_t 
     float *x = malloc((size_t)(m * k) * 4), *y = malloc((size_t)(m * n) * 4), *norm = malloc((size_t)k * 4);
     uint8_t *w = random_weights(dtype, n, k);
     char name[16];
-    for (int64_t i = 0; i < m * k; i++) x[i] = (float)(int32_t)random_word() * 0x1p-31f;
+    for (int64_t i = 0; i < m * k; i++) x[i] = random_float(&seed);
     for (int64_t i = 0; i < k; i++) norm[i] = 1;
     for (int p = 0; p < 2; p++) {
         hd_plan *plan = p ? shorter : longer;

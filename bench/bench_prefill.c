@@ -3,6 +3,7 @@
  * the sum of |a b|. One JSON line for each product, and one for each type with the sum over a layer.
  *   bench_prefill [device] [rows] [rounds] [type...]
  * Weights are random blocks; their values for the check come from the CPU in exact mode. */
+#include "random.h"
 #include <heddle.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,9 +16,8 @@ static const struct { const char *name; int k, n, times; } products[] = { /* Qwe
 enum { PRODUCTS = sizeof products / sizeof products[0], SAMPLES = 64, MOST_ROUNDS = 101 };
 
 static hd_device *device, *host;
-static unsigned   seed = 1;
+static uint32_t   seed = 1;
 
-static unsigned random_bits(void) { return (seed = seed * 1664525u + 1013904223u) >> 8; }
 static int by_value(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
 
 static hd_dtype type_named(const char *name) {
@@ -26,11 +26,9 @@ static hd_dtype type_named(const char *name) {
     return HD_DTYPE_NONE;
 }
 
-/* Random weights; 16-bit fields of a block are kept below 2^-3, whatever they are: some are scales. */
 static unsigned char *random_weights(hd_dtype type, hd_shape shape, size_t *out_bytes) {
     unsigned char *bytes = malloc(*out_bytes = (size_t)hd_tensor_bytes(type, shape));
-    for (size_t i = 0; bytes && i < *out_bytes; i++) bytes[i] = (unsigned char)random_bits();
-    for (size_t i = 1; bytes && i < *out_bytes; i += 2) bytes[i] &= type == HD_BF16 ? 0xbd : 0xaf;
+    if (bytes) random_blocks(&seed, bytes, *out_bytes, type == HD_BF16 ? SMALL_BF16 : SMALL_F16);
     return bytes;
 }
 
@@ -53,7 +51,7 @@ static float *values_of(hd_context *context, hd_dtype type, hd_shape shape, cons
 static double error_of(const float *a, const float *b, const float *c, int m, int n, int k) {
     double worst = 0;
     for (int s = 0; s < SAMPLES; s++) {
-        const size_t i = random_bits() % (unsigned)m, j = random_bits() % (unsigned)n;
+        const size_t i = random_below(&seed, (uint32_t)m), j = random_below(&seed, (uint32_t)n);
         double sum = 0, sizes = 0;
         for (size_t p = 0; p < (size_t)k; p++) {
             const double term = (double)a[i * (size_t)k + p] * (double)b[j * (size_t)k + p];
@@ -87,7 +85,7 @@ static double measure(hd_context *context, hd_dtype type, int which, int m, int 
     hd_program *p = hd_program_create(context);
     hd_plan *plan = NULL;
     hd_output(p, "c", hd_matmul_with(p, hd_input(p, "a", HD_F32, HD_SHAPE(m, k)), hd_input(p, "b", type, HD_SHAPE(n, k)), HD_TRANSPOSE_B));
-    for (size_t i = 0; a && i < a_bytes / 4; i++) a[i] = (float)random_bits() / 8388608.0f - 1;
+    for (size_t i = 0; a && i < a_bytes / 4; i++) a[i] = random_float(&seed);
     bool good = a && b && c && !hd_plan_create(device, p, &(hd_plan_desc){ .timestamps = 1 }, &plan) && !hd_plan_write(plan, "a", a, a_bytes) &&
                 !hd_plan_write(plan, "b", weights, bytes);
     double busy = 0;

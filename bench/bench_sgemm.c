@@ -6,6 +6,7 @@
 #define _GNU_SOURCE /* pthread_setaffinity_np */
 #include "clock.h"
 #include "kernels/cpu/sgemm.h"
+#include "random.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -124,11 +125,6 @@ static int ascending(const void *x, const void *y) {
     return (a > b) - (a < b);
 }
 
-static float random_value(uint32_t *state) {
-    *state = *state * 1664525u + 1013904223u;
-    return (float)(int32_t)*state * 0x1p-31f;
-}
-
 static float *floats(int64_t count) {
     float *p = aligned_alloc(64, ((size_t)count * sizeof(float) + 63) / 64 * 64);
     if (!p) {
@@ -181,12 +177,12 @@ static double largest_error(const row *r, const float *a, const float *b, const 
 static void measure(const row *r, uint32_t threads, int rounds, cblas_sgemm_function sgemm) {
     float   *a = floats(r->m * r->k), *b = floats(r->k * r->n), *c = floats(r->m * r->n), *other = floats(r->m * r->n);
     uint16_t *half = malloc((size_t)(r->k * r->n) * sizeof *half);
-    uint32_t state = 1;
+    uint32_t seed = 1;
     for (int64_t i = 0; i < r->m * r->k; i++)
-        a[i] = random_value(&state);
+        a[i] = random_float(&seed);
     for (int64_t i = 0; i < r->k * r->n; i++) { /* values that f16 holds: 1.0 to 2.0, either sign */
-        half[i] = (uint16_t)(0x3c00u | (state >> 8 & 0x83ffu));
-        b[i] = random_value(&state);
+        half[i] = (uint16_t)(0x3c00u | (random_word(&seed) >> 16 & 0x83ffu));
+        b[i] = random_float(&seed);
         if (r->half)
             b[i] = (half[i] & 0x8000u ? -1.0f : 1.0f) * (1.0f + (float)(half[i] & 0x3ffu) * 0x1p-10f);
     }

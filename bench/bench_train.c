@@ -6,6 +6,7 @@
  * One step goes before those that are timed. "memory" takes none: what a step would take with micro-batches of as many sequences, twice as many, ... */
 #define _POSIX_C_SOURCE 200809L
 #include "clock.h"
+#include "random.h"
 #include <heddle_train.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,8 +22,6 @@ typedef struct bench {
     hd_precision precision;
     uint32_t    batch, micro_batch, steps;
 } bench;
-
-static uint32_t chance(uint32_t *seed) { return (*seed = *seed * 1664525u + 1013904223u) >> 8; }
 
 static const char *name_of(hd_math math) { return math == HD_MATH_EXACT ? "exact" : "fast"; }
 static const char *precision_of(const bench *b) { return b->precision == HD_PRECISION_BF16 ? "bf16" : "f32"; }
@@ -58,7 +57,7 @@ static hd_status bench_steps(const bench *b) {
     uint16_t *text = malloc(DATA * sizeof *text);
     int32_t *tokens = malloc((size_t)b->batch * LENGTH * 2 * sizeof *tokens);
     if (!text || !tokens) return HD_STATUS_OUT_OF_HOST_MEMORY;
-    for (size_t i = 0; i < DATA; i++) text[i] = (uint16_t)(chance(&seed) % VOCABULARY);
+    for (size_t i = 0; i < DATA; i++) text[i] = (uint16_t)random_below(&seed, VOCABULARY);
     const hd_token_data data = { text, sizeof *text, DATA };
     const double begin = now_s();
     hd_status status = hd_trainer_fit(b->context, b->device, &desc, &memory);
@@ -162,8 +161,8 @@ static hd_status fill(hd_plan *plan, const hd_port *port, uint32_t seed) {
     int32_t *numbers = (int32_t *)data;
     if (!data) return HD_STATUS_OUT_OF_HOST_MEMORY;
     for (uint64_t i = 0; i < count; i++) {
-        if (port->dtype == HD_I32) numbers[i] = (int32_t)(chance(&seed) % VOCABULARY);
-        else data[i] = (float)chance(&seed) * 0x1p-24f - 0.5f;
+        if (port->dtype == HD_I32) numbers[i] = (int32_t)random_below(&seed, VOCABULARY);
+        else data[i] = 0.5f * random_float(&seed);
     }
     const hd_status status = hd_plan_write(plan, port->name, data, count * sizeof *data);
     free(data);

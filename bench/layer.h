@@ -2,6 +2,7 @@
  * as the benchmarks of them build them. Of an attention and a feed-forward block each makes x + its own. */
 #ifndef HEDDLE_BENCH_LAYER_H
 #define HEDDLE_BENCH_LAYER_H
+#include "random.h"
 #include <heddle.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,23 +73,22 @@ static inline hd_value forward_block(const model *m, hd_value x) {
     return hd_add(m->p, x, product_of(m, hd_mul(m->p, gate, up), "wd", WIDTH, FORWARD));
 }
 
-/* Writes the plan's inputs: random bytes, with scales of blocks and floats of moderate size, 16-bit words below 1, as f16 or as bf16;
- * and positions behind `before` tokens. */
+/* Writes the plan's inputs: random blocks with small scales, which as bf16 are smaller still; floats in [-0.5, 0.5); and
+ * positions behind `before` tokens. */
 static inline void fill_inputs(const model *m, hd_plan *plan, int before) {
     uint32_t seed = 1;
     for (size_t i = 0; i < hd_program_port_count(m->p); i++) {
         const hd_port port = hd_program_port(m->p, i);
         const uint64_t bytes = hd_tensor_bytes(port.dtype, port.shape);
         if (port.kind != HD_PORT_INPUT) continue;
-        uint8_t *data = malloc(bytes);
+        void *data = malloc(bytes);
         if (!data) exit(1);
-        for (uint64_t b = 0; b < bytes; b++) data[b] = (uint8_t)((seed = seed * 1664525u + 1013904223u) >> 24);
         if (port.dtype == HD_I32)
-            for (uint64_t e = 0; e < bytes / 4; e++) ((int32_t *)(void *)data)[e] = before + (int32_t)e;
+            for (uint64_t e = 0; e < bytes / 4; e++) ((int32_t *)data)[e] = before + (int32_t)e;
         else if (port.dtype == HD_F32)
-            for (uint64_t e = 0; e < bytes / 4; e++) ((float *)(void *)data)[e] = (float)data[4 * e] / 256.0f - 0.5f;
+            for (uint64_t e = 0; e < bytes / 4; e++) ((float *)data)[e] = 0.5f * random_float(&seed);
         else
-            for (uint64_t e = 0; e < bytes / 2; e++) data[2 * e + 1] &= 0xAF; /* any word may be a scale: below 0.06 as f16 */
+            random_blocks(&seed, data, bytes, SMALL_F16);
         must(m->context, hd_plan_write(plan, port.name, data, bytes));
         free(data);
     }
