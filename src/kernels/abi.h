@@ -502,6 +502,7 @@
 #define HDI_ATTENTION_WIDE_K   8u /* attention: keys are f16, whole vectors of 16 bytes that begin at multiples of that */
 #define HDI_ATTENTION_MASKED   16u
 #define HDI_ATTENTION_STARTS   32u /* in the place of pages */
+#define HDI_ATTENTION_AT_ONCE  24 /* of a GPU's attention: tiles of keys that a workgroup works at at once */
 #define HDI_ATTENTION_TILE    32u
 #define HDI_ATTENTION_MOST_D  1024u
 /* attention_subgroup, in fast mode without starts or a mask: the keys are cut into parts, a workgroup each; those behind the

@@ -74,13 +74,13 @@ hd_status hdi_rows_check_length(const hdi_request *request, uint64_t n, hd_error
                     (unsigned long long)n, MOST);
 }
 
-uint32_t hdi_rows_workgroup(const hdi_caps *caps) {
+uint32_t hdi_rows_workgroup_of(const hdi_caps *caps, uint32_t wanted) {
     uint64_t most = caps->max_workgroup == 0 ? 256 : caps->max_workgroup;
     if (caps->max_workgroup_x != 0) most = HDI_MIN(most, caps->max_workgroup_x);
-    uint32_t workgroup = 256;
-    while (workgroup > most) workgroup /= 2;
-    return workgroup;
+    while (wanted > most) wanted /= 2;
+    return wanted;
 }
+uint32_t hdi_rows_workgroup(const hdi_caps *caps) { return hdi_rows_workgroup_of(caps, 256); }
 
 void hdi_rows_choose(const hdi_request *request, hdi_class_kind kind, const hdi_tensor *x, uint64_t rows, uint64_t n,
                      hdi_offer *offer, hdi_rows_launch *launch) {

@@ -56,7 +56,9 @@ uint64_t hdi_rows_most(const hdi_caps *caps, hd_dtype dtype);
 uint64_t hdi_rows_at_once(const hdi_caps *caps, uint64_t row_bytes);
 /* May a workgroup go over rows of `n` elements, some times? A GPU's loops have an end: some stop at 65,536 rounds. */
 hd_status hdi_rows_check_length(const hdi_request *request, uint64_t n, hd_error *error);
-/* The workgroup that hdi_rows_add takes for 0. */
+/* `wanted` invocations, a power of two, or as many as the device has in a workgroup. */
+uint32_t hdi_rows_workgroup_of(const hdi_caps *caps, uint32_t wanted);
+/* The workgroup that hdi_rows_add takes for 0: 256 of them. */
 uint32_t hdi_rows_workgroup(const hdi_caps *caps);
 /* Chooses among the widths of a workgroup of a GPU's row kernel, none of which changes a bit of the result: sets the
  * launch's workgroup, and its option where one was chosen by what was measured. */

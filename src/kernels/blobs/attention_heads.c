@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_heads.comp, digest d5b13cf7c45f0a71. Do not edit. */
+/* Made by tools/blobs from glsl/attention_heads.comp, digest 460e980930d409b5. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_heads;
 static const uint32_t words[] = {
@@ -2623,4 +2623,4 @@ static const uint32_t words[] = {
 0x00050080,0x000000ae,0x00000dfc,0x00000dfb,0x000000d9,0x000200f9,0x00000dfa,0x000200f8,
 0x00000dff,0x000200f9,0x0000022f,0x000200f8,0x0000022f,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_heads = { words, sizeof words / 4, UINT64_C(0xd5b13cf7c45f0a71), NULL };
+const hdi_blob hdi_blob_attention_heads = { words, sizeof words / 4, UINT64_C(0x460e980930d409b5), NULL };

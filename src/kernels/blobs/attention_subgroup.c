@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_subgroup.comp, digest 3488eb836b27d8f4. Do not edit. */
+/* Made by tools/blobs from glsl/attention_subgroup.comp, digest 969610edc6e01c42. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_subgroup;
 static const uint32_t words[] = {
@@ -1969,4 +1969,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00000a63,0x000200f8,0x00000a68,0x000200f9,0x00000195,0x000200f8,0x00000195,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_subgroup = { words, sizeof words / 4, UINT64_C(0x3488eb836b27d8f4), NULL };
+const hdi_blob hdi_blob_attention_subgroup = { words, sizeof words / 4, UINT64_C(0x969610edc6e01c42), NULL };

@@ -62,10 +62,10 @@ static bool has_even_blocks(const attention *a) {
 
 /* ---- the kernel that every device has, and the only one in exact mode ---- */
 
-/* Shared memory of attention.comp. */
-static uint64_t plain_shared_bytes(uint32_t rows, uint32_t width) {
-    const uint64_t a_block = 2 * HDI_MM_BLOCK + 4 + HDI_ATTENTION_TILE,
-                   a_row = width / HDI_MM_BLOCK * a_block + HDI_ATTENTION_TILE + 6;
+/* Shared memory of attention.comp, with so many tiles of keys at once. */
+static uint64_t plain_shared_bytes(uint32_t rows, uint32_t width, uint32_t tiles) {
+    const uint64_t blocks = width / HDI_MM_BLOCK, a_tile = HDI_ATTENTION_TILE * (blocks + 1) + 3,
+                   a_row = blocks * (2 * HDI_MM_BLOCK + 4) + tiles * (a_tile + (tiles > 1 ? width : 0)) + 6;
     return 4 * (rows * a_row + 256);
 }
 
@@ -77,15 +77,27 @@ static uint64_t plain_rows(const attention *a) {
     uint32_t rows = 1;
     while (2 * rows <= MOST_ROWS && rows < a->own_rows &&
            a->own_rows * a->pairs >= 8 * rows * hdi_attention_units(caps) &&
-           plain_shared_bytes(2 * rows, width) <= hdi_attention_room(caps)) rows *= 2;
+           plain_shared_bytes(2 * rows, width, 1) <= hdi_attention_room(caps)) rows *= 2;
     return rows;
+}
+
+/* Tiles of keys that a workgroup works at at once: several where there are so few workgroups that each waits for memory
+ * by itself. */
+static uint32_t plain_tiles(const attention *a, uint32_t rows, uint32_t width) {
+    enum { MOST_TILES = 8 };
+    const hdi_caps *caps = a->request->caps;
+    if (caps->native_kernels || rows > 1 || a->row_count * a->pairs > 2 * hdi_attention_units(caps)) return 1;
+    uint32_t tiles = (uint32_t)HDI_MIN(hdi_divide_up(a->keys, HDI_ATTENTION_TILE), MOST_TILES);
+    while (tiles > 1 && plain_shared_bytes(rows, width, tiles) > hdi_attention_room(caps)) tiles--;
+    return tiles;
 }
 
 static bool plain_fits(const attention *a, uint32_t rows) {
     const hdi_caps *caps = a->request->caps;
     if (rows > (caps->native_kernels ? MOST_NATIVE_ROWS : MOST_ROWS) || (rows > 1 && rows / 2 >= a->own_rows))
         return false;
-    return caps->native_kernels || plain_shared_bytes(rows, round_up(a->D, HDI_MM_BLOCK)) <= hdi_attention_room(caps);
+    const uint32_t width = round_up(a->D, HDI_MM_BLOCK);
+    return caps->native_kernels || plain_shared_bytes(rows, width, 1) <= hdi_attention_room(caps);
 }
 
 /* Many query rows over f16 on a processor with tiles of bf16. Where a measured option wants fewer, it has them. */
@@ -103,11 +115,13 @@ static hd_status lower_plain(const attention *a, hdi_lowering *lowering, hd_erro
     const bool tiles = takes_native_tiles(a);
     const uint32_t room = tiles ? HDCPU_ATTENTION_ROWS : most;
     const uint32_t rows = native || a->measured ? (uint32_t)HDI_MIN(room, a->row_count) : most;
-    if (!native && plain_shared_bytes(rows, width) > hdi_attention_room(a->request->caps))
+    if (!native && plain_shared_bytes(rows, width, 1) > hdi_attention_room(a->request->caps))
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "attention over heads of %u needs %llu bytes of shared memory",
-                        a->D, (unsigned long long)plain_shared_bytes(rows, width));
+                        a->D, (unsigned long long)plain_shared_bytes(rows, width, 1));
     hdi_rows_launch launch = common_launch(a, rows, width);
-    launch.workgroup = HDI_MIN(128, hdi_rows_workgroup(a->request->caps));
+    const uint32_t at_once = plain_tiles(a, rows, width);
+    launch.workgroup = hdi_rows_workgroup_of(a->request->caps, at_once > 1 ? 512 : 128);
+    launch.spec[launch.spec_count++] = at_once;
     if (!native && a->k->dtype == HD_F16 && is_wide(a->k, a->D) && is_wide(a->v, a->D))
         launch.spec[HDI_ATTENTION_FORM - HDI_ATTENTION_TYPE] |= HDI_ATTENTION_WIDE_K;
     launch.scratch_bytes = 4 * ((2 * rows + 3 * HDI_ATTENTION_TILE) * width + rows * HDI_ATTENTION_TILE + 5 * rows);
