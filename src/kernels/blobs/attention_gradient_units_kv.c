@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_gradient_units_kv.comp, digest c0015119b471ff87. Do not edit. */
+/* Made by tools/blobs from glsl/attention_gradient_units_kv.comp, digest 05b22f5d692acba8. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_gradient_units_kv;
 static const uint32_t words[] = {
@@ -2015,4 +2015,4 @@ static const uint32_t words[] = {
 0x00000281,0x00000826,0x000200f9,0x00000824,0x000200f8,0x00000829,0x0003003e,0x0000021a,
 0x00000096,0x000200f9,0x00000287,0x000200f8,0x00000287,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_gradient_units_kv = { words, sizeof words / 4, UINT64_C(0xc0015119b471ff87), NULL };
+const hdi_blob hdi_blob_attention_gradient_units_kv = { words, sizeof words / 4, UINT64_C(0x05b22f5d692acba8), NULL };

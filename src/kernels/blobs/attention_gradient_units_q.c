@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_gradient_units_q.comp, digest 25814805c66336e5. Do not edit. */
+/* Made by tools/blobs from glsl/attention_gradient_units_q.comp, digest 2385b4e54e2396a2. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_gradient_units_q;
 static const uint32_t words[] = {
@@ -2043,4 +2043,4 @@ static const uint32_t words[] = {
 0x000009df,0x00030037,0x00000055,0x000009e0,0x000200f8,0x000009e1,0x00050081,0x00000055,
 0x000009e2,0x000009df,0x000009e0,0x000200fe,0x000009e2,0x00010038,
 };
-const hdi_blob hdi_blob_attention_gradient_units_q = { words, sizeof words / 4, UINT64_C(0x25814805c66336e5), NULL };
+const hdi_blob hdi_blob_attention_gradient_units_q = { words, sizeof words / 4, UINT64_C(0x2385b4e54e2396a2), NULL };

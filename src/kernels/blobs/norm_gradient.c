@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm_gradient.comp, digest efd0c75b11010a6c. Do not edit. */
+/* Made by tools/blobs from glsl/norm_gradient.comp, digest 8004d40b178eca9b. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm_gradient;
 static const uint32_t words[] = {
@@ -2237,4 +2237,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00000acb,0x000200f8,0x00000ad0,0x000200f9,0x00000262,0x000200f8,0x00000262,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_norm_gradient = { words, sizeof words / 4, UINT64_C(0xefd0c75b11010a6c), NULL };
+const hdi_blob hdi_blob_norm_gradient = { words, sizeof words / 4, UINT64_C(0x8004d40b178eca9b), NULL };

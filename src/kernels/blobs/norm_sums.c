@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm_sums.comp, digest 3bcbf0d40eff1da2. Do not edit. */
+/* Made by tools/blobs from glsl/norm_sums.comp, digest 17f1f8b2a7298a7d. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm_sums;
 static const uint32_t words[] = {
@@ -1220,4 +1220,4 @@ static const uint32_t words[] = {
 0x00000112,0x000006ab,0x0003003e,0x000006b6,0x000006b5,0x000200f9,0x00000502,0x000200f8,
 0x00000502,0x000200f9,0x00000167,0x000200f8,0x00000167,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_norm_sums = { words, sizeof words / 4, UINT64_C(0x3bcbf0d40eff1da2), NULL };
+const hdi_blob hdi_blob_norm_sums = { words, sizeof words / 4, UINT64_C(0x17f1f8b2a7298a7d), NULL };

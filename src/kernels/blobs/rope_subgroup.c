@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/rope_subgroup.comp, digest 4df72fc6087e6efb. Do not edit. */
+/* Made by tools/blobs from glsl/rope_subgroup.comp, digest 0eb07cd8188ce573. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_rope_subgroup;
 static const uint32_t words[] = {
@@ -1103,4 +1103,4 @@ static const uint32_t words[] = {
 0x000005f2,0x000005f1,0x000200f9,0x000005a4,0x000200f8,0x000005a4,0x000200f9,0x0000015a,
 0x000200f8,0x0000015a,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_rope_subgroup = { words, sizeof words / 4, UINT64_C(0x4df72fc6087e6efb), NULL };
+const hdi_blob hdi_blob_rope_subgroup = { words, sizeof words / 4, UINT64_C(0x0eb07cd8188ce573), NULL };

@@ -1,8 +1,8 @@
 // attention_keys.glsl: softmax(scale * Q K^T) V for fast mode, made for few queries over many keys. A workgroup has
 // ROWS query rows that share a key head and one part of the keys, so that each key and value is read once for all rows.
 // KEY_LANES lanes share a key and 8 elements at a time of its head; each such group of lanes walks over keys of its own
-// with running maxima and sums of its own, and nobody waits for anybody. Then all are merged: by shuffles within a
-// subgroup, in shared memory within the workgroup, and between parts by the workgroup that arrives last.
+// with running maxima and sums of its own, and nobody waits for anybody. A round's scores are dealt out among its lanes, so that
+// each makes one weight or a few, and all get them. Then all are merged: by shuffles within a subgroup, in shared memory within the workgroup, and between parts by the workgroup that arrives last.
 #include "rows.glsl"
 #include "early.glsl"
 layout(constant_id = HDI_ATTENTION_TYPE) const uint TYPE = HDI_TYPE_F32;
@@ -64,6 +64,9 @@ const uint OWN_WORDS = OWN_CHUNKS * CHUNK_WORDS, ROW_VECTORS = WIDTH / 4u, VECTO
 const uint PARTS_AT_ONCE = 4u * KEYS, SHARES = VECTORS > gl_WorkGroupSize.x ? 1u : // when parts are merged
                                         gl_WorkGroupSize.x / VECTORS < SUBGROUPS ? gl_WorkGroupSize.x / VECTORS : SUBGROUPS;
 const float LEAST = -3.40282347e38;
+// Scores of a round, key by key of row after row, and up to the next power of two: so many of them are a lane's own.
+const uint SCORES = ROWS * KEYS, PADDED = SCORES <= 1u ? 1u : SCORES <= 2u ? 2u : SCORES <= 4u ? 4u : SCORES <= 8u ? 8u : SCORES <= 16u ? 16u : 32u;
+const uint OWN_SCORES = PADDED > KEY_LANES ? PADDED / KEY_LANES : 1u;
 shared vec4 sums[SUBGROUPS * VECTORS]; // of each subgroup: values times weights
 shared vec2 bests[SUBGROUPS * ROWS];   // maximum, and sum of the weights
 shared uint arrived;
@@ -110,6 +113,31 @@ const bool WINDOWED = (FORM & HDI_ATTENTION_WINDOWED) != 0u, CAPPED = (FORM & HD
             READ_CHUNK(v, wide_v, KV_TYPE, first, chunk, next_value_words, at) \
         } \
     } }
+
+// Lanes halve what each of them adds up as long as there is something to halve. Which scores are a lane's own then: those from this
+// one on. And the first of the lanes that have a score.
+#define HALF_AT(other) (PADDED / (2u * (other)))
+uint first_score(uint lane) {
+    uint first = 0u;
+    [[unroll]] for (uint other = 1u; other < KEY_LANES; other <<= 1) first += (lane & other) != 0u ? HALF_AT(other) : 0u;
+    return first;
+}
+uint lane_of_score(uint score) {
+    uint lane = 0u;
+    [[unroll]] for (uint other = 1u; other < KEY_LANES; other <<= 1) lane += (score & HALF_AT(other)) != 0u ? other : 0u;
+    return lane;
+}
+// What each lane has for its own scores becomes what the keys of their row have together.
+#define OF_ALL_KEYS(x, together) \
+    [[unroll]] for (uint apart = 1u; apart < KEYS; apart <<= 1) { \
+        [[unroll]] for (uint i = 0u; i < OWN_SCORES; i++) { \
+            if (apart >= OWN_SCORES) x[i] = together(x[i], subgroupShuffleXor(x[i], PADDED / (2u * apart))); \
+            else if ((i & apart) == 0u) x[i] = x[i + apart] = together(x[i], x[i + apart]); \
+        } \
+    }
+float sum_of(float x, float y) { return x + y; }
+#define OF_SCORE(x, score) subgroupShuffle(x[(score) % OWN_SCORES], first_lane + lane_of_score(score))
+#define OWN_SEES(i) (base + own_key[i] < own_to[i] && (!WINDOWED || base + own_key[i] >= own_from[i]))
 
 // Vector `item` of `count` results in shared memory together, and their maximum and sum.
 vec4 merged(uint item, uint count, out vec2 best_and_sum) {
@@ -283,20 +311,34 @@ void main() {
     }
 #endif
     vec4 values[ROWS * OWN];
-    float largest[ROWS], total[ROWS];
     [[unroll]] for (uint r = 0u; r < ROWS; r++) {
         [[unroll]] for (uint i = 0u; i < OWN; i++) {
             query[r * OWN + i] *= scale;
             values[r * OWN + i] = vec4(0.0);
         }
-        largest[r] = LEAST;
-        total[r] = 0.0;
         seen_to[r] = min(seen_to[r], end);
+    }
+    // Of the lane's own scores: their key in a round, the keys that their row sees, its running maximum, and their sum.
+    uint own_key[OWN_SCORES], own_from[OWN_SCORES], own_to[OWN_SCORES];
+    float own_largest[OWN_SCORES], own_total[OWN_SCORES];
+    [[unroll]] for (uint i = 0u; i < OWN_SCORES; i++) {
+        uint score = first_score(lane) + i, own_head = 0u;
+        own_key[i] = score % KEYS * SLOTS + slot;
+        own_from[i] = own_to[i] = 0u;
+        [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+            bool own = score / KEYS == r;
+            own_from[i] = own ? seen_from[r] : own_from[i];
+            own_to[i] = own ? seen_to[r] : own_to[i];
+            own_head = own ? row_head[r] : own_head;
+        }
+        own_largest[i] = LEAST;
+        own_total[i] = 0.0;
         if ((FORM & HDI_ATTENTION_SINKS) != 0u && part == 0u && slot == 0u) { // one slot of all begins with the sink
-            largest[r] = max(sinks[row_head[r]] * 1.44269504, LEAST);
-            total[r] = largest[r] == LEAST ? 0.0 : 1.0;
+            own_largest[i] = max(sinks[own_head] * 1.44269504, LEAST);
+            own_total[i] = own_largest[i] == LEAST || score % KEYS != 0u ? 0.0 : 1.0;
         }
     }
+    const uint first_lane = subgroup_lane - lane;
 
     for (uint base = begin; base < end; base += ROUND) {
         [[unroll]] for (uint w = 0u; w < KEYS * OWN_WORDS; w++) {
@@ -308,7 +350,8 @@ void main() {
             READ_ROUND(base + ROUND, page)
             page = page_of(batch, base + 2u * ROUND);
         }
-        float scores[ROWS * KEYS];
+        float scores[PADDED];
+        [[unroll]] for (uint j = 0u; j < PADDED; j++) scores[j] = 0.0;
         [[unroll]] for (uint u = 0u; u < KEYS; u++) {
 #ifdef HEADS
             if (key_first[u] == new_first) { // also where a page is named twice
@@ -319,38 +362,58 @@ void main() {
                 }
             }
 #endif
-            [[unroll]] for (uint r = 0u; r < ROWS; r++) scores[r * KEYS + u] = 0.0;
             [[unroll]] for (uint i = 0u; i < OWN; i++) {
                 vec4 four = FOUR(key_words, KV_TYPE, u * OWN_WORDS, i);
                 if (CHUNKS % KEY_LANES != 0u && lane + i / 2u * KEY_LANES >= CHUNKS) four = vec4(0.0); // may be no number
                 [[unroll]] for (uint r = 0u; r < ROWS; r++) scores[r * KEYS + u] += dot(query[r * OWN + i], four);
             }
-            [[unroll]] for (uint r = 0u; r < ROWS; r++)
-                for (uint other = 1u; other < KEY_LANES; other <<= 1) scores[r * KEYS + u] += subgroupShuffleXor(scores[r * KEYS + u], other);
-            if (CAPPED) {
-                [[unroll]] for (uint r = 0u; r < ROWS; r++) scores[r * KEYS + u] = cap * tanh_of(scores[r * KEYS + u]);
+        }
+        [[unroll]] for (uint other = 1u; other < KEY_LANES; other <<= 1) {
+            if (HALF_AT(other) == 0u) scores[0] += subgroupShuffleXor(scores[0], other);
+            [[unroll]] for (uint j = 0u; j < HALF_AT(other); j++) {
+                bool upper = (lane & other) != 0u;
+                float low_one = scores[j], high_one = scores[j + HALF_AT(other)];
+                scores[j] = (upper ? high_one : low_one) + subgroupShuffleXor(upper ? low_one : high_one, other);
             }
         }
+        float best[OWN_SCORES], rescale[OWN_SCORES];
+        [[unroll]] for (uint i = 0u; i < OWN_SCORES; i++) {
+            if (CAPPED) scores[i] = cap * tanh_of(scores[i]);
+            best[i] = OWN_SEES(i) ? max(own_largest[i], scores[i]) : own_largest[i];
+        }
+        OF_ALL_KEYS(best, max)
+        [[unroll]] for (uint i = 0u; i < OWN_SCORES; i++) {
+            rescale[i] = exp2(own_largest[i] - best[i]);
+            own_largest[i] = best[i];
+            own_total[i] *= rescale[i];
+            scores[i] = exp2(scores[i] - best[i]);
+            if (OWN_SEES(i)) own_total[i] += scores[i];
+        }
+        float factors[ROWS];
+        bool grown = false;
         [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-            float best = largest[r];
-            [[unroll]] for (uint u = 0u; u < KEYS; u++)
-                if (SEES(r, base + u * SLOTS + slot)) best = max(best, scores[r * KEYS + u]);
-            float rescale = exp2(largest[r] - best);
-            largest[r] = best;
-            total[r] *= rescale;
-            [[unroll]] for (uint i = 0u; i < OWN; i++) values[r * OWN + i] *= rescale;
-            [[unroll]] for (uint u = 0u; u < KEYS; u++) {
-                scores[r * KEYS + u] = exp2(scores[r * KEYS + u] - best);
-                if (SEES(r, base + u * SLOTS + slot)) total[r] += scores[r * KEYS + u];
-            }
+            factors[r] = OF_SCORE(rescale, r * KEYS);
+            grown = grown || factors[r] != 1.0;
+        }
+        if (grown) {
+            [[unroll]] for (uint r = 0u; r < ROWS; r++)
+                [[unroll]] for (uint i = 0u; i < OWN; i++) values[r * OWN + i] *= factors[r];
         }
         [[unroll]] for (uint u = 0u; u < KEYS; u++) {
+            float weights[ROWS];
+            [[unroll]] for (uint r = 0u; r < ROWS; r++) weights[r] = OF_SCORE(scores, r * KEYS + u);
             [[unroll]] for (uint i = 0u; i < OWN; i++) {
                 vec4 four = FOUR(value_words, KV_TYPE, u * OWN_WORDS, i);
                 [[unroll]] for (uint r = 0u; r < ROWS; r++)
-                    if (SEES(r, base + u * SLOTS + slot)) values[r * OWN + i] += scores[r * KEYS + u] * four;
+                    if (SEES(r, base + u * SLOTS + slot)) values[r * OWN + i] += weights[r] * four;
             }
         }
+    }
+    OF_ALL_KEYS(own_total, sum_of)
+    float largest[ROWS], total[ROWS];
+    [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+        largest[r] = OF_SCORE(own_largest, r * KEYS);
+        total[r] = OF_SCORE(own_total, r * KEYS);
     }
 
     // The subgroup's slots become one, then the subgroups do.
