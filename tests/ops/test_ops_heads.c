@@ -75,6 +75,7 @@ static hd_shape cache_shape(const test *t) {
 }
 static hd_value written(hd_program *p, const test *t, const char *name, hd_value x, hd_value past, hd_value pages) {
     const hd_value state = hd_state(p, name, t->cache, cache_shape(t));
+    if (name[0] == 'k') hd_output(p, "older keys", hd_reshape(p, state, HD_SHAPE((int64_t)hd_shape_elements(cache_shape(t))))); /* as they were */
     x = by_sequence(p, t, t->cache == HD_F32 ? x : hd_cast(p, x, t->cache), t->kv_heads);
     return pages ? hd_write_pages(p, state, x, past, pages) : hd_write_rows(p, state, x, past);
 }
@@ -150,7 +151,7 @@ static unsigned compare(hd_device *device, const char *where, const test *t, uin
         write_inputs(t, run, both);
         for (int m = 0; m < 2; m++) CHECK(hd_plan_run(both[m].plan, NULL));
         const uint64_t cache = hd_tensor_bytes(t->cache, cache_shape(t)), y = 4ull * t->sequences * t->heads * t->D;
-        const uint64_t differ[] = { differing(both, "y", y), differing(both, "keys", cache), differing(both, "values", cache) };
+        const uint64_t differ[] = { differing(both, "y", y), differing(both, "keys", cache) + differing(both, "older keys", cache), differing(both, "values", cache) };
         if (!(differ[0] | differ[1] | differ[2])) continue;
         wrong++;
         print_error("%s, case %d, past %d: bytes that differ: %llu of the result, %llu of keys, %llu of values\n", where, (int)(t - tests),
