@@ -27,6 +27,12 @@ static void absorb(fusion *f, hd_value from, hd_value until) {
     for (hd_value value = from; value != until; value = f->values[value].last_use) f->values[value].absorbed = true;
 }
 
+/* Adds the nodes from the first on until the task's last one, as they are in the program. */
+static void add_values(const fusion *f, hdi_task *task, hd_value first, hd_value id) {
+    for (hd_value value = first; value != id; value = f->values[value].last_use)
+        if (node_of(f, value)->op != HDI_OP_RESHAPE) task->values[task->value_count++] = value;
+}
+
 static void join_head(fusion *f, hd_value rope) {
     const hdi_node *node = node_of(f, rope);
     const uint32_t rank = node->shape.rank;
@@ -149,12 +155,6 @@ static void join_attention(fusion *f, hd_value id) {
     f->values[id].rope = t.rope;
 }
 
-/* Adds the nodes from the first on until the task's own, as they are in the program. */
-static void add_values(const fusion *f, hdi_task *task, hd_value first, hd_value id) {
-    for (hd_value value = first; value != id; value = f->values[value].last_use)
-        if (node_of(f, value)->op != HDI_OP_RESHAPE) task->values[task->value_count++] = value;
-}
-
 hd_status hdi_fuse_turning(fusion *f, const hdi_node *node, hd_value id) {
     turning t;
     if (!find_turning(f, id, &t)) return hdi_fail(f->error, HD_STATUS_INTERNAL, "an attention lost its heads");
@@ -191,10 +191,8 @@ hd_status hdi_fuse_head(fusion *f, const hdi_node *node, hd_value id) {
     hdi_task task = {
         .op = HDI_OP_ROPE, .attrs = &turn->attrs, .input_count = 5, .norm = before ? &before->attrs : NULL
     };
-    for (hd_value value = before ? norm : rope;; value = f->values[value].last_use) {
-        if (node_of(f, value)->op != HDI_OP_RESHAPE) task.values[task.value_count++] = value;
-        if (value == id) break;
-    }
+    add_values(f, &task, before ? norm : rope, id);
+    task.values[task.value_count++] = id;
     task.inputs[2].storage = task.inputs[3].storage = task.inputs[4].storage = HDI_NO_INDEX;
     const hd_value rows = before ? before->operands[0] : turn->operands[0];
     hd_status status = hdi_fusion_shaped(f, rows, turn->shape, &task.inputs[0]);
