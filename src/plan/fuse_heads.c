@@ -80,8 +80,6 @@ typedef struct turning {
     hd_shape shapes[HDI_TURN_INPUTS];
 } turning;
 
-static hd_value operand_of(const hdi_node *node, uint32_t i) { return i < node->operand_count ? node->operands[i] : 0; }
-
 static bool same_turn(const hdi_node *a, const hdi_node *b) {
     const hdi_attrs *x = &a->attrs, *y = &b->attrs;
     return a->operands[1] == b->operands[1] && x->ints[0] == y->ints[0] && x->ints[1] == y->ints[1] &&
@@ -93,8 +91,8 @@ static bool same_turn(const hdi_node *a, const hdi_node *b) {
 static bool writes_for(const fusion *f, hd_value writer, const hdi_node *attention) {
     const hdi_node *node = node_of(f, writer);
     if (node->op != HDI_OP_WRITE_ROWS || f->values[writer].uses != 1) return false;
-    const hd_value position = node->operands[2], pages = operand_of(node, 3);
-    return position == attention->operands[3] && pages == operand_of(attention, 4) && stays(f, position) &&
+    const hd_value position = node->operands[2], pages = node->operands[3];
+    return position == attention->operands[3] && pages == attention->operands[4] && stays(f, position) &&
            stays(f, pages);
 }
 
@@ -105,7 +103,7 @@ static void add_input(const fusion *f, turning *t, uint32_t at, hd_value value) 
 
 static bool find_turning(const fusion *f, hd_value id, turning *out) {
     const hdi_node *node = node_of(f, id);
-    if (operand_of(node, 3) == 0) return false;
+    if (node->operands[3] == 0) return false;
     turning t = { .rope = behind_reshapes(f, node->operands[0]), .keys = node->operands[1],
                   .values = node->operands[2] };
     const hdi_node *rope = node_of(f, t.rope);
@@ -118,7 +116,7 @@ static bool find_turning(const fusion *f, hd_value id, turning *out) {
     if ((t.norm == 0) != (t.key_norm == 0)) return false;
     const hdi_node *norm = t.norm ? node_of(f, t.norm) : NULL, *key_norm = t.norm ? node_of(f, t.key_norm) : NULL;
     if (norm && (norm->attrs.floats[0] != key_norm->attrs.floats[0] ||
-                 (operand_of(norm, 1) == 0) != (operand_of(key_norm, 1) == 0)))
+                 (norm->operands[1] == 0) != (key_norm->operands[1] == 0)))
         return false;
     for (uint32_t i = 0; i < node->operand_count; i++) add_input(f, &t, i, node->operands[i]);
     add_input(f, &t, 0, norm ? norm->operands[0] : rope->operands[0]);
@@ -126,9 +124,9 @@ static bool find_turning(const fusion *f, hd_value id, turning *out) {
     add_input(f, &t, 1, node_of(f, t.keys)->operands[0]);
     add_input(f, &t, 2, node_of(f, t.values)->operands[0]);
     add_input(f, &t, HDI_TURN_POSITIONS, rope->operands[1]);
-    add_input(f, &t, HDI_TURN_QUERY_WEIGHT, norm ? operand_of(norm, 1) : 0);
+    add_input(f, &t, HDI_TURN_QUERY_WEIGHT, norm ? norm->operands[1] : 0);
     add_input(f, &t, HDI_TURN_KEYS, key_norm ? key_norm->operands[0] : node_of(f, t.key_rope)->operands[0]);
-    add_input(f, &t, HDI_TURN_KEY_WEIGHT, key_norm ? operand_of(key_norm, 1) : 0);
+    add_input(f, &t, HDI_TURN_KEY_WEIGHT, key_norm ? key_norm->operands[1] : 0);
     const hd_value rows = f->values[t.values].rows;
     add_input(f, &t, HDI_TURN_VALUES, rows ? rows : node_of(f, t.values)->operands[1]);
     *out = t;

@@ -1,26 +1,12 @@
 /* test_ops_alone.c: in fast mode a row has the same bits alone and among 2 to 8 rows, by what a language model's plan is made of: that is
  * what lets guesses of its tokens (hd_draft) change none. On the CPU; or arguments name devices. --short before them: every fourth case,
  * among 2 and 8 rows, for devices whose compiler takes its time. */
-#include <heddle.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "ops/on_devices.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 enum { MOST_ROWS = 8 };
-static hd_context *context;
-static const char *const *names;
-static int name_count;
 static uint32_t seed;
-static bool is_short;
-
-#define CHECK(call) check((call), #call, __LINE__)
-static void check(hd_status status, const char *call, int line) {
-    if (status) fail_msg("line %d: %s: %s", line, call, hd_context_error(context));
-}
 
 static uint32_t next(void) {
     seed = seed * 1664525u + 1013904223u;
@@ -157,26 +143,15 @@ static unsigned compare(hd_device *device, const char *where, const test *t) {
     return wrong;
 }
 
-static void rows_are_the_same_alone(void **state) {
-    (void)state;
+static unsigned compare_all(hd_device *device, const char *where) {
     unsigned wrong = 0;
-    for (int i = 0; i < (name_count ? name_count : 1); i++) {
-        const char *name = name_count ? names[i] : "cpu";
-        hd_device *device;
-        if (hd_device_open(context, &(hd_device_desc){ .id = name }, &device)) fail_msg("%s: %s", name, hd_context_error(context));
-        for (size_t t = 0; t < sizeof tests / sizeof *tests; t += is_short ? 4 : 1) wrong += compare(device, name, &tests[t]);
-        hd_device_close(device);
-    }
-    assert_int_equal(wrong, 0);
+    for (size_t t = 0; t < sizeof tests / sizeof *tests; t += is_short ? 4 : 1) wrong += compare(device, where, &tests[t]);
+    return wrong;
 }
 
-int main(int argc, char **argv) {
-    const struct CMUnitTest all[] = { cmocka_unit_test(rows_are_the_same_alone) };
-    is_short = argc > 1 && strcmp(argv[1], "--short") == 0;
-    names = (const char *const *)argv + 1 + is_short;
-    name_count = argc - 1 - is_short;
-    if (hd_context_create(NULL, &context)) return 1;
-    const int failed = cmocka_run_group_tests(all, NULL, NULL);
-    hd_context_destroy(context);
-    return failed;
+static void rows_are_the_same_alone(void **state) {
+    (void)state;
+    assert_right_on_devices(compare_all);
 }
+
+int main(int argc, char **argv) { return run_on_devices(argc, argv, &(struct CMUnitTest)cmocka_unit_test(rows_are_the_same_alone)); }

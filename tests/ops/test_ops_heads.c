@@ -2,33 +2,19 @@
  * queries and keys shown as outputs, which keeps the steps apart: in fast mode both give the same bits, and leave the same cache. Where pages
  * are missing, lie outside of the pool or are named twice, and where a token has no row in the cache, too. On the devices that arguments
  * name, or the CPU; --short before them: every third case. */
-#include <heddle.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "ops/on_devices.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
-static hd_context *context;
-static const char *const *names;
-static int name_count;
-static bool is_short;
 static uint32_t seed;
 
-#define CHECK(call) check((call), #call, __LINE__)
-static void check(hd_status status, const char *call, int line) {
-    if (status) fail_msg("line %d: %s: %s", line, call, hd_context_error(context));
-}
 static float unit(void) {
     seed = seed * 1664525u + 1013904223u;
     return (float)(seed >> 8) / (float)(1u << 23) - 1;
 }
 
 enum { NONE, PLAIN, WEIGHTED }; /* norms of heads */
-enum { RUNS = 6, MOST_SEQUENCES = 3, PAGE = 128 };
+enum { RUNS = 6, PAGE = 128 };
 typedef struct test {
     uint32_t heads, kv_heads, D, S;
     hd_dtype cache;
@@ -161,28 +147,17 @@ static unsigned compare(hd_device *device, const char *where, const test *t, uin
     return wrong;
 }
 
-static void the_same_bits_in_one_kernel(void **state) {
-    (void)state;
+static unsigned compare_all(hd_device *device, const char *where) {
+    uint32_t turning = 0;
     unsigned wrong = 0;
-    for (int i = 0; i < (name_count ? name_count : 1); i++) {
-        const char *name = name_count ? names[i] : "cpu";
-        uint32_t turning = 0;
-        hd_device *device;
-        if (hd_device_open(context, &(hd_device_desc){ .id = name }, &device)) fail_msg("%s: %s", name, hd_context_error(context));
-        for (size_t t = 0; t < sizeof tests / sizeof *tests; t += is_short ? 3 : 1) wrong += compare(device, name, &tests[t], &turning);
-        print_message("%s: %u programs in one kernel\n", name, turning);
-        hd_device_close(device);
-    }
-    assert_int_equal(wrong, 0);
+    for (size_t t = 0; t < sizeof tests / sizeof *tests; t += is_short ? 3 : 1) wrong += compare(device, where, &tests[t], &turning);
+    print_message("%s: %u programs in one kernel\n", where, turning);
+    return wrong;
 }
 
-int main(int argc, char **argv) {
-    const struct CMUnitTest all[] = { cmocka_unit_test(the_same_bits_in_one_kernel) };
-    is_short = argc > 1 && strcmp(argv[1], "--short") == 0;
-    names = (const char *const *)argv + 1 + is_short;
-    name_count = argc - 1 - is_short;
-    if (hd_context_create(NULL, &context)) return 1;
-    const int failed = cmocka_run_group_tests(all, NULL, NULL);
-    hd_context_destroy(context);
-    return failed;
+static void the_same_bits_in_one_kernel(void **state) {
+    (void)state;
+    assert_right_on_devices(compare_all);
 }
+
+int main(int argc, char **argv) { return run_on_devices(argc, argv, &(struct CMUnitTest)cmocka_unit_test(the_same_bits_in_one_kernel)); }

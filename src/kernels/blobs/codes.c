@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/codes.comp, digest 7cd733aeaac9616b. Do not edit. */
+/* Made by tools/blobs from glsl/codes.comp, digest 57d9c607dc4ab6c8. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_codes;
 static const uint32_t words[] = {
@@ -2341,4 +2341,4 @@ static const uint32_t words[] = {
 0x000200f8,0x00000d61,0x000200f9,0x000001cd,0x000200f8,0x000001cd,0x000200f9,0x00000135,
 0x000200f8,0x00000135,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_codes = { words, sizeof words / 4, UINT64_C(0x7cd733aeaac9616b), NULL };
+const hdi_blob hdi_blob_codes = { words, sizeof words / 4, UINT64_C(0x57d9c607dc4ab6c8), NULL };

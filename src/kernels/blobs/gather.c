@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/gather.comp, digest 0cc59c7ff63668e2. Do not edit. */
+/* Made by tools/blobs from glsl/gather.comp, digest 0c347d0b9fa31525. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_gather;
 static const uint32_t words[] = {
@@ -1809,4 +1809,4 @@ static const uint32_t words[] = {
 0x000000f2,0x000200f9,0x00000a56,0x000200f8,0x00000a56,0x000200f9,0x00000a51,0x000200f8,
 0x00000a51,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0x0cc59c7ff63668e2), NULL };
+const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0x0c347d0b9fa31525), NULL };

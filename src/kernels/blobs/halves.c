@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/halves.comp, digest 0af9c24cc74de6a9. Do not edit. */
+/* Made by tools/blobs from glsl/halves.comp, digest 3bba06cb7963c347. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_halves;
 static const uint32_t words[] = {
@@ -1981,4 +1981,4 @@ static const uint32_t words[] = {
 0x00000015,0x0000006a,0x000000e1,0x0003003e,0x00000b70,0x00000b6f,0x000200f9,0x000000d7,
 0x000200f8,0x000000d7,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_halves = { words, sizeof words / 4, UINT64_C(0x0af9c24cc74de6a9), NULL };
+const hdi_blob hdi_blob_halves = { words, sizeof words / 4, UINT64_C(0x3bba06cb7963c347), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes.comp, digest 7c90e5502199ae17. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes.comp, digest 544b5b7532b75a8b. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes;
 static const uint32_t words[] = {
@@ -11393,4 +11393,4 @@ static const uint32_t words[] = {
 0x000017b9,0x00000771,0x000200f9,0x000017b8,0x000200f8,0x000017bd,0x000200f9,0x00000b6e,
 0x000200f8,0x00000b6e,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0x7c90e5502199ae17), NULL };
+const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0x544b5b7532b75a8b), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes_dot.comp, digest 592f2ecac4cfc46c. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes_dot.comp, digest 84414592fbf1b3ce. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes_dot;
 static const uint32_t words[] = {
@@ -11323,4 +11323,4 @@ static const uint32_t words[] = {
 0x00001753,0x00050080,0x0000075d,0x00001752,0x00001751,0x00000785,0x000200f9,0x00001750,
 0x000200f8,0x00001755,0x000200f9,0x00000b6e,0x000200f8,0x00000b6e,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes_dot = { words, sizeof words / 4, UINT64_C(0x592f2ecac4cfc46c), NULL };
+const hdi_blob hdi_blob_matmul_codes_dot = { words, sizeof words / 4, UINT64_C(0x84414592fbf1b3ce), NULL };

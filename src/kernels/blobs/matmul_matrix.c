@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest fd5cb0fc9031a1a2. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 171242c853026736. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -21691,4 +21691,4 @@ static const uint32_t words[] = {
 0x00005100,0x000050ff,0x0000078e,0x000200f9,0x000050fe,0x000200f8,0x00005103,0x000200f9,
 0x00000c07,0x000200f8,0x00000c07,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0xfd5cb0fc9031a1a2), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x171242c853026736), NULL };

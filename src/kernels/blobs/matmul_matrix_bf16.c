@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix_bf16.comp, digest f5082df7fef97369. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix_bf16.comp, digest ca6311a63fc7a59b. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix_bf16;
 static const uint32_t words[] = {
@@ -20506,4 +20506,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00003fbc,0x000200f8,0x00003fc1,0x0003003e,0x0000339f,0x00000b7d,0x000200f9,
 0x000034c6,0x000200f8,0x000034c6,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix_bf16 = { words, sizeof words / 4, UINT64_C(0xf5082df7fef97369), NULL };
+const hdi_blob hdi_blob_matmul_matrix_bf16 = { words, sizeof words / 4, UINT64_C(0xca6311a63fc7a59b), NULL };

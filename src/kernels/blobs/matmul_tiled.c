@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 39d4af16be8d8c26. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 6c8e5d4ba09f8ec2. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tiled;
 static const uint32_t words[] = {
@@ -11257,4 +11257,4 @@ static const uint32_t words[] = {
 0x00001635,0x000200f8,0x0000163a,0x000200f9,0x00000b7e,0x000200f8,0x00000b7e,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x39d4af16be8d8c26), NULL };
+const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x6c8e5d4ba09f8ec2), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec.comp, digest ae127b40dd7e26d5. Do not edit. */
+/* Made by tools/blobs from glsl/matvec.comp, digest 041e28c9bc87c653. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec;
 static const uint32_t words[] = {
@@ -11489,4 +11489,4 @@ static const uint32_t words[] = {
 0x00000790,0x00001780,0x0000177f,0x00000b70,0x000200f9,0x0000177e,0x000200f8,0x00001783,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0xae127b40dd7e26d5), NULL };
+const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0x041e28c9bc87c653), NULL };

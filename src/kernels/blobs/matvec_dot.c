@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_dot.comp, digest 5585851153cba3d3. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_dot.comp, digest b36525e95f9f3271. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_dot;
 static const uint32_t words[] = {
@@ -17198,4 +17198,4 @@ static const uint32_t words[] = {
 0x000200f9,0x000036f3,0x000200f8,0x000036f8,0x000200f9,0x00000d07,0x000200f8,0x00000d07,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0x5585851153cba3d3), NULL };
+const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0xb36525e95f9f3271), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_matrix.comp, digest d0f262d71d7f8d59. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_matrix.comp, digest 6cbffd939b37f3e8. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_matrix;
 static const uint32_t words[] = {
@@ -11251,4 +11251,4 @@ static const uint32_t words[] = {
 0x00000e98,0x000200f8,0x00000e98,0x00050080,0x000007b6,0x00000e97,0x00000e96,0x000007c1,
 0x000200f9,0x00000e95,0x000200f8,0x00000ea9,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_matrix = { words, sizeof words / 4, UINT64_C(0xd0f262d71d7f8d59), NULL };
+const hdi_blob hdi_blob_matvec_matrix = { words, sizeof words / 4, UINT64_C(0x6cbffd939b37f3e8), NULL };

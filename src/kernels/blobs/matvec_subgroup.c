@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest 2ebbfc22754ee267. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest a75e2e925bf13aab. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_subgroup;
 static const uint32_t words[] = {
@@ -12617,4 +12617,4 @@ static const uint32_t words[] = {
 0x00001dcc,0x00000b62,0x000200f9,0x00001dcb,0x000200f8,0x00001dd0,0x000200f9,0x00000b87,
 0x000200f8,0x00000b87,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0x2ebbfc22754ee267), NULL };
+const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0xa75e2e925bf13aab), NULL };

@@ -48,7 +48,6 @@ uint query_first(uint row) { // a row's first element
     return (((batch * push.T + token) * push.Hkv + head) * HEADS + row - token * HEADS) * push.D;
 }
 uint key_first(uint key) { return ((batch * push.S + key) * push.Hkv + head) * push.D; }
-uint two_of(uvec2 bits) { return pack_element(bits.x, OUT_TYPE) | pack_element(bits.y, OUT_TYPE) << 16; }
 #include "attention_starts.glsl"
 float hidden(bool seen) { return seen ? 0.0 : uintBitsToFloat(0xFF800000u); }
 
@@ -123,7 +122,7 @@ void store_eight(uint at, float scale) {
     if (OUT_TYPE == HDI_TYPE_F32) {
         out_words[at / 4u] = low;
         out_words[at / 4u + 1u] = high;
-    } else out_words[at / 8u] = uvec4(two_of(low.xy), two_of(low.zw), two_of(high.xy), two_of(high.zw));
+    } else out_words[at / 8u] = uvec4(packed_four(low, OUT_TYPE), packed_four(high, OUT_TYPE));
 }
 
 // Finds the key head of the workgroup, and its block of `count` rows: those that come first are `block` 0.

@@ -1,8 +1,9 @@
 // attention_keys.glsl: softmax(scale * Q K^T) V for fast mode, made for few queries over many keys. A workgroup has
 // ROWS query rows that share a key head and one part of the keys, so that each key and value is read once for all rows.
 // KEY_LANES lanes share a key and 8 elements at a time of its head; each such group of lanes walks over keys of its own
-// with running maxima and sums of its own, and nobody waits for anybody. A round's scores are dealt out among its lanes, so that
-// each makes one weight or a few, and all get them. Then all are merged: by shuffles within a subgroup, in shared memory within the workgroup, and between parts by the workgroup that arrives last.
+// with running maxima and sums of its own, and nobody waits for anybody. A round's scores are dealt out among its lanes, so
+// that each makes one weight or a few, and all get them. Then all are merged: by shuffles within a subgroup, in shared memory
+// within the workgroup, and between parts by the workgroup that arrives last.
 #include "rows.glsl"
 #include "early.glsl"
 layout(constant_id = HDI_ATTENTION_TYPE) const uint TYPE = HDI_TYPE_F32;
@@ -59,7 +60,7 @@ const uint OWN = 2u * OWN_CHUNKS;                                               
 const uint SUBGROUPS = gl_WorkGroupSize.x / SUBGROUP, SLOTS = gl_WorkGroupSize.x / KEY_LANES;
 #define IS_NARROW(type) (WIDE == 1u && type != HDI_TYPE_F32)                        // 16 bytes are 8 elements
 #define WORDS_OF(type) (IS_NARROW(type) ? 1u : 2u)
-const uint CHUNK_WORDS = HAS_BLOCKS(KV_TYPE) ? 1u : WORDS_OF(KV_TYPE), QUERY_WORDS = WORDS_OF(TYPE);
+const uint CHUNK_WORDS = HAS_BLOCKS(KV_TYPE) ? 1u : WORDS_OF(KV_TYPE);
 const uint OWN_WORDS = OWN_CHUNKS * CHUNK_WORDS, ROW_VECTORS = WIDTH / 4u, VECTORS = ROWS * ROW_VECTORS;
 const uint PARTS_AT_ONCE = 4u * KEYS, SHARES = VECTORS > gl_WorkGroupSize.x ? 1u : // when parts are merged
                                         gl_WorkGroupSize.x / VECTORS < SUBGROUPS ? gl_WorkGroupSize.x / VECTORS : SUBGROUPS;
@@ -101,7 +102,8 @@ const bool ONE_PAGE = ROUND <= (PAGE == 0u ? ROUND : 1u << PAGE);
 // tanh, near enough for what is multiplied with a cap of scores.
 float tanh_of(float x) { return 1.0 - 2.0 / (1.0 + exp2(2.88539008 * (x > 16.0 ? 16.0 : x))); }
 const bool WINDOWED = (FORM & HDI_ATTENTION_WINDOWED) != 0u, CAPPED = (FORM & HDI_ATTENTION_CAPPED) != 0u;
-#define SEES(r, key) ((key) < seen_to[r] && (!WINDOWED || (key) >= seen_from[r]))
+#define IS_SEEN(key, from, to) ((key) < (to) && (!WINDOWED || (key) >= (from)))
+#define SEES(r, key) IS_SEEN(key, seen_from[r], seen_to[r])
 #define READ_ROUND(base, page) { \
     [[unroll]] for (uint u = 0u; u < KEYS; u++) { \
         uint key = min((base) + u * SLOTS + slot, push.S - 1u); \
@@ -137,7 +139,7 @@ uint lane_of_score(uint score) {
     }
 float sum_of(float x, float y) { return x + y; }
 #define OF_SCORE(x, score) subgroupShuffle(x[(score) % OWN_SCORES], first_lane + lane_of_score(score))
-#define OWN_SEES(i) (base + own_key[i] < own_to[i] && (!WINDOWED || base + own_key[i] >= own_from[i]))
+#define OWN_SEES(i) IS_SEEN(base + own_key[i], own_from[i], own_to[i])
 
 // Vector `item` of `count` results in shared memory together, and their maximum and sum.
 vec4 merged(uint item, uint count, out vec2 best_and_sum) {
@@ -193,7 +195,7 @@ void gather_parts(uint unit_first, uint parts, uint me) {
 void turn_head(inout vec4 own[OWN], vec4 weight[OWN], vec4 low[OWN], vec4 high[OWN], uint lane) {
     if (NORM != 0u) {
         vec4 sums[OWN];
-        [[unroll]] for (uint i = 0u; i < OWN; i++) sums[i] = times(own[i], own[i]);
+        [[unroll]] for (uint i = 0u; i < OWN; i++) sums[i] = mul_rounded(own[i], own[i]);
         [[unroll]] for (uint apart = OWN_CHUNKS; apart > 1u; apart >>= 1)
             [[unroll]] for (uint i = 0u; i < apart; i++) sums[i] = add_rounded(sums[i], sums[i + apart]);
         vec4 two[2];
@@ -203,8 +205,8 @@ void turn_head(inout vec4 own[OWN], vec4 weight[OWN], vec4 low[OWN], vec4 high[O
         }
         float factor = norm_factor(add_rounded(two[0], two[1]), WIDTH, uintBitsToFloat(push.eps));
         [[unroll]] for (uint i = 0u; i < OWN; i++) {
-            own[i] = times(own[i], vec4(factor));
-            if (NORM == 2u) own[i] = times(own[i], weight[i]);
+            own[i] = mul_rounded(own[i], vec4(factor));
+            if (NORM == 2u) own[i] = mul_rounded(own[i], weight[i]);
         }
     }
     vec4 other[OWN];
@@ -212,9 +214,6 @@ void turn_head(inout vec4 own[OWN], vec4 weight[OWN], vec4 low[OWN], vec4 high[O
         other[i] = PAIRING == 1u ? own[i].yxwz : OWN_CHUNKS > 1u ? own[i ^ OWN_CHUNKS] : subgroupShuffleXor(own[i], KEY_LANES / 2u);
     [[unroll]] for (uint i = 0u; i < OWN; i++)
         own[i] = turned(own[i], other[i], low[i], high[i], PAIRING == 1u, lane + i / 2u * KEY_LANES < CHUNKS / 2u);
-}
-uvec2 halves_of(uvec4 bits) {
-    return uvec2(pack_element(bits.x, KV_TYPE) | pack_element(bits.y, KV_TYPE) << 16, pack_element(bits.z, KV_TYPE) | pack_element(bits.w, KV_TYPE) << 16);
 }
 #endif
 
@@ -276,7 +275,7 @@ void main() {
             [[unroll]] for (uint c = 0u; c < OWN_CHUNKS; c++) {
                 uvec4 bits = floatBitsToUint(r == ROWS ? own[2u * c] : value[2u * c]), more = floatBitsToUint(r == ROWS ? own[2u * c + 1u] : value[2u * c + 1u]);
                 uint at = (r == ROWS ? 0u : TOKEN_WORDS) + (lane + c * KEY_LANES) * CHUNK_WORDS;
-                token_words[at] = IS_NARROW(KV_TYPE) ? uvec4(halves_of(bits), halves_of(more)) : bits;
+                token_words[at] = IS_NARROW(KV_TYPE) ? uvec4(packed_four(bits, KV_TYPE), packed_four(more, KV_TYPE)) : bits;
                 if (!IS_NARROW(KV_TYPE)) token_words[at + 1u] = more;
             }
         }

@@ -36,7 +36,6 @@ float spread_of_row(uint first, uint n, float eps) {
 const uint HELD = FOURS > 0u ? FOURS : 1u;
 vec4 held[HELD];
 #define EACH_FOUR(k, at) [[unroll]] for (uint k = 0u, at = ME; k < HELD; k++, at += WORKGROUP) if (at < push.n / 4u)
-float sum_of_four(vec4 v) { return add_rounded(add_rounded(v.x, v.z), add_rounded(v.y, v.w)); }
 float sum_of_row(vec4 own) {
     lanes[ME] = floatBitsToUint(sum_of_four(own));
     barrier();
@@ -61,10 +60,5 @@ float spread_of_held(float eps) {
     return add_rounded(sum_of_row(sums) * share, eps);
 }
 vec4 halves_of(vec4 v) { return mix(v, clamp(v, -65504.0, 65504.0), greaterThan(abs(v), vec4(65504.0))); } // NaN stays
-uvec2 packed_four(uvec4 v) {
-    return uvec2(pack_element(v.x, OUT_TYPE) | pack_element(v.y, OUT_TYPE) << 16, pack_element(v.z, OUT_TYPE) | pack_element(v.w, OUT_TYPE) << 16);
-}
-#define STORE_FOUR(at, v) if (type_bytes(OUT_TYPE) == 4u) wide_y[at] = floatBitsToUint(v); else pair_y[at] = packed_four(floatBitsToUint(v));
-
-float factor_of(float spread) { return EXACT == 1u ? exact_rsqrt(spread) : inversesqrt(spread); }
+#define STORE_FOUR(at, v) if (type_bytes(OUT_TYPE) == 4u) wide_y[at] = floatBitsToUint(v); else pair_y[at] = packed_four(floatBitsToUint(v), OUT_TYPE);
 #endif

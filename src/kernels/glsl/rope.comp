@@ -80,7 +80,7 @@ float norm_scale() {
     }
     barrier();
     float spread = add_rounded(divided(uintBitsToFloat(lanes[0]), count_float(push.D)), uintBitsToFloat(push.eps));
-    return EXACT == 1u ? exact_rsqrt(spread) : inversesqrt(spread);
+    return factor_of(spread);
 }
 
 void main() {

@@ -28,7 +28,7 @@ const uint FOURS = D / 4u; // of a head
 
 // The factor of the head's rms_norm: element by element the tree of norm.comp's lanes.
 float norm_scale(vec4 own) {
-    vec4 sums = times(own, own);
+    vec4 sums = mul_rounded(own, own);
     for (uint apart = FOURS / 2u; apart > 0u; apart >>= 1) sums = add_rounded(sums, subgroupShuffleXor(sums, apart));
     return norm_factor(sums, D, uintBitsToFloat(push.eps));
 }
@@ -89,8 +89,8 @@ void main() {
     const vec4 low = turns[turn], high = PAIRING == 1u ? low : turns[turn + 1u];
     vec4 own = read;
     if (NORM != 0u) {
-        own = times(read, vec4(norm_scale(read)));
-        if (NORM == 2u) own = times(own, weight[four]);
+        own = mul_rounded(read, vec4(norm_scale(read)));
+        if (NORM == 2u) own = mul_rounded(own, weight[four]);
         own = canonical(own);
     }
     vec4 other = PAIRING == 1u ? own.yxwz : subgroupShuffleXor(own, FOURS / 2u);
@@ -104,8 +104,5 @@ void main() {
     }
     uvec4 bits = floatBitsToUint(own);
     if (type_bytes(OUT_TYPE) == 4u) y[to * FOURS + four] = bits;
-    else {
-        for (uint i = 0u; i < 4u; i++) bits[i] = pack_element(bits[i], OUT_TYPE);
-        y_pairs[to * FOURS + four] = uvec2(bits.x | (bits.y << 16), bits.z | (bits.w << 16));
-    }
+    else y_pairs[to * FOURS + four] = packed_four(bits, OUT_TYPE);
 }

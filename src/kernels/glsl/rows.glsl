@@ -22,6 +22,8 @@ uint group_number() { return gl_WorkGroupID.y * HDI_GRID_WIDTH + gl_WorkGroupID.
 float add_rounded(float a, float b) { precise float sum = a + b; return sum; }
 vec4 add_rounded(vec4 a, vec4 b) { precise vec4 sum = a + b; return sum; }
 float mul_rounded(float a, float b) { precise float product = a * b; return product; }
+vec4 mul_rounded(vec4 a, vec4 b) { precise vec4 product = a * b; return product; }
+float sum_of_four(vec4 v) { return add_rounded(add_rounded(v.x, v.z), add_rounded(v.y, v.w)); }
 // acc + a * b: rounded twice in exact mode.
 float add_product(float acc, float a, float b) {
     if (EXACT != 1u) return fma(a, b, acc);
@@ -31,6 +33,8 @@ float add_product(float acc, float a, float b) {
 }
 float exponential(float x) { return EXACT == 1u ? exact_exp(x) : exp(x); }
 float logarithm(float x) { return EXACT == 1u ? exact_log(x) : log(x); }
+// What a norm multiplies with, of the mean square and eps.
+float factor_of(float spread) { return EXACT == 1u ? exact_rsqrt(spread) : inversesqrt(spread); }
 float divided(float a, float b) { return EXACT == 1u ? exact_div(a, b) : a / b; }
 // A count as a float, rounded to nearest even on every device: both halves are exact.
 float count_float(uint n) { return add_rounded(float(n >> 16) * 65536.0, float(n & 0xFFFFu)); }

@@ -65,6 +65,10 @@ uint pack_element(uint bits, uint type) {
     return bits;
 }
 // Likewise of bits that the type holds already.
+// Four of 16 bits each.
+uvec2 packed_four(uvec4 bits, uint type) {
+    return uvec2(pack_element(bits.x, type) | pack_element(bits.y, type) << 16, pack_element(bits.z, type) | pack_element(bits.w, type) << 16);
+}
 uint pack_rounded(uint bits, uint type) { return type == HDI_TYPE_BF16 ? bits >> 16 : pack_element(bits, type); }
 // Bits after a round trip through the element's type: what a separate operation would have read back.
 uint round_element(uint bits, uint type) {

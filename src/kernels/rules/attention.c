@@ -213,16 +213,13 @@ static bool rounds_keys(const hdi_request *request) {
 /* One query a sequence: may its heads be turned here, and become rows of the cache? Not where sequences share pages:
  * one may see what another one writes. */
 static bool may_turn(const attention *a, const parted *p) {
-    enum { LEAST = 16 };
     const hdi_caps *caps = a->request->caps;
-    const hdi_attrs *turn = a->request->turn;
     if (a->T != 1 || (a->B > 1 && a->N > 0) || !a->has_past || !p->wide) return false;
     if (caps->max_bindings < HDI_TURN_INPUTS + 1 || caps->binding_align % 16) return false;
     /* queries, and the token's key and value */
     const uint64_t own = (4 * (uint64_t)p->rows + 8) * p->width;
     if (parted_shared_bytes(p, (uint32_t)caps->subgroup) + own > hdi_attention_room(caps)) return false;
-    if (a->D < LEAST || (a->D & (a->D - 1)) || (turn->ints[0] && turn->ints[0] != a->D)) return false;
-    if (rounds_keys(a->request) || a->q->dtype != HD_F32) return false;
+    if (!hdi_rope_is_whole(a->request->turn, a->D) || rounds_keys(a->request) || a->q->dtype != HD_F32) return false;
     if (a->v->dtype != a->k->dtype || hdi_dtype_is_quantised(a->k->dtype)) return false;
     for (uint32_t i = HDI_TURN_QUERY_WEIGHT; i < HDI_TURN_INPUTS; i++)
         if (hdi_rows_has(a->request, i) && a->request->inputs[i].dtype != HD_F32) return false;

@@ -110,6 +110,11 @@ static uint32_t magnitude_of(const hdi_attrs *attrs) {
     return hdi_rows_float_bits(attrs->floats[2] == 0.0f ? 1.0f : attrs->floats[2]);
 }
 
+bool hdi_rope_is_whole(const hdi_attrs *attrs, uint32_t D) {
+    enum { LEAST = 16 };
+    return D >= LEAST && (D & (D - 1)) == 0 && (attrs->ints[0] == 0 || attrs->ints[0] == D);
+}
+
 bool hdi_rope_turns_fit(const hdi_caps *caps, uint64_t positions, uint32_t dims) {
     const uint64_t elements = positions * (dims / 2);
     return !caps->native_kernels && elements <= UINT32_MAX / 8 &&
@@ -136,15 +141,14 @@ hd_status hdi_rope_turns(const hdi_request *request, const hdi_attrs *attrs, con
 }
 
 /* Invocations that hold a head in fours, where subgroups can; else 0. */
-static uint32_t fours_of(const hdi_request *request, const hdi_tensor *x, const hdi_tensor *weight, uint32_t dims) {
-    enum { LEAST = 16 };
+static uint32_t fours_of(const hdi_request *request, const hdi_tensor *x, const hdi_tensor *weight) {
     const hdi_caps *caps = request->caps;
     const uint32_t D = hdi_rows_dim(x, x->shape.rank - 1), subgroup = (uint32_t)caps->subgroup;
     const hd_dtype to = request->out.dtype;
     if (caps->native_kernels || !caps->subgroup_shuffle || (subgroup & (subgroup - 1)) ||
         subgroup > hdi_rows_workgroup(caps))
         return 0;
-    if (D < LEAST || (D & (D - 1)) || D / 4 > subgroup || dims != D || x->dtype != HD_F32 || weight->dtype != HD_F32)
+    if (!hdi_rope_is_whole(request->attrs, D) || D / 4 > subgroup || x->dtype != HD_F32 || weight->dtype != HD_F32)
         return 0;
     if (hdi_variant_is_wrong(caps, (hdi_variant){ HDI_MODULE_ROPE_SUBGROUP, request->math == HD_MATH_EXACT,
                                                   UINT64_C(1) << HD_F32 }))
@@ -182,7 +186,7 @@ hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_
     const uint32_t page = paged ? hdi_rows_page(&request->out) : 0;
     const uint64_t rows = paged ? hd_shape_elements(operands[4].shape) / sequences << page :
                           to_rows ? hd_shape_elements(request->out.shape) / sequences / H / D : 0;
-    const uint32_t fours = given ? fours_of(request, x, &operands[2], dims) : 0;
+    const uint32_t fours = given ? fours_of(request, x, &operands[2]) : 0;
     /* Where no kernel also makes rows of blocks, heads lie in between. */
     const bool apart = to_rows && hdi_dtype_is_quantised(request->out.dtype) && !fours;
     hdi_tensor heads = request->out;

@@ -4,6 +4,8 @@
 
 #include "kernels/rows.h"
 
+/* Do heads turn whole, and are they of 16, 32, 64, ... elements, as kernels take them whose lanes have fours? */
+bool hdi_rope_is_whole(const hdi_attrs *attrs, uint32_t D);
 /* Are sines and cosines of so many positions made ahead of the heads that they turn? Not on a device that makes them
  * for a token anyway, nor where a binding does not hold them. */
 bool hdi_rope_turns_fit(const hdi_caps *caps, uint64_t positions, uint32_t dims);
