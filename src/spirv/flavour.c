@@ -163,9 +163,15 @@ static uint32_t put_common(hdi_flavour *w, bool ids, uint32_t *out) {
     return count;
 }
 
-static uint32_t put_privates(hdi_flavour *w, bool ids, uint32_t at, uint32_t *out) {
+/* Variables that are the entry point's and parameters of the functions it calls. The workgroup's are among them for
+ * PoCL 3.1, which gives each of its threads only those a kernel names itself: its threads share the rest. */
+static bool is_given(const hdi_flavour *w, uint32_t def) {
+    return is_variable(w, def, SpvStorageClassPrivate) || is_variable(w, def, SpvStorageClassWorkgroup);
+}
+
+static uint32_t put_given(hdi_flavour *w, bool ids, uint32_t at, uint32_t *out) {
     for (uint32_t def = 1; def < w->m->def_count && at < MAX_PARAMETERS; def++)
-        if (is_variable(w, def, SpvStorageClassPrivate))
+        if (is_given(w, def))
             out[at++] = ids ? hdi_flavour_value(w, def) : hdi_flavour_type(w, w->m->defs[def].type);
     return at;
 }
@@ -180,7 +186,7 @@ static void put_call(hdi_flavour *w, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(w->m, inst), def = hdi_spirv_find(w->m, words[2]);
     uint32_t operands[MAX_PARAMETERS + 1] = { w->functions[hdi_spirv_called(w->m, inst)] };
     uint32_t count = put_common(w, true, operands + 1);
-    count = put_privates(w, true, count, operands + 1);
+    count = put_given(w, true, count, operands + 1);
     if (!check_room(w, inst, count + (words[0] >> 16) - 4)) return;
     for (uint32_t i = 4; i < words[0] >> 16; i++)
         operands[1 + count++] = hdi_flavour_value(w, hdi_spirv_find(w->m, words[i]));
@@ -197,23 +203,22 @@ static void put_function(hdi_flavour *w, uint32_t index, bool is_entry) {
     uint32_t types[MAX_PARAMETERS + 1] = { hdi_flavour_type(w, m->defs[function->def].type) };
     uint32_t count = put_common(w, false, types + 1);
     const uint32_t common = count;
-    if (!is_entry) count = put_privates(w, false, count, types + 1);
+    if (!is_entry) count = put_given(w, false, count, types + 1);
     const uint32_t own = count;
     if (!check_room(w, function->inst_first, count + function->parameter_count)) return;
     for (uint32_t i = 0; i < function->parameter_count; i++)
         types[1 + count++] = hdi_flavour_type(w, m->defs[function->parameter_first + i].type);
     const uint32_t type = hdi_flavour_once(w, SpvOpTypeFunction, 0, types, count + 1);
     hdi_flavour_add(w, &w->code, SpvOpFunction, HDI_FLAVOUR_IDS(types[0], w->functions[index], 0, type));
-    /* private variables are the entry's own, and parameters of others */
-    for (uint32_t def = 1; def < m->def_count; def++)
-        if (is_variable(w, def, SpvStorageClassPrivate)) w->ids[def] = 0;
-    for (uint32_t i = 0, private = 1; i < count; i++) {
+    for (uint32_t def = 1; def < m->def_count && !is_entry; def++)
+        if (is_given(w, def)) w->ids[def] = 0;
+    for (uint32_t i = 0, given = 1; i < count; i++) {
         uint32_t id;
         if (i >= own) {
             id = hdi_flavour_value(w, function->parameter_first + i - own);
         } else if (i >= common) {
-            while (!is_variable(w, private, SpvStorageClassPrivate)) private++;
-            id = hdi_flavour_value(w, private++);
+            while (!is_given(w, given)) given++;
+            id = hdi_flavour_value(w, given++);
         } else {
             id = w->bound++;
             *(i + 1 < common ? &w->buffers[printed->buffers[i]] : &w->launch) = id;

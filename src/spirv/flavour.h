@@ -7,8 +7,8 @@
  *   flavour.c         blocks, functions, the entry point, the module
  * Branches and phis stay as they are, apart from what is never reached; merges are Vulkan's and left out. Integers are
  * without a sign, as OpenCL asks. A pointer is made where it is used. Buffers are bytes: an access adds an offset to
- * the argument and casts. What belongs to the entry point here, buffers, words and private variables, other functions
- * are given by parameters of their own. */
+ * the argument and casts. What belongs to the entry point here, buffers, words, private variables and the workgroup's,
+ * other functions are given by parameters of their own. */
 #ifndef HDI_SPIRV_FLAVOUR_H
 #define HDI_SPIRV_FLAVOUR_H
 

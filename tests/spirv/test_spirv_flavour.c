@@ -56,8 +56,28 @@ static bool has(const uint32_t *words, size_t count, uint32_t capability) {
     return false;
 }
 
+/* Does a function that the entry point, which comes first, calls name a variable of the workgroup itself? */
+static bool callee_names_shared(const hdi_text *module) {
+    static bool shared[1 << 16]; /* by id */
+    const uint32_t *words = (const uint32_t *)(const void *)module->bytes;
+    int functions = 0;
+    memset(shared, 0, sizeof shared);
+    for (size_t at = 5; at < module->count / 4; at += words[at] >> 16) {
+        const uint32_t opcode = words[at] & 0xFFFF, length = words[at] >> 16;
+        functions += opcode == SpvOpFunction;
+        if (opcode == SpvOpVariable && words[at + 3] == SpvStorageClassWorkgroup && words[at + 2] < HDI_COUNT(shared))
+            shared[words[at + 2]] = true;
+        const bool takes_pointers = opcode == SpvOpLoad || opcode == SpvOpStore || opcode == SpvOpInBoundsAccessChain ||
+                                    opcode == SpvOpAccessChain || opcode == SpvOpFunctionCall || opcode == SpvOpBitcast;
+        for (uint32_t i = opcode == SpvOpStore ? 1 : 3; i < length && takes_pointers && functions > 1; i++)
+            if (words[at + i] < HDI_COUNT(shared) && shared[words[at + i]]) return true;
+    }
+    return false;
+}
+
 /* One module through both. The translator of LLVM 15 has no integer dot products. */
 static void examine(tools *t, const hdi_text *module, const char *label) {
+    check(!callee_names_shared(module), "shared memory reaches called functions as parameters");
     const uint32_t *words = (const uint32_t *)(const void *)module->bytes;
     FILE *file = fopen(t->module, "wb");
     const bool written = file && fwrite(module->bytes, 1, module->count, file) == module->count;
