@@ -65,15 +65,14 @@ void fetch(uint block, uint part, out uvec4 raw[RAW]) {
     uint at = block + part_codes(part), from = at >> 4;
     if (BY_WORDS) return;
     raw[0] = B_WORDS(from);
-    if (B_TYPE == HDI_TYPE_Q4_0 || B_TYPE == HDI_TYPE_Q8_0) raw[1] = B_WORDS(from + 1u); // no block of theirs lies in one sixteen
-    else if (B_TYPE == HDI_TYPE_Q4_K) raw[1] = B_WORDS(block >> 4);
-    else raw[1] = B_WORDS((at + 15u) >> 4);
+    if (B_TYPE == HDI_TYPE_Q4_K) raw[1] = B_WORDS(block >> 4);
+    else raw[1] = B_WORDS(from + 1u); // which begins in the block as well: codes have something behind them
     if (B_TYPE == HDI_TYPE_Q8_0) raw[2] = B_WORDS(from + 2u);
     if (B_TYPE == HDI_TYPE_TQ2_0) raw[2].x = B_WORD((block + 64u) >> 2);
     if (B_TYPE == HDI_TYPE_Q6_K) {
         uint more = block + 128u + 32u * (part >> 2) + 16u * (part & 1u), scale = block + 192u + 8u * (part >> 2) + (part & 3u);
         raw[2] = B_WORDS(more >> 4);
-        raw[3] = B_WORDS((more + 15u) >> 4);
+        raw[3] = B_WORDS((more >> 4) + 1u);
         raw[4].xyz = uvec3(B_WORD(scale >> 2), B_WORD((scale >> 2) + 1u), B_WORD((block + 208u) >> 2));
     }
 }
@@ -105,7 +104,6 @@ struct part_weights {
 };
 part_weights unpack(uint block, uint part, uvec4 raw[RAW]) {
     part_weights w;
-    uint at = block + part_codes(part);
     if (BY_WORDS) {
         w.x = half_codes(B_TYPE, block, part_of_run(B_TYPE, part), 0u);
         w.y = half_codes(B_TYPE, block, part_of_run(B_TYPE, part), 1u);
@@ -115,9 +113,9 @@ part_weights unpack(uint block, uint part, uvec4 raw[RAW]) {
     w.scales = run_scales(ivec2(1), ivec2(1), 0.0, 0.0);
     uvec4 codes = raw[0];
     if (B_TYPE == HDI_TYPE_Q4_0 || B_TYPE == HDI_TYPE_Q8_0) {
-        split_block(raw, at, w.scales.d, w.x, w.y);
+        split_block(raw, block, w.scales.d, w.x, w.y);
         codes = w.x;
-    } else if (B_TYPE != HDI_TYPE_Q4_K) codes = sixteen(raw[0], raw[1], at);
+    } else if (B_TYPE != HDI_TYPE_Q4_K) codes = sixteen(raw[0], raw[1], block); // all parts of a block lie alike in sixteens
     if (B_TYPE == HDI_TYPE_Q4_0 || B_TYPE == HDI_TYPE_Q4_K) {
         w.x = codes & 0x0F0F0F0Fu;
         w.y = (codes >> 4) & 0x0F0F0F0Fu;
@@ -126,8 +124,8 @@ part_weights unpack(uint block, uint part, uvec4 raw[RAW]) {
         uint pair = q4_k_scale_min(part, raw[1].y, raw[1].z, raw[1].w);
         w.scales = run_scales(ivec2(pair & 63u), ivec2(pair >> 8), half_in(raw[1].x, 0u), half_in(raw[1].x, 2u));
     } else if (B_TYPE == HDI_TYPE_Q6_K) {
-        uint more_at = block + 128u + 32u * (part >> 2) + 16u * (part & 1u), scale_at = block + 192u + 8u * (part >> 2) + (part & 3u);
-        uvec4 more = sixteen(raw[2], raw[3], more_at) >> (part & 2u);
+        uint scale_at = block + 192u + 8u * (part >> 2) + (part & 3u);
+        uvec4 more = sixteen(raw[2], raw[3], block) >> (part & 2u);
         w.x = (codes & 0x0F0F0F0Fu) | ((more & 0x03030303u) << 4);
         w.y = ((codes >> 4) & 0x0F0F0F0Fu) | (more & 0x30303030u);
         w.scales.d = half_in(raw[4].z, block);
