@@ -1,9 +1,8 @@
 /* test_gradients_manners.c: what hd_gradients refuses, what has no gradient, in which order parts are added, what is computed
  * again, kernels of the caller's own, memory that runs out, and what the gradients of many losses in one program take. */
-#include "growth.h"
+#include "spent.h"
 #include "unit/program_cases.h"
 #include <stdio.h>
-#include <time.h>
 
 static hd_program *fresh(void) { return hdi_program_new(&hdi_default_allocator, NULL); }
 static hd_status gradients(hd_program *p, hd_value loss, const hd_value *wanted, size_t count, hd_gradients_desc desc, hd_value *out) {
@@ -239,7 +238,7 @@ static double seconds_of_parts(int count) {
     const hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(4, 8)), wanted[] = { w, bias };
     hd_value so_far[2] = { 0 }, out[2];
     uint32_t of_second = 0;
-    const clock_t began = clock();
+    const double began = spent_seconds();
     for (int i = 0; i < count; i++) {
         const uint32_t before = p->node_count;
         const hd_value y = hd_tanh(p, hd_add(p, hd_matmul(p, x, w), bias)), loss = hd_sum(p, hd_mul(p, y, y), HD_ALL_AXES);
@@ -248,7 +247,7 @@ static double seconds_of_parts(int count) {
         if (i == 1) of_second = p->node_count - before;
         if (i > 1) assert_int_equal(p->node_count - before, of_second);
     }
-    const double spent = (double)(clock() - began) / CLOCKS_PER_SEC;
+    const double spent = spent_seconds() - began;
     hdi_program_free(p);
     return spent;
 }

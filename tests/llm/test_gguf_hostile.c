@@ -3,29 +3,20 @@
  * was understood (hostile_check); time and memory stay within the bounds of gguf.h, asserted loosely for slow machines. */
 #define _POSIX_C_SOURCE 200809L
 #include "hostile.h"
-#include <setjmp.h>
+#include "spent.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-#include <cmocka.h>
 
 enum { MUTATIONS = 10000 };
-
-/* The process' own time: what else the machine does is not the reader's fault. */
-static double seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 /* Judges one file, of memory of exactly its size so that a sanitizer sees each byte too far. */
 static hd_status judge(const char *name, const uint8_t *bytes, uint64_t count, hd_error *error) {
     uint8_t *copy = malloc(count ? count : 1);
     assert_non_null(copy);
     if (count) memcpy(copy, bytes, count);
-    const double begin = seconds();
+    const double begin = spent_seconds();
     const char *wrong = hostile_check(copy, count, error);
-    const double took = seconds() - begin;
+    const double took = spent_seconds() - begin;
     free(copy);
     if (wrong) fail_msg("%s: %s (%s)", name, wrong, error->text);
     if (took > 1) fail_msg("%s: took %.2f s", name, took);
@@ -130,9 +121,9 @@ static double open_many(uint64_t count, bool tensors, uint64_t *out_peak, uint64
     const hd_allocator allocator = meter_allocator(&counted);
     hdl_gguf *g = NULL;
     hd_error error = { 0 };
-    const double begin = seconds();
+    const double begin = spent_seconds();
     hdl_gguf_open("m.gguf", &(hdl_gguf_desc){ .allocator = &allocator, .files = &files }, &g, &error);
-    const double took = seconds() - begin;
+    const double took = spent_seconds() - begin;
     if (!g) fail_msg("%s", error.text);
     assert_int_equal(tensors ? hdl_gguf_get_info(g).tensor_count : hdl_gguf_get_info(g).key_count, count);
     hdl_gguf_close(g);

@@ -4,14 +4,11 @@
 #define _POSIX_C_SOURCE 200809L
 #include "fixture.h"
 #include "llm/model.h"
+#include "spent.h"
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { MUTATIONS = 10000, CUT_STEP = 997 };
 
@@ -39,12 +36,6 @@ static int close_contexts(void **state) {
     (void)state;
     for (int strict = 0; strict < 2; strict++) hd_context_destroy(contexts[strict]);
     return counted.live_bytes ? -1 : 0;
-}
-
-static double seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 /* ---- one life ---- */
@@ -121,17 +112,17 @@ static outcome live(const fixture *f, bool strict) {
     memory_files memory = { .files = { { "m.gguf", bytes, f->count } }, .file_count = 1 };
     const hdl_files files = memory_table(&memory);
     const uint64_t before = counted.live_bytes;
-    double begin = seconds();
+    double begin = spent_seconds();
     counted.peak_bytes = before;
     (void)hd_context_error(context);
     o.open = keep_text(&o, hdl_model_open(context, "m.gguf", &(hd_model_desc){ .check_weights = 1 }, &files, &model));
-    o.open_seconds = seconds() - begin;
+    o.open_seconds = spent_seconds() - begin;
     o.open_peak = counted.peak_bytes - before;
     assert_int_equal(!model, o.open != HD_OK);
     if (o.open) assert_int_equal(counted.live_bytes, before);
-    begin = seconds();
+    begin = spent_seconds();
     if (model) run(model, &o);
-    o.run_seconds = seconds() - begin;
+    o.run_seconds = spent_seconds() - begin;
     hd_model_close(model);
     context = contexts[0];
     device = devices[0];
@@ -717,12 +708,12 @@ static void demo_cut_short(void **state) {
     for (uint64_t count = (f.count - 1) / CUT_STEP * CUT_STEP + CUT_STEP; count >= CUT_STEP; cuts++) {
         count -= CUT_STEP;
         assert_int_equal(ftruncate(file, (off_t)count), 0);
-        const double begin = seconds();
+        const double begin = spent_seconds();
         const hd_status status = hd_model_open(context, path, NULL, &model);
         if (status != HD_STATUS_PARSE || model) fail_msg("cut at %llu: %s", (unsigned long long)count, hd_status_name(status));
         const char *text = hd_context_error(context);
         if (!strstr(text, path + 5)) fail_msg("cut at %llu: \"%s\"", (unsigned long long)count, text);
-        if (seconds() - begin > 1) fail_msg("cut at %llu: took %.2f s", (unsigned long long)count, seconds() - begin);
+        if (spent_seconds() - begin > 1) fail_msg("cut at %llu: took %.2f s", (unsigned long long)count, spent_seconds() - begin);
     }
     print_message("%u cuts refused\n", cuts);
     close(file);

@@ -1,12 +1,11 @@
 /* The order of steps, and where intermediates lie: each step stands one level behind the last one that it waits for, and each
  * intermediate at the lowest address that those before it leave free, as looking at all pairs finds. What planning takes grows with
  * the number of steps and not with its square. */
-#include "growth.h"
+#include "spent.h"
 #include "plan/schedule.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static hdi_schedule *plan_of(const hdi_text *text, bool in_order, uint64_t most_bytes) {
     const hdi_caps caps = { .memory_bytes = UINT64_C(1) << 34,
@@ -125,9 +124,9 @@ static double seconds_of_slices(int count) {
     hdi_text_add(&text, "heddle 1\nv1 = input f32[%d,2] \"x\"\n", count + 1);
     for (int i = 0; i < count; i++)
         hdi_text_add(&text, "v%d = slice v1 begin=[%d,0] end=[%d,2]\noutput v%d \"y%d\"\n", i + 2, i, i + 1, i + 2, i);
-    const clock_t began = clock();
+    const double began = spent_seconds();
     hdi_schedule *schedule = plan_of(&text, false, UINT64_C(1) << 32);
-    const double spent = (double)(clock() - began) / CLOCKS_PER_SEC;
+    const double spent = spent_seconds() - began;
     assert_true(schedule->step_count >= (uint32_t)count);
     hdi_schedule_free(schedule);
     hdi_text_free(&text);
@@ -154,9 +153,9 @@ static double seconds_of_layers(int count) {
     }
     for (int i = count; i-- > 0; x = v++) hdi_text_add(&text, "v%d = add v%d v%d\n", v, x, norms[i]);
     hdi_text_add(&text, "output v%d \"y\"\n", x);
-    const clock_t began = clock();
+    const double began = spent_seconds();
     hdi_schedule *schedule = plan_of(&text, true, UINT64_C(1) << 32);
-    const double spent = (double)(clock() - began) / CLOCKS_PER_SEC;
+    const double spent = spent_seconds() - began;
     assert_true(schedule->step_count >= 5 * (uint32_t)count);
     hdi_schedule_free(schedule);
     hdi_text_free(&text);

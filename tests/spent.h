@@ -1,12 +1,16 @@
-/* growth.h: whether what a piece of work takes grows with its size, or with its square. */
-#ifndef HEDDLE_TESTS_GROWTH_H
-#define HEDDLE_TESTS_GROWTH_H
+/* spent.h: what a piece of work takes of the process' own time, and whether that grows with its size, or with its square. */
+#ifndef HEDDLE_TESTS_SPENT_H
+#define HEDDLE_TESTS_SPENT_H
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <time.h>
+
+/* Seconds of a processor that the process had so far: what else the machine does is not its fault. */
+static inline double spent_seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
 /* Fails the test if four times the size takes more than nine times as long: the fastest of three tries of each, in turn, since what
  * else the machine does only ever adds. `seconds_of` says what work of a size takes. */
