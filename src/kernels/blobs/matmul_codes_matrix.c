@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes_matrix.comp, digest 264985f1b4963de2. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes_matrix.comp, digest a66990633e950ce6. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes_matrix;
 static const uint32_t words[] = {
@@ -9880,4 +9880,4 @@ static const uint32_t words[] = {
 0x00000e23,0x00000782,0x000200f9,0x00000e22,0x000200f8,0x00000e27,0x000200f9,0x00000b69,
 0x000200f8,0x00000b69,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes_matrix = { words, sizeof words / 4, UINT64_C(0x264985f1b4963de2), NULL };
+const hdi_blob hdi_blob_matmul_codes_matrix = { words, sizeof words / 4, UINT64_C(0xa66990633e950ce6), NULL };

@@ -63,11 +63,12 @@ uint bits_to_bytes(uint bits) { return ((bits & 15u) * 0x00204081u) & 0x01010101
 #include "books.glsl"
 
 // Scale (low 6 bits) and min (bits 8..13) of part 0..7 of a q4_k or q5_k block, from the words of its 12 bytes.
-uint q4_k_scale_min(uint part, uint a, uint b, uint c) {
-    uint shift = 8u * (part & 3u);
+uint q4_k_scale_min(uint part, uint a, uint b, uint c) { // without a branch: neighbouring invocations have parts on both sides
+    const bool upper = part >= 4u; // then the low 4 bits of both are in c, the high 2 above a's and b's own
+    const uint shift = 8u * (part & 3u), own = upper ? 0x0F0Fu : 0x3F3Fu, more = upper ? 0x3030u : 0u;
     a >>= shift; b >>= shift; c >>= shift;
-    if (part < 4u) return (a & 63u) | ((b & 63u) << 8);
-    return (c & 0xFu) | ((a >> 2) & 0x30u) | ((c & 0xF0u) << 4) | ((b & 0xC0u) << 6);
+    const uint low = upper ? (c & 0xFFu) | (c << 4) : (a & 0xFFu) | (b << 8), high = ((a >> 2) & 0xFFu) | (b << 6);
+    return (low & own) | (high & more);
 }
 // The whole number that scales part 0..15 of a q3_k block, from its two bytes.
 float q3_k_scale(uint part, uint low, uint high) {
