@@ -252,6 +252,8 @@
 #define HDI_MM_SINGLE    256u /* and a group is one row: the choice of each, a word, in place of the groups */
 #define HDI_MM_B_GIVEN   128u /* matvec_dot, matvec_matrix: nothing in the plan writes B, which may be read before what comes
                                  earlier has ended */
+#define HDI_MM_A_CODED   512u /* matvec_dot, matvec_matrix: A is in 8 bits already, as HDI_CODES_ROWS has it */
+#define HDI_MM_C_CODED  1024u /* matvec_dot: C leaves so */
 #define HDI_MM_PARTS   26 /* matmul_matrix, matmul_tiled: parts of K, each with sums of its own: C is [batch, PARTS, M, N] */
 #define HDI_MM_AHEAD   27 /* runs of a lane (matvec_dot), or tiles (matmul_matrix), that are read before they are used */
 #define HDI_MM_BLOCK   32u

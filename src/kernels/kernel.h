@@ -94,6 +94,8 @@ typedef struct hdi_request {
     bool              pair;    /* of a matrix product: inputs[2], with experts inputs[3], is a second B, and chain
                                   source 1 is A times it */
     bool              a_rounded; /* of a matrix product: A is f32, but what made it stored it as f16 */
+    /* Of a matrix product: A, or what it makes, is f32, but lies in its memory in 8 bits (HDI_CODES_ROWS). */
+    bool              a_coded, out_coded;
     bool              b_given; /* of a matrix product: nothing in the plan writes B, nor the second one */
     const hdi_caps   *caps;
     hd_math           math;    /* fast or exact */
@@ -237,6 +239,8 @@ bool hdi_matmul_fits(const hdi_request *request);
 bool hdi_groups_fit(const hdi_request *request);
 /* Would the product make f16 of its A ahead of it, in a launch of its own? */
 bool hdi_matmul_rounds(const hdi_request *request);
+/* Would the product be made by a kernel of few rows in 8 bits, and can that read or store codes as the request says? */
+bool hdi_matmul_takes_codes(const hdi_request *request);
 /* The least rows of A with which products are faster by f16 weights than by quantised ones, in fast mode; 0: none. */
 uint32_t hdi_matmul_half_rows(const hdi_caps *caps);
 /* The shape that a kernel of the device's library of products has, as one number above zero (hdi_caps.refused). */

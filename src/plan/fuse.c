@@ -560,6 +560,7 @@ static hd_status fuse_other(fusion *f, const hdi_node *node, hd_value id) {
         task.values[0] = node->operands[0];
         task.values[task.value_count++] = id;
     }
+    task.a_coded = dense && f->values[node->operands[0]].coded;
     task.a_rounded = dense && task.inputs[0].dtype != node_of(f, node->operands[0])->dtype;
     const bool rounded = !status && hdi_fusion_is_rounded(f, node, id);
     if (!status) status = hdi_fusion_tensor(f, rounded ? HD_F16 : node->dtype, node->shape, &task.out);

@@ -62,10 +62,27 @@ bool hdi_fusion_is_rounded(const fusion *f, const hdi_node *node, hd_value id) {
     return value->readers != 0;
 }
 
+/* Do both products take codes: the one that is made, and the one that reads it? */
+static bool may_be_coded(const fusion *f, hd_value reader, hd_value id, const hdi_task *made) {
+    const hdi_tensor x = hdi_tensor_dense(0, HD_F32, node_of(f, id)->shape);
+    hdi_task task, coded = *made;
+    if (made->op != HDI_OP_MATMUL || made->out.dtype != HD_F32) return false;
+    if (!is_product_of(f, reader, id, &x, &task)) return false;
+    task.a_coded = coded.out_coded = true;
+    return task.op == HDI_OP_MATMUL && hdi_task_takes_codes(f->schedule, &task) &&
+           hdi_task_takes_codes(f->schedule, &coded);
+}
+
 hd_status hdi_fusion_round_rows(fusion *f, const hdi_node *node) {
     const hd_value a = node->operands[0];
     value_state *value = &f->values[a];
-    if (value->pending == HDI_NO_TASK || value->uses != 1 || !rounds(f, value->last_use, a)) return HD_OK;
+    if (value->pending == HDI_NO_TASK || value->uses != 1) return HD_OK;
+    if (may_be_coded(f, value->last_use, a, &f->tasks[value->pending])) {
+        hdi_task coded = *hdi_fusion_let_go(f, a);
+        coded.out_coded = value->coded = true;
+        return hdi_task_emit(f->schedule, f->program, &coded, f->error);
+    }
+    if (!rounds(f, value->last_use, a)) return HD_OK;
     hdi_task task = f->tasks[value->pending];
     if (task.op != HDI_OP_COPY && task.op != HDI_OP_MATMUL) return HD_OK;
     if (task.chain.input_count == 0) { /* the product itself */

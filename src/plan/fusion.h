@@ -15,6 +15,7 @@ typedef struct value_state {
     uint32_t   pending;   /* its task, not yet emitted, or HDI_NO_TASK */
     hdi_norm   left_norm; /* present: the view is of the norm's operand, and each reader makes the norm itself */
     bool       alive;
+    bool       coded;     /* its memory holds it in 8 bits, for the one product that reads it */
     bool       absorbed;  /* made by the kernel of a later node: nothing is emitted here */
     hd_value   rope;      /* the rope that ends as this node, or as what this node, an attention, does first; or 0 */
     hd_value   norm;      /* of a rope: the rms_norm before it, or 0 */
@@ -87,6 +88,7 @@ bool hdi_fusion_leave_norm(fusion *f, const hdi_node *node, hd_value id, const h
 /* Do only products read the value that a norm or attention makes, and would each make f16 of it first? Then its step
  * stores it so. */
 bool hdi_fusion_is_rounded(const fusion *f, const hdi_node *node, hd_value id);
-/* The same for rows that a pending task makes, for the product `node` alone: emits the task, which rounds them. */
+/* The same for rows that a pending task makes, for the product `node` alone: emits the task, which rounds them. To 8
+ * bits where that is how the product multiplies. */
 hd_status hdi_fusion_round_rows(fusion *f, const hdi_node *node);
 #endif

@@ -203,6 +203,7 @@ static hdi_request request_of(const hdi_schedule *schedule, const hdi_task *task
         .op = task->op, .attrs = task->attrs, .inputs = task->inputs, .input_count = task->input_count,
         .out = task->out, .chain = task->chain.step_count > 0 ? &task->chain : NULL, .norm = task->norm,
         .turn = task->turn, .a_norm = task->a_norm, .pair = task->pair, .a_rounded = task->a_rounded,
+        .a_coded = task->a_coded, .out_coded = task->out_coded,
         .b_given = b_given, .caps = &schedule->caps, .math = schedule->options.math };
 }
 
@@ -222,6 +223,11 @@ bool hdi_task_turns(const hdi_schedule *schedule, const hdi_task *task) {
 bool hdi_task_rounds(const hdi_schedule *schedule, const hdi_task *task) {
     const hdi_request request = request_of(schedule, task);
     return hdi_matmul_rounds(&request);
+}
+
+bool hdi_task_takes_codes(const hdi_schedule *schedule, const hdi_task *task) {
+    const hdi_request request = request_of(schedule, task);
+    return hdi_matmul_takes_codes(&request);
 }
 
 /* A copy of one whole dense tensor to another needs no kernel. */

@@ -16,6 +16,7 @@ typedef struct hdi_task {
     hdi_chain        chain; /* step_count 0: none */
     hdi_norm         a_norm; /* of a product: what it does to A on the way */
     bool             a_rounded; /* of a product: A is f32 in the program and was stored as f16 */
+    bool             a_coded, out_coded; /* of a product: f32 in the program, stored in 8 bits */
     bool             pair;  /* of a product: inputs[2] (with experts: [3]) is a second B, chain source 1 its product */
     hdi_tensor       out;
     hd_value         values[HDI_TASK_VALUES]; /* the nodes it computes, in order */
@@ -36,4 +37,6 @@ bool hdi_task_fits(const hdi_schedule *schedule, const hdi_task *task);
 bool hdi_task_turns(const hdi_schedule *schedule, const hdi_task *task);
 /* Would the task, a product, make f16 of its A in a step of its own? */
 bool hdi_task_rounds(const hdi_schedule *schedule, const hdi_task *task);
+/* Can the task, a product, read or store codes as it says, by the kernel that makes it anyway? */
+bool hdi_task_takes_codes(const hdi_schedule *schedule, const hdi_task *task);
 #endif

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/codes.comp, digest b00674c10dc5f558. Do not edit. */
+/* Made by tools/blobs from glsl/codes.comp, digest b84c469236daecd2. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_codes;
 static const uint32_t words[] = {
@@ -2342,4 +2342,4 @@ static const uint32_t words[] = {
 0x00000d6b,0x000200f9,0x00000d64,0x000200f8,0x00000d64,0x000200f9,0x000001d0,0x000200f8,
 0x000001d0,0x000200f9,0x00000138,0x000200f8,0x00000138,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_codes = { words, sizeof words / 4, UINT64_C(0xb00674c10dc5f558), NULL };
+const hdi_blob hdi_blob_codes = { words, sizeof words / 4, UINT64_C(0xb84c469236daecd2), NULL };

@@ -48,6 +48,17 @@ float round_half(uint first, uint k, uint m, uint run, uint h, bool wanted) {
     if (wanted) keep_half(m, run, h, codes, rounding.scale, ivec2(own, other));
     return wanted ? square : 0.0;
 }
+// Rows in 8 bits as one product leaves them for the next (abi.h's HDI_CODES_ROWS): the halves of all runs, then the facts of each,
+// its scale and both halves' sums in 16 bits each.
+const bool A_CODED = (LAYOUT & HDI_MM_A_CODED) != 0u, C_CODED = (LAYOUT & HDI_MM_C_CODED) != 0u;
+uint first_fact(uint columns) { return push[HDI_MM_PUSH_M] * (columns / HDI_MM_RUN) * 8u; }
+// Reads half `h` of run `run` of row m, of which shared memory holds those from k0 on.
+void read_half(uint k0, uint m, uint run, uint h, bool wanted) {
+    const uint K = push[HDI_MM_PUSH_K], at = (m * K + k0) / HDI_MM_RUN + run, fact = first_fact(K) + 2u * at;
+    uvec4 codes = wide_a[2u * at + h];
+    uvec2 facts = uvec2(a[fact], a[fact + 1u]);
+    if (wanted) keep_half(m, run, h, codes, uintBitsToFloat(facts.x), ivec2(int(facts.y << 16) >> 16, int(facts.y) >> 16));
+}
 // All rows of A from k0 on, `runs` of them along K; a subgroup's halves are one row's. All lanes take all rounds: pairs of them talk
 // to each other. Some rounds are written out, so that none of them waits for what the one before has read.
 void round_rows(uint batch, uint a0, uint k0, uint runs) {
@@ -58,6 +69,10 @@ void round_rows(uint batch, uint a0, uint k0, uint runs) {
             uint number = lane_number() + (first + i) * WORKGROUP, m = min(number / ROW_HALVES, TILE_M - 1u), half_run = number - m * ROW_HALVES;
             uint run = min(half_run >> 1, runs - 1u), h = half_run & 1u, k = k0 + 32u * run + 16u * h;
             bool wanted = half_run < 2u * runs;
+            if (A_CODED) {
+                read_half(k0, m, run, h, wanted);
+                continue;
+            }
             float square = round_half(a0 + few_row(batch, m) + k, k, m, run, h, wanted);
             if (NORMED) square = subgroupAdd(square);
             if (NORMED && subgroupElect() && wanted) squares[m * ROW_HALVES + half_run] = square;
@@ -72,6 +87,25 @@ float square_sum(uint m, uint elements) {
 // Leaves what the rows' sums are scaled by, while B's weights are on their way. `elements` as above.
 void leave_scales(uint elements) {
     if (NORMED && lane_number() < TILE_M) row_scales[lane_number()] = norm_scale(square_sum(lane_number(), elements));
+}
+
+// ---- C in 8 bits ----
+
+// Stores two neighbours of a row of C, which are finished. Sixteen neighbouring lanes have a run.
+void store_coded(uvec2 bits, uint m, uint n) {
+    const uint N = push[HDI_MM_PUSH_N], at = (m * N + n) / HDI_MM_RUN, fact = first_fact(N) + 2u * at;
+    uint most = max(bits.x & 0x7FFFFFFFu, bits.y & 0x7FFFFFFFu);
+    [[unroll]] for (uint apart = 1u; apart < 16u; apart <<= 1) most = max(most, subgroupShuffleXor(most, apart));
+    exact_rounding rounding = exact_int8_rounding(most);
+    uint codes = exact_int8_code(uintBitsToFloat(bits.x), rounding.inverse) | (exact_int8_code(uintBitsToFloat(bits.y), rounding.inverse) << 8);
+    int own = dot_four(codes, 0x01010101u);
+    [[unroll]] for (uint apart = 1u; apart < 8u; apart <<= 1) own += subgroupShuffleXor(own, apart);
+    int other = subgroupShuffleXor(own, 8u); // of the other half
+    codes |= subgroupShuffleXor(codes, 1u) << 16;
+    if (n % 4u == 0u) c[(m * N + n) / 4u] = codes;
+    if (n % HDI_MM_RUN != 0u) return;
+    c[fact] = floatBitsToUint(rounding.scale);
+    c[fact + 1u] = (uint(own) & 0xFFFFu) | (uint(other) << 16);
 }
 
 // ---- octets of runs ----

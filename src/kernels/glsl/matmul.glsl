@@ -91,6 +91,7 @@ uint source_element(uint source, uint batch, uint m, uint n) {
 // A sum as it leaves: rounded to the product's type, taken through the chain, as bits of the output's type. With a pair
 // `second` is chain source 1.
 uint finished(float sum, float second, uint batch, uint m, uint n) {
+    if (GROUPED && expert_of(batch) >= push[HDI_MM_PUSH_EXPERTS]) sum = second = 0.0;
     uint bits = floatBitsToUint(EXACT != 0u ? exact_canonical(sum) : sum);
     if (CHAIN > 0u) {
         uint v1 = 0u, v2 = 0u, v3 = 0u;
@@ -104,17 +105,22 @@ uint finished(float sum, float second, uint batch, uint m, uint n) {
 }
 uint c_element(uint batch, uint m, uint n) { return c_row(batch, m) * push[HDI_MM_PUSH_N] + n; }
 
-// Stores `count` (1 or 2) neighbours of a row of C. Two that fill a word need no atomic operation.
-void store_pairs(vec2 sums, vec2 seconds, uint count, uint batch, uint m, uint n) {
-    uint index = c_element(batch, m, n);
-    uint bits[2];
-    if (GROUPED && expert_of(batch) >= push[HDI_MM_PUSH_EXPERTS]) sums = seconds = vec2(0.0);
+uvec2 finished_pairs(vec2 sums, vec2 seconds, uint count, uint batch, uint m, uint n) { // `count` (1 or 2) neighbours of a row
+    uvec2 bits = uvec2(0u);
     for (uint i = 0u; i < count; i++) bits[i] = finished(sums[i], seconds[i], batch, m, n + i);
+    return bits;
+}
+// Stores so many, which are finished. Two that fill a word need no atomic operation.
+void store_finished(uvec2 bits, uint count, uint batch, uint m, uint n) {
+    uint index = c_element(batch, m, n);
     if (type_bytes(OUT_TYPE) == 2u && count == 2u && (index & 1u) == 0u) {
         c[index >> 1] = pack_element(bits[0], OUT_TYPE) | (pack_element(bits[1], OUT_TYPE) << 16);
         return;
     }
     for (uint i = 0u; i < count; i++) STORE(c, OUT_TYPE, index + i, bits[i])
+}
+void store_pairs(vec2 sums, vec2 seconds, uint count, uint batch, uint m, uint n) {
+    store_finished(finished_pairs(sums, seconds, count, batch, m, n), count, batch, m, n);
 }
 void store_sums(vec2 sums, uint count, uint batch, uint m, uint n) { store_pairs(sums, vec2(0.0), count, batch, m, n); }
 #endif

@@ -308,11 +308,12 @@ void sum_dealt(uint batch, uint a0, uint K, uint first, uint columns) {
     }
 }
 
-// The strands of a sum in order; `first` is strand 0's.
-float add_strands(uint first) {
+// A sum of row m: its strands in order, and what the norm scales it by.
+float column_sum(uint m, uint column) {
+    const uint first = (m * PRODUCTS * TILE_N + column) * LINE;
     precise float total = 0.0;
     [[unroll]] for (uint strand = 0u; strand < STRANDS; strand++) total = total + strands[first + strand];
-    return total;
+    return NORMED ? row_scales[m] * total : total;
 }
 
 void main() {
@@ -326,10 +327,12 @@ void main() {
     barrier();
     for (uint i = 2u * lane; i < TILE_M * TILE_N; i += 2u * WORKGROUP) { // TILE_N is even: two columns of one row
         uint m = i / TILE_N, column = i % TILE_N, n = n0 + column;
-        uint at = (m * PRODUCTS * TILE_N + column) * LINE, second = TILE_N * LINE;
-        float scale = NORMED ? row_scales[m] : 1.0;
-        vec2 pair = scale * vec2(add_strands(at), add_strands(at + LINE)), seconds = vec2(0.0);
-        if (PAIR != 0u) seconds = scale * vec2(add_strands(at + second), add_strands(at + second + LINE));
-        if (n < N && (!GROUPED || m < rows_of(batch))) store_pairs(pair, seconds, min(N - n, 2u), batch, m, n);
+        vec2 pair = vec2(column_sum(m, column), column_sum(m, column + 1u)), seconds = vec2(0.0);
+        if (PAIR != 0u) seconds = vec2(column_sum(m, TILE_N + column), column_sum(m, TILE_N + column + 1u));
+        if (n >= N || (GROUPED && m >= rows_of(batch))) continue;
+        const uint count = min(N - n, 2u);
+        const uvec2 bits = finished_pairs(pair, seconds, count, batch, m, n);
+        if (C_CODED) store_coded(bits, m, n);
+        else store_finished(bits, count, batch, m, n);
     }
 }

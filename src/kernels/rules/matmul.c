@@ -99,6 +99,13 @@ static bool reads_few_runs(const product *p) {
     return hd_tensor_bytes(b->dtype, b->shape) % 16 == 0; /* its last bytes are read 16 at a time too */
 }
 
+/* Do the columns of a workgroup leave in 8 bits, if they are to? Sixteen lanes round a run together. */
+static bool codes_fit(const product *p, const config *c) {
+    enum { LANES = 16 };
+    return !p->request->out_coded ||
+           (c->tile_n % HDI_MM_RUN == 0 && p->n % HDI_MM_RUN == 0 && p->request->caps->subgroup >= LANES);
+}
+
 static bool dot_fits(const product *p, config *c) {
     enum { MOST_DEPTH = 16384, STRANDS = HDI_MM_STRANDS * HDI_MM_RUN, BYTES_A_RUN = 40, LEAST_SUBGROUP = 4 };
     const hdi_caps *caps = p->request->caps;
@@ -113,13 +120,13 @@ static bool dot_fits(const product *p, config *c) {
     c->tile_n = c->workgroup / HDI_MM_STRANDS * c->part_n;
     c->ahead = c->option->keys;
     c->because = "few rows of A in 8 bits: quantised weights are streamed once, by integer dot products";
-    if (c->option->tile_m) return dealt_fits(p, c);
+    if (c->option->tile_m) return dealt_fits(p, c) && codes_fit(p, c);
     const uint64_t strands = 4 * c->tile_m * c->tile_n * (p->request->pair ? 2 : 1) * (HDI_MM_STRANDS + 1);
     const uint64_t sums = strands + (p->request->a_norm.present ? 4 * c->tile_m * (c->workgroup + 1) : 8);
     /* a run's codes, and where A is normed its squares: a float for each half of a run, or each lane */
     while (c->part_m > round && caps->shared_bytes < c->part_m / HDI_MM_RUN * (BYTES_A_RUN + 8) * c->tile_m + sums)
         c->part_m -= (uint32_t)round;
-    return c->workgroup % (2 * HDI_MM_STRANDS) == 0 && most_invocations(caps) >= c->workgroup &&
+    return c->workgroup % (2 * HDI_MM_STRANDS) == 0 && codes_fit(p, c) && most_invocations(caps) >= c->workgroup &&
            caps->shared_bytes >= c->part_m / HDI_MM_RUN * (BYTES_A_RUN + 8) * c->tile_m + sums;
 }
 
@@ -516,6 +523,11 @@ bool hdi_product_grid(const product *p, const config *c, uint64_t out_groups[3])
            out_groups[2] <= caps->max_groups_z;
 }
 
+/* Kernels of few rows in 8 bits. */
+static bool has_few_rows(uint32_t module) {
+    return module == HDI_MODULE_MATVEC_DOT || module == HDI_MODULE_MATVEC_MATRIX;
+}
+
 /* Is it there for the device and the request, and not known to be wrong? The last one is judged by
  * hdi_kernels_lower. */
 static bool is_open(const product *p, uint32_t kernel) {
@@ -525,9 +537,10 @@ static bool is_open(const product *p, uint32_t kernel) {
     const bool codes = module == HDI_MODULE_MATMUL_CODES || module == HDI_MODULE_MATMUL_CODES_DOT ||
                        module == HDI_MODULE_MATMUL_CODES_MATRIX;
     const bool runs = is_exact(p) && has_runs(p),
-               both = module == HDI_MODULE_MATVEC_DOT || module == HDI_MODULE_MATVEC_MATRIX ||
-                      module == HDI_MODULE_MATMUL_INT8;
+               both = has_few_rows(module) || module == HDI_MODULE_MATMUL_INT8;
     if (runs ? !codes && !both : codes) return false;
+    if (p->request->out_coded && module != HDI_MODULE_MATVEC_DOT) return false;
+    if (p->request->a_coded && !has_few_rows(module)) return false;
     return kernels[kernel].native == (p->request->caps->native_kernels != 0) && (!merged || kernels[kernel].merges) &&
            (last || !is_wrong(p, module));
 }
@@ -648,6 +661,18 @@ bool hdi_matmul_rounds(const hdi_request *request) {
     config c;
     return hdi_product_read(request, &p, NULL) == HD_OK && hdi_product_choose(&p, measured_option(&p, NULL), &c) &&
            c.halves[0];
+}
+
+bool hdi_matmul_takes_codes(const hdi_request *request) {
+    hdi_request plain = *request;
+    product p, coded;
+    config usual, c;
+    plain.a_coded = plain.out_coded = false;
+    if (hdi_product_columns_at_once(request)) return false;
+    if (hdi_product_read(&plain, &p, NULL) || hdi_product_read(request, &coded, NULL)) return false;
+    if (p.batch > 1 || p.a.first != 0 || !hdi_tensor_is_dense(p.a.tensor)) return false;
+    return hdi_product_choose(&p, measured_option(&p, NULL), &usual) && has_few_rows(usual.option->module) &&
+           hdi_product_choose(&coded, measured_option(&coded, NULL), &c) && c.option == usual.option;
 }
 
 hd_status hdi_lower_matmul(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {

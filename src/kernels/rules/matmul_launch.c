@@ -51,7 +51,8 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
     kernel->spec[HDI_MM_LAYOUT] = (p->a.along_k ? HDI_MM_A_ALONG_K : 0) | (p->b.along_k ? HDI_MM_B_ALONG_K : 0) |
                                   (p->a.wide ? HDI_MM_A_WIDE : 0) | (p->b.wide ? HDI_MM_B_WIDE : 0) |
                                   (p->chosen ? HDI_MM_GROUPED : p->batch == 1 ? HDI_MM_ONE_BATCH : 0) |
-                                  (p->single ? HDI_MM_SINGLE : 0);
+                                  (p->single ? HDI_MM_SINGLE : 0) | (p->request->a_coded ? HDI_MM_A_CODED : 0) |
+                                  (p->request->out_coded ? HDI_MM_C_CODED : 0);
     const bool matrix = module == HDI_MODULE_MATMUL_MATRIX, tensor = module == HDI_MODULE_MATMUL_TENSOR;
     if (c->staged || (p->k % HDI_MM_DEPTH == 0 && (matrix || tensor))) kernel->spec[HDI_MM_LAYOUT] |= HDI_MM_WHOLE;
     const bool ahead = module == HDI_MODULE_MATVEC_MATRIX || (module == HDI_MODULE_MATVEC_DOT && c->staged);
