@@ -1,9 +1,6 @@
 /* Chat templates: what Jinja makes of 755 templates with messages, errors with their places, bounds, heddle's own. */
 #include "chat_fixture.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <time.h>
-#include <cmocka.h>
+#include "spent.h"
 
 /* How heddle does on the cases of a file: the same, refused though Jinja gives a text (UNSUPPORTED or LIMIT, of which `shown` says
  * each), different: another text, a text where Jinja fails, or a failure that is not a refusal. */
@@ -59,9 +56,9 @@ static void try(const char *source, hd_status wanted, const char *words) {
     char *text;
     size_t bytes;
     hd_error error = { 0 };
-    const clock_t begin = clock();
+    const double begin = spent_seconds();
     const hd_status status = hdl_chat_render(NULL, &desc, &text, &bytes, &error);
-    const double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+    const double seconds = spent_seconds() - begin;
     if (status != wanted || error.status != wanted || !strstr(error.text, words))
         fail_msg("%.80s\nwanted %d with \"%s\", got %d: %s", source, wanted, words, status, error.text);
     if (seconds > 4) fail_msg("%.80s\ntook %g s", source, seconds);

@@ -35,6 +35,13 @@ static inline void assert_right_on_devices(unsigned (*test)(hd_device *device, c
     assert_int_equal(wrong, 0);
 }
 
+/* How many of so many floats have other bits. */
+static inline uint64_t floats_that_differ(const float *x, const float *y, uint64_t count) {
+    uint64_t differ = 0;
+    for (uint64_t i = 0; i < count; i++) differ += memcmp(&x[i], &y[i], sizeof *x) != 0;
+    return differ;
+}
+
 static inline int run_on_devices(int argc, char **argv, const struct CMUnitTest *test) {
     const struct CMUnitTest all[] = { *test };
     is_short = argc > 1 && strcmp(argv[1], "--short") == 0;

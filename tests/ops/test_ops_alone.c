@@ -93,10 +93,9 @@ static unsigned compare(hd_device *device, const char *where, const test *t) {
     compute(device, t, &o, 0, 1, alone);
     unsigned wrong = 0;
     for (size_t c = 0; c < (is_short ? 2 : sizeof counts / sizeof *counts); c++) {
-        uint64_t differ = 0;
         const uint32_t first = MOST_ROWS - counts[c];
         compute(device, t, &o, first, counts[c], among);
-        for (uint64_t i = first * o.y_row; i < MOST_ROWS * o.y_row; i++) differ += memcmp(&alone[i], &among[i], 4) != 0;
+        const uint64_t differ = floats_that_differ(alone + first * o.y_row, among + first * o.y_row, counts[c] * o.y_row);
         if (differ)
             print_error("%s, %s: %llu of %llu elements differ among %u rows\n", where, t->name, (unsigned long long)differ,
                         (unsigned long long)(counts[c] * o.y_row), counts[c]);

@@ -62,10 +62,9 @@ static unsigned compare(hd_device *device, const char *where, const test *t) {
     for (uint32_t rows = 1; rows <= MOST_ROWS; rows += rows < 4 ? 1 : 4)
         for (int exact = 0; exact < 2; exact++) {
             const uint64_t count = (uint64_t)rows * t->n;
-            uint64_t differ = 0;
             compute(device, t, &o, rows, exact ? HD_MATH_EXACT : HD_MATH_FAST, false, own);
             compute(device, t, &o, rows, exact ? HD_MATH_EXACT : HD_MATH_FAST, true, wanted);
-            for (uint64_t i = 0; i < count; i++) differ += memcmp(&own[i], &wanted[i], sizeof *own) != 0;
+            const uint64_t differ = floats_that_differ(own, wanted, count);
             if (differ)
                 print_error("%s, %s, %u rows, %s: %llu of %llu elements differ\n", where, t->name, (unsigned)rows, exact ? "exact" : "fast",
                             (unsigned long long)differ, (unsigned long long)count);

@@ -1,11 +1,7 @@
 /* test_plan_codes.c: which rows one product leaves for the next in 8 bits: those that it alone reads, where both are made by kernels of
  * few rows in 8 bits and a workgroup has whole runs of columns. */
-#include "plan/schedule.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "unit/schedules.h"
 #include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
 
 typedef struct test {
     const char *name, *first, *second, *rest; /* types of weights; what else there is */
@@ -31,39 +27,21 @@ static const test tests[] = {
 };
 
 static hdi_schedule *schedule_of(const test *t, hd_math math) {
-    const hdi_caps caps = { .memory_bytes = UINT64_C(1) << 34,
-                            .max_allocation_bytes = UINT64_C(1) << 32,
-                            .max_binding_bytes = t->max_binding_bytes,
-                            .binding_align = 16,
-                            .max_bindings = 16,
-                            .max_push_bytes = 128,
-                            .max_workgroup = 1024,
-                            .max_workgroup_x = 1024,
-                            .max_groups_x = 65535,
-                            .max_groups_y = 65535,
-                            .max_groups_z = 65535,
-                            .shared_bytes = 49152,
-                            .subgroup = t->subgroup,
-                            .subgroup_arithmetic = 1,
-                            .subgroup_shuffle = 1,
-                            .subgroup_control = 1,
-                            .integer_dot = 1,
-                            .compute_units = 32 };
+    hdi_caps caps = invented_caps();
+    caps.max_binding_bytes = t->max_binding_bytes;
+    caps.max_bindings = 16;
+    caps.shared_bytes = 49152;
+    caps.subgroup = t->subgroup;
+    caps.subgroup_arithmetic = caps.subgroup_shuffle = caps.subgroup_control = caps.integer_dot = 1;
+    caps.compute_units = 32;
     char text[1024];
-    hdi_schedule *schedule = NULL;
-    hd_error error = { 0 };
-    hd_program *program = hdi_program_new(&hdi_default_allocator, NULL);
     const int length = snprintf(text, sizeof text,
         "heddle 1\nv1 = input f32[%u,256] \"x\"\nv2 = input %s[%u,256] \"gate\"\nv3 = input %s[%u,256] \"up\"\n"
         "v4 = input %s[512,%u] \"down\"\nv5 = matmul v1 v2 transpose_b\nv6 = silu v5\nv7 = matmul v1 v3 transpose_b\n"
         "v9 = mul v6 v7\nv10 = matmul v9 v4 transpose_b\noutput v10 \"y\"\n%s",
         t->rows, t->first, t->between, t->first, t->between, t->second, t->between, t->rest);
     const hdi_plan_options options = { .math = math, .no_fusion = t->unfused };
-    if (hdi_program_parse(program, text, (size_t)length, NULL, NULL, &error) ||
-        hdi_schedule_make(&hdi_default_allocator, program, &caps, &options, &schedule, &error))
-        fail_msg("%s: %s", t->name, error.text);
-    hdi_program_free(program);
-    return schedule;
+    return schedule_of_text(text, (size_t)length, &caps, &options);
 }
 
 static uint32_t count_of(const hdi_schedule *schedule, uint32_t layout) {

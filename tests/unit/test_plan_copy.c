@@ -1,35 +1,15 @@
 /* Whole tensors that are copied: by the device's command, or, where it says that it is the slower one for so many bytes, by a kernel. */
-#include "plan/schedule.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "unit/schedules.h"
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 static hdi_schedule *schedule_of(const char *text, uint64_t copy_kernel_bytes, uint64_t max_binding_bytes,
                                  uint32_t host_visible) {
-    const hdi_caps caps = { .memory_bytes = UINT64_C(1) << 34,
-                            .max_allocation_bytes = UINT64_C(1) << 32,
-                            .max_binding_bytes = max_binding_bytes,
-                            .binding_align = 16,
-                            .max_bindings = 8,
-                            .max_push_bytes = 128,
-                            .max_workgroup = 1024,
-                            .max_workgroup_x = 1024,
-                            .max_groups_x = 65535,
-                            .max_groups_y = 65535,
-                            .max_groups_z = 65535,
-                            .host_visible = host_visible,
-                            .copy_kernel_bytes = copy_kernel_bytes };
-    hdi_schedule *schedule = NULL;
-    hd_error error = { 0 };
-    hd_program *program = hdi_program_new(&hdi_default_allocator, NULL);
-    if (hdi_program_parse(program, text, strlen(text), NULL, NULL, &error) ||
-        hdi_schedule_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_EXACT },
-                          &schedule, &error))
-        fail_msg("%s", error.text);
-    hdi_program_free(program);
-    return schedule;
+    hdi_caps caps = invented_caps();
+    caps.max_binding_bytes = max_binding_bytes;
+    caps.host_visible = host_visible;
+    caps.copy_kernel_bytes = copy_kernel_bytes;
+    return schedule_of_text(text, strlen(text), &caps, &(hdi_plan_options){ .math = HD_MATH_EXACT });
 }
 
 static hdi_schedule *plan_of(const char *tensor, uint64_t copy_kernel_bytes, uint64_t max_binding_bytes) {

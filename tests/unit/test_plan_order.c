@@ -2,34 +2,17 @@
  * intermediate at the lowest address that those before it leave free, as looking at all pairs finds. What planning takes grows with
  * the number of steps and not with its square. */
 #include "spent.h"
-#include "plan/schedule.h"
+#include "unit/schedules.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static hdi_schedule *plan_of(const hdi_text *text, bool in_order, uint64_t most_bytes) {
-    const hdi_caps caps = { .memory_bytes = UINT64_C(1) << 34,
-                            .max_allocation_bytes = most_bytes,
-                            .max_binding_bytes = UINT64_C(1) << 30,
-                            .binding_align = 16,
-                            .max_bindings = 8,
-                            .max_push_bytes = 128,
-                            .max_workgroup = 1024,
-                            .max_workgroup_x = 1024,
-                            .shared_bytes = 32768,
-                            .max_groups_x = 65535,
-                            .max_groups_y = 65535,
-                            .max_groups_z = 65535 };
-    hdi_schedule *schedule = NULL;
-    hd_error error = { 0 };
-    hd_program *program = hdi_program_new(&hdi_default_allocator, NULL);
+    hdi_caps caps = invented_caps();
+    caps.max_allocation_bytes = most_bytes;
+    caps.shared_bytes = 32768;
     assert_false(text->failed);
-    if (hdi_program_parse(program, text->bytes, text->count, NULL, NULL, &error) ||
-        hdi_schedule_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_EXACT, .in_order = in_order },
-                          &schedule, &error))
-        fail_msg("%s", error.text);
-    hdi_program_free(program);
-    return schedule;
+    return schedule_of_text(text->bytes, text->count, &caps, &(hdi_plan_options){ .math = HD_MATH_EXACT, .in_order = in_order });
 }
 
 /* Sums, softmaxes and slices, each of values by chance that came before it, and joined ones, which nothing reads. */

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention.comp, digest b208f7fcaf14b33d. Do not edit. */
+/* Made by tools/blobs from glsl/attention.comp, digest eb55a5f7fb3f2369. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention;
 static const uint32_t words[] = {
@@ -3003,4 +3003,4 @@ static const uint32_t words[] = {
 0x0000102a,0x0000013a,0x000200f9,0x00001029,0x000200f8,0x0000102e,0x000200f9,0x0000024b,
 0x000200f8,0x0000024b,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0xb208f7fcaf14b33d), NULL };
+const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0xeb55a5f7fb3f2369), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_gradient_kv.comp, digest dd8366cf6b953416. Do not edit. */
+/* Made by tools/blobs from glsl/attention_gradient_kv.comp, digest 9e2d6a91268b8ad6. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_gradient_kv;
 static const uint32_t words[] = {
@@ -1148,4 +1148,4 @@ static const uint32_t words[] = {
 0x0000008b,0x000200f9,0x000005f5,0x000200f8,0x000005fa,0x000200f9,0x0000014c,0x000200f8,
 0x0000014c,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_gradient_kv = { words, sizeof words / 4, UINT64_C(0xdd8366cf6b953416), NULL };
+const hdi_blob hdi_blob_attention_gradient_kv = { words, sizeof words / 4, UINT64_C(0x9e2d6a91268b8ad6), NULL };

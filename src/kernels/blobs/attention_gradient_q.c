@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_gradient_q.comp, digest 7187778edfc61760. Do not edit. */
+/* Made by tools/blobs from glsl/attention_gradient_q.comp, digest 4597c4b46c9b2681. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_gradient_q;
 static const uint32_t words[] = {
@@ -1429,4 +1429,4 @@ static const uint32_t words[] = {
 0x0000077c,0x0000077b,0x000000c1,0x000200f9,0x0000077a,0x000200f8,0x0000077f,0x000200f9,
 0x0000018c,0x000200f8,0x0000018c,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_gradient_q = { words, sizeof words / 4, UINT64_C(0x7187778edfc61760), NULL };
+const hdi_blob hdi_blob_attention_gradient_q = { words, sizeof words / 4, UINT64_C(0x4597c4b46c9b2681), NULL };

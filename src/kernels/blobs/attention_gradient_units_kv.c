@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_gradient_units_kv.comp, digest c68b0d0aa79c42c9. Do not edit. */
+/* Made by tools/blobs from glsl/attention_gradient_units_kv.comp, digest b46fba4adc0f65e4. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_gradient_units_kv;
 static const uint32_t words[] = {
@@ -2007,4 +2007,4 @@ static const uint32_t words[] = {
 0x0003003e,0x0000027d,0x00000820,0x000200f9,0x0000081e,0x000200f8,0x00000823,0x0003003e,
 0x00000216,0x00000096,0x000200f9,0x00000283,0x000200f8,0x00000283,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_gradient_units_kv = { words, sizeof words / 4, UINT64_C(0xc68b0d0aa79c42c9), NULL };
+const hdi_blob hdi_blob_attention_gradient_units_kv = { words, sizeof words / 4, UINT64_C(0xb46fba4adc0f65e4), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_gradient_units_q.comp, digest f7a7b6c4eb73dd12. Do not edit. */
+/* Made by tools/blobs from glsl/attention_gradient_units_q.comp, digest 8f868f3c9f7dab85. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_gradient_units_q;
 static const uint32_t words[] = {
@@ -2039,4 +2039,4 @@ static const uint32_t words[] = {
 0x00000056,0x000009db,0x00030037,0x00000056,0x000009dc,0x000200f8,0x000009dd,0x00050081,
 0x00000056,0x000009de,0x000009db,0x000009dc,0x000200fe,0x000009de,0x00010038,
 };
-const hdi_blob hdi_blob_attention_gradient_units_q = { words, sizeof words / 4, UINT64_C(0xf7a7b6c4eb73dd12), NULL };
+const hdi_blob hdi_blob_attention_gradient_units_q = { words, sizeof words / 4, UINT64_C(0x8f868f3c9f7dab85), NULL };

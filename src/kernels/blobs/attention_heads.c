@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_heads.comp, digest 4fd426cb151e6596. Do not edit. */
+/* Made by tools/blobs from glsl/attention_heads.comp, digest 0912b12f19a7d268. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_heads;
 static const uint32_t words[] = {
@@ -2820,4 +2820,4 @@ static const uint32_t words[] = {
 0x00000f1a,0x00050080,0x000000ae,0x00000f19,0x00000f18,0x000000d9,0x000200f9,0x00000f17,
 0x000200f8,0x00000f1c,0x000200f9,0x0000024a,0x000200f8,0x0000024a,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_heads = { words, sizeof words / 4, UINT64_C(0x4fd426cb151e6596), NULL };
+const hdi_blob hdi_blob_attention_heads = { words, sizeof words / 4, UINT64_C(0x0912b12f19a7d268), NULL };

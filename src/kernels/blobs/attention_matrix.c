@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_matrix.comp, digest 84c8f4f60ce94d61. Do not edit. */
+/* Made by tools/blobs from glsl/attention_matrix.comp, digest cdd9a3a4cc0b01a2. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_matrix;
 static const uint32_t words[] = {
@@ -2427,4 +2427,4 @@ static const uint32_t words[] = {
 0x00000bbc,0x0000006f,0x000200f9,0x00000bbb,0x000200f8,0x00000bc0,0x000200f9,0x0000011d,
 0x000200f8,0x0000011d,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_matrix = { words, sizeof words / 4, UINT64_C(0x84c8f4f60ce94d61), NULL };
+const hdi_blob hdi_blob_attention_matrix = { words, sizeof words / 4, UINT64_C(0xcdd9a3a4cc0b01a2), NULL };

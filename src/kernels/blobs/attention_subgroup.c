@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_subgroup.comp, digest dc6997543174b8df. Do not edit. */
+/* Made by tools/blobs from glsl/attention_subgroup.comp, digest 249f58b15d8b0205. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_subgroup;
 static const uint32_t words[] = {
@@ -2166,4 +2166,4 @@ static const uint32_t words[] = {
 0x0000006b,0x000200f9,0x00000b80,0x000200f8,0x00000b85,0x000200f9,0x000001b0,0x000200f8,
 0x000001b0,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_subgroup = { words, sizeof words / 4, UINT64_C(0xdc6997543174b8df), NULL };
+const hdi_blob hdi_blob_attention_subgroup = { words, sizeof words / 4, UINT64_C(0x249f58b15d8b0205), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_tensor.comp, digest c37f1c74e3512ab2. Do not edit. */
+/* Made by tools/blobs from glsl/attention_tensor.comp, digest b8f10a74c4977e29. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_tensor;
 static const uint32_t words[] = {
@@ -2932,4 +2932,4 @@ static const uint32_t words[] = {
 0x00000e8b,0x00030037,0x0000005b,0x00000e8c,0x000200f8,0x00000e8d,0x00050081,0x0000005b,
 0x00000e8e,0x00000e8b,0x00000e8c,0x000200fe,0x00000e8e,0x00010038,
 };
-const hdi_blob hdi_blob_attention_tensor = { words, sizeof words / 4, UINT64_C(0xc37f1c74e3512ab2), NULL };
+const hdi_blob hdi_blob_attention_tensor = { words, sizeof words / 4, UINT64_C(0xb8f10a74c4977e29), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_tiled.comp, digest af1b0067587caf84. Do not edit. */
+/* Made by tools/blobs from glsl/attention_tiled.comp, digest 47ac530145bed496. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_tiled;
 static const uint32_t words[] = {
@@ -982,4 +982,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00000512,0x000200f8,0x00000517,0x000200f9,0x00000143,0x000200f8,0x00000143,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_tiled = { words, sizeof words / 4, UINT64_C(0xaf1b0067587caf84), NULL };
+const hdi_blob hdi_blob_attention_tiled = { words, sizeof words / 4, UINT64_C(0x47ac530145bed496), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/cumsum.comp, digest a09eae35e7752a66. Do not edit. */
+/* Made by tools/blobs from glsl/cumsum.comp, digest 5e0cf3d9c875a3b1. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_cumsum;
 static const uint32_t words[] = {
@@ -454,4 +454,4 @@ static const uint32_t words[] = {
 0x00000073,0x0003003e,0x00000282,0x0000008c,0x000200f9,0x00000280,0x000200f8,0x00000280,
 0x000200f9,0x0000006c,0x000200f8,0x0000006c,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_cumsum = { words, sizeof words / 4, UINT64_C(0xa09eae35e7752a66), NULL };
+const hdi_blob hdi_blob_cumsum = { words, sizeof words / 4, UINT64_C(0x5e0cf3d9c875a3b1), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/elementwise.comp, digest 1dfcad9f0c2e4261. Do not edit. */
+/* Made by tools/blobs from glsl/elementwise.comp, digest 1bcf3d336b442ec6. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_elementwise;
 static const uint32_t words[] = {
@@ -11370,4 +11370,4 @@ static const uint32_t words[] = {
 0x000015bf,0x000300f7,0x00003da8,0x00000000,0x000400fa,0x00003da7,0x00000af5,0x00003da8,
 0x000200f8,0x00003da8,0x000200f9,0x00000af5,0x000200f8,0x00000af5,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0x1dfcad9f0c2e4261), NULL };
+const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0x1bcf3d336b442ec6), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/experts.comp, digest a1e0abfbf76ff1e4. Do not edit. */
+/* Made by tools/blobs from glsl/experts.comp, digest f45f3d78d0f23b62. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_experts;
 static const uint32_t words[] = {
@@ -134,4 +134,4 @@ static const uint32_t words[] = {
 0x0000003f,0x000200f9,0x0000009f,0x000200f8,0x000000a4,0x000200f9,0x00000035,0x000200f8,
 0x00000035,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_experts = { words, sizeof words / 4, UINT64_C(0xa1e0abfbf76ff1e4), NULL };
+const hdi_blob hdi_blob_experts = { words, sizeof words / 4, UINT64_C(0xf45f3d78d0f23b62), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/gather.comp, digest 69dcb13618c98bac. Do not edit. */
+/* Made by tools/blobs from glsl/gather.comp, digest f7720e288ff65eb6. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_gather;
 static const uint32_t words[] = {
@@ -1810,4 +1810,4 @@ static const uint32_t words[] = {
 0x00000a5b,0x00000036,0x00000030,0x000000f5,0x000200f9,0x00000a59,0x000200f8,0x00000a59,
 0x000200f9,0x00000a54,0x000200f8,0x00000a54,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0x69dcb13618c98bac), NULL };
+const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0xf7720e288ff65eb6), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/halves.comp, digest 18927846823923c1. Do not edit. */
+/* Made by tools/blobs from glsl/halves.comp, digest 8f9c9056b12ddb2d. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_halves;
 static const uint32_t words[] = {
@@ -1982,4 +1982,4 @@ static const uint32_t words[] = {
 0x00060041,0x000000b8,0x00000b73,0x00000015,0x0000006a,0x000000e4,0x0003003e,0x00000b73,
 0x00000b72,0x000200f9,0x000000da,0x000200f8,0x000000da,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_halves = { words, sizeof words / 4, UINT64_C(0x18927846823923c1), NULL };
+const hdi_blob hdi_blob_halves = { words, sizeof words / 4, UINT64_C(0x8f9c9056b12ddb2d), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/hash.comp, digest 3674b6fc9b483a79. Do not edit. */
+/* Made by tools/blobs from glsl/hash.comp, digest 23dfc82b8e75e3bd. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_hash;
 static const uint32_t words[] = {
@@ -274,4 +274,4 @@ static const uint32_t words[] = {
 0x0000018f,0x0000002c,0x000200f9,0x0000018e,0x000200f8,0x00000193,0x000200f9,0x0000009b,
 0x000200f8,0x0000009b,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_hash = { words, sizeof words / 4, UINT64_C(0x3674b6fc9b483a79), NULL };
+const hdi_blob hdi_blob_hash = { words, sizeof words / 4, UINT64_C(0x23dfc82b8e75e3bd), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes_matrix.comp, digest e957cef43fc39eac. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes_matrix.comp, digest 0edc9c2670d50062. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes_matrix;
 static const uint32_t words[] = {
@@ -9881,4 +9881,4 @@ static const uint32_t words[] = {
 0x00000e24,0x00000783,0x000200f9,0x00000e23,0x000200f8,0x00000e28,0x000200f9,0x00000b6a,
 0x000200f8,0x00000b6a,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes_matrix = { words, sizeof words / 4, UINT64_C(0xe957cef43fc39eac), NULL };
+const hdi_blob hdi_blob_matmul_codes_matrix = { words, sizeof words / 4, UINT64_C(0x0edc9c2670d50062), NULL };

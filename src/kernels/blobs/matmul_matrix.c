@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 55676c9c43323a96. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 0cd21e52c0f9a274. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -21693,4 +21693,4 @@ static const uint32_t words[] = {
 0x00005104,0x00005103,0x0000078f,0x000200f9,0x00005102,0x000200f8,0x00005107,0x000200f9,
 0x00000c0b,0x000200f8,0x00000c0b,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x55676c9c43323a96), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x0cd21e52c0f9a274), NULL };

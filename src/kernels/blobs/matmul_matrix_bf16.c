@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix_bf16.comp, digest afe89bb39acf8dfa. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix_bf16.comp, digest 682dedcaafc6a5d5. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix_bf16;
 static const uint32_t words[] = {
@@ -20530,4 +20530,4 @@ static const uint32_t words[] = {
 0x00003fe1,0x0003003e,0x000033bf,0x00000b81,0x000200f9,0x000034e6,0x000200f8,0x000034e6,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix_bf16 = { words, sizeof words / 4, UINT64_C(0xafe89bb39acf8dfa), NULL };
+const hdi_blob hdi_blob_matmul_matrix_bf16 = { words, sizeof words / 4, UINT64_C(0x682dedcaafc6a5d5), NULL };

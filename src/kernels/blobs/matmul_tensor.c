@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tensor.comp, digest bdc70447a3dd0a3e. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tensor.comp, digest 3d9bd06b815d3602. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tensor;
 static const uint32_t words[] = {
@@ -412,4 +412,4 @@ static const uint32_t words[] = {
 0x000000e1,0x000614f8,0x000001fb,0x000001db,0x000001fc,0x00000000,0x00000000,0x000200f9,
 0x000001f5,0x000200f8,0x000001f5,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tensor = { words, sizeof words / 4, UINT64_C(0xbdc70447a3dd0a3e), NULL };
+const hdi_blob hdi_blob_matmul_tensor = { words, sizeof words / 4, UINT64_C(0x3d9bd06b815d3602), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 23a4651b7ed222da. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tiled.comp, digest a699ad1e158e0918. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tiled;
 static const uint32_t words[] = {
@@ -11259,4 +11259,4 @@ static const uint32_t words[] = {
 0x0000163a,0x000007a1,0x000200f9,0x00001639,0x000200f8,0x0000163e,0x000200f9,0x00000b82,
 0x000200f8,0x00000b82,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x23a4651b7ed222da), NULL };
+const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0xa699ad1e158e0918), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec.comp, digest 9cdd54afe94463bd. Do not edit. */
+/* Made by tools/blobs from glsl/matvec.comp, digest 14a2e8d5bc12dabf. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec;
 static const uint32_t words[] = {
@@ -11491,4 +11491,4 @@ static const uint32_t words[] = {
 0x000200f8,0x00001785,0x00050080,0x00000790,0x00001784,0x00001783,0x00000b73,0x000200f9,
 0x00001782,0x000200f8,0x00001787,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0x9cdd54afe94463bd), NULL };
+const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0x14a2e8d5bc12dabf), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest 51fb5229991df8b0. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest f98c7bdab8692d00. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_subgroup;
 static const uint32_t words[] = {
@@ -12619,4 +12619,4 @@ static const uint32_t words[] = {
 0x00001dd1,0x00001dd0,0x00000b65,0x000200f9,0x00001dcf,0x000200f8,0x00001dd4,0x000200f9,
 0x00000b8b,0x000200f8,0x00000b8b,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0x51fb5229991df8b0), NULL };
+const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0xf98c7bdab8692d00), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm.comp, digest 9050e393f0ddd4d6. Do not edit. */
+/* Made by tools/blobs from glsl/norm.comp, digest 01f21a92e24bf6db. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm;
 static const uint32_t words[] = {
@@ -1611,4 +1611,4 @@ static const uint32_t words[] = {
 0x00050080,0x0000011a,0x00000736,0x00000735,0x000008d5,0x000200f9,0x00000734,0x000200f8,
 0x00000739,0x000200f9,0x000001a8,0x000200f8,0x000001a8,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0x9050e393f0ddd4d6), NULL };
+const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0x01f21a92e24bf6db), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm_gradient.comp, digest c36ee129fe0c1777. Do not edit. */
+/* Made by tools/blobs from glsl/norm_gradient.comp, digest 82a83f6af75f1197. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm_gradient;
 static const uint32_t words[] = {
@@ -2237,4 +2237,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00000acb,0x000200f8,0x00000ad0,0x000200f9,0x00000262,0x000200f8,0x00000262,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_norm_gradient = { words, sizeof words / 4, UINT64_C(0xc36ee129fe0c1777), NULL };
+const hdi_blob hdi_blob_norm_gradient = { words, sizeof words / 4, UINT64_C(0x82a83f6af75f1197), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm_sums.comp, digest 7b444374d2c41c2d. Do not edit. */
+/* Made by tools/blobs from glsl/norm_sums.comp, digest 7fc5a77017535b7f. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm_sums;
 static const uint32_t words[] = {
@@ -1220,4 +1220,4 @@ static const uint32_t words[] = {
 0x00000112,0x000006ab,0x0003003e,0x000006b6,0x000006b5,0x000200f9,0x00000502,0x000200f8,
 0x00000502,0x000200f9,0x00000167,0x000200f8,0x00000167,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_norm_sums = { words, sizeof words / 4, UINT64_C(0x7b444374d2c41c2d), NULL };
+const hdi_blob hdi_blob_norm_sums = { words, sizeof words / 4, UINT64_C(0x7fc5a77017535b7f), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/random.comp, digest d14d5266c4b6a880. Do not edit. */
+/* Made by tools/blobs from glsl/random.comp, digest 994ea6b446f16f49. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_random;
 static const uint32_t words[] = {
@@ -104,4 +104,4 @@ static const uint32_t words[] = {
 0x00000090,0x00000058,0x000200f9,0x0000008e,0x000200f8,0x0000008e,0x000200f9,0x00000032,
 0x000200f8,0x00000032,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_random = { words, sizeof words / 4, UINT64_C(0xd14d5266c4b6a880), NULL };
+const hdi_blob hdi_blob_random = { words, sizeof words / 4, UINT64_C(0x994ea6b446f16f49), NULL };

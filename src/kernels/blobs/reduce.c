@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/reduce.comp, digest 3d6c8a269a02d1d4. Do not edit. */
+/* Made by tools/blobs from glsl/reduce.comp, digest 54194f864a723363. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_reduce;
 static const uint32_t words[] = {
@@ -3881,4 +3881,4 @@ static const uint32_t words[] = {
 0x000200f8,0x00000487,0x000200f9,0x00000485,0x000200f8,0x00000485,0x000200f9,0x0000014f,
 0x000200f8,0x0000014f,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0x3d6c8a269a02d1d4), NULL };
+const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0x54194f864a723363), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/rope.comp, digest 6e1c5fba72be1981. Do not edit. */
+/* Made by tools/blobs from glsl/rope.comp, digest b1c83787e328311d. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_rope;
 static const uint32_t words[] = {
@@ -1205,4 +1205,4 @@ static const uint32_t words[] = {
 0x000000e5,0x0000038d,0x0000038c,0x0000067f,0x000200f9,0x0000038b,0x000200f8,0x00000390,
 0x000200f9,0x0000015e,0x000200f8,0x0000015e,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_rope = { words, sizeof words / 4, UINT64_C(0x6e1c5fba72be1981), NULL };
+const hdi_blob hdi_blob_rope = { words, sizeof words / 4, UINT64_C(0xb1c83787e328311d), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/rope_subgroup.comp, digest 6b68c601db81521d. Do not edit. */
+/* Made by tools/blobs from glsl/rope_subgroup.comp, digest 6c07fd1baf92d884. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_rope_subgroup;
 static const uint32_t words[] = {
@@ -1192,4 +1192,4 @@ static const uint32_t words[] = {
 0x0000066e,0x00000599,0x000200f9,0x000005a4,0x000200f8,0x000005a4,0x000200f9,0x0000015a,
 0x000200f8,0x0000015a,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_rope_subgroup = { words, sizeof words / 4, UINT64_C(0x6b68c601db81521d), NULL };
+const hdi_blob hdi_blob_rope_subgroup = { words, sizeof words / 4, UINT64_C(0x6c07fd1baf92d884), NULL };

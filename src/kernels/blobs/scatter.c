@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/scatter.comp, digest f069d18f88fd1d79. Do not edit. */
+/* Made by tools/blobs from glsl/scatter.comp, digest 7322a2da542dbb17. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_scatter;
 static const uint32_t words[] = {
@@ -619,4 +619,4 @@ static const uint32_t words[] = {
 0x00000355,0x000200f8,0x00000355,0x000200f9,0x0000030c,0x000200f8,0x0000030c,0x000200f9,
 0x00000076,0x000200f8,0x00000076,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_scatter = { words, sizeof words / 4, UINT64_C(0xf069d18f88fd1d79), NULL };
+const hdi_blob hdi_blob_scatter = { words, sizeof words / 4, UINT64_C(0x7322a2da542dbb17), NULL };

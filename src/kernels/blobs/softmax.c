@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/softmax.comp, digest b22003b31e470e58. Do not edit. */
+/* Made by tools/blobs from glsl/softmax.comp, digest 78f62c5dfa033170. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_softmax;
 static const uint32_t words[] = {
@@ -1507,4 +1507,4 @@ static const uint32_t words[] = {
 0x0000011c,0x00000195,0x0003003e,0x00000859,0x00000858,0x000200f9,0x000006a5,0x000200f8,
 0x000006a5,0x000200f9,0x0000018e,0x000200f8,0x0000018e,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0xb22003b31e470e58), NULL };
+const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0x78f62c5dfa033170), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/split_floats.comp, digest cde07336f9dcbcdf. Do not edit. */
+/* Made by tools/blobs from glsl/split_floats.comp, digest 7c69f97c7c72090f. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_split_floats;
 static const uint32_t words[] = {
@@ -597,4 +597,4 @@ static const uint32_t words[] = {
 0x0000034f,0x00050080,0x00000021,0x0000034e,0x0000034d,0x00000038,0x000200f9,0x0000034c,
 0x000200f8,0x00000351,0x000200f9,0x0000004b,0x000200f8,0x0000004b,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_split_floats = { words, sizeof words / 4, UINT64_C(0xcde07336f9dcbcdf), NULL };
+const hdi_blob hdi_blob_split_floats = { words, sizeof words / 4, UINT64_C(0x7c69f97c7c72090f), NULL };

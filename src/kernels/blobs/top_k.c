@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/top_k.comp, digest b6ff37a8454b4739. Do not edit. */
+/* Made by tools/blobs from glsl/top_k.comp, digest 3badc633ef1b7d32. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_top_k;
 static const uint32_t words[] = {
@@ -994,4 +994,4 @@ static const uint32_t words[] = {
 0x00000573,0x00000583,0x000200f9,0x00000572,0x000200f8,0x00000577,0x000200f9,0x00000079,
 0x000200f8,0x00000079,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_top_k = { words, sizeof words / 4, UINT64_C(0xb6ff37a8454b4739), NULL };
+const hdi_blob hdi_blob_top_k = { words, sizeof words / 4, UINT64_C(0x3badc633ef1b7d32), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/transpose.comp, digest 709f99f62df0424e. Do not edit. */
+/* Made by tools/blobs from glsl/transpose.comp, digest f924c8b815bebeb0. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_transpose;
 static const uint32_t words[] = {
@@ -150,4 +150,4 @@ static const uint32_t words[] = {
 0x000200f9,0x000000a1,0x000200f8,0x000000a1,0x00050080,0x00000013,0x000000a0,0x0000009f,
 0x00000027,0x000200f9,0x0000009e,0x000200f8,0x000000a3,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_transpose = { words, sizeof words / 4, UINT64_C(0x709f99f62df0424e), NULL };
+const hdi_blob hdi_blob_transpose = { words, sizeof words / 4, UINT64_C(0xf924c8b815bebeb0), NULL };

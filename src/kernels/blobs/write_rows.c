@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/write_rows.comp, digest 6134ca55933bcecf. Do not edit. */
+/* Made by tools/blobs from glsl/write_rows.comp, digest 1d9a88283bcc2893. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_write_rows;
 static const uint32_t words[] = {
@@ -914,4 +914,4 @@ static const uint32_t words[] = {
 0x0000050e,0x0003003e,0x00000519,0x0000047d,0x000200f9,0x00000510,0x000200f8,0x00000510,
 0x000200f9,0x000000e2,0x000200f8,0x000000e2,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_write_rows = { words, sizeof words / 4, UINT64_C(0x6134ca55933bcecf), NULL };
+const hdi_blob hdi_blob_write_rows = { words, sizeof words / 4, UINT64_C(0x1d9a88283bcc2893), NULL };

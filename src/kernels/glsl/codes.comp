@@ -65,9 +65,9 @@ void round_run(uint line, uint run, uint step, uint lines, uint steps) {
         wide_c[at * 2u + h] = codes;
     }
     if (FORM == HDI_CODES_ROWS) {
-        const uint facts = lines * steps * 8u + at * 2u;
+        const uint facts = row_facts(lines * steps, at);
         c[facts] = floatBitsToUint(rounding.scale);
-        c[facts + 1u] = (uint(sums[0]) & 0xFFFFu) | (uint(sums[1]) << 16);
+        c[facts + 1u] = both_halves(ivec2(sums[0], sums[1]));
         return;
     }
     put_facts(vec4(rounding.scale, float(sums[0] + sums[1]), float(sums[0]), float(sums[1])), vec2(0.0), ALL_ROW_FACTS, lines, steps, line, step);

@@ -16,9 +16,6 @@ shared uvec2 a_facts[TILE_M];     // scale; sums of the halves' codes
 shared uvec4 b_facts[TILE_N];     // d, less, both scales, both mins
 
 int dot_codes(uvec4 x, uvec4 y) { return dot_four(x.x, y.x) + dot_four(x.y, y.y) + dot_four(x.z, y.z) + dot_four(x.w, y.w); }
-int low_half(uint both) { return int(both << 16) >> 16; }
-int high_half(uint both) { return int(both) >> 16; }
-uint both_halves(ivec2 halves) { return (uint(halves.x) & 0xFFFFu) | (uint(halves.y) << 16); }
 
 // Where the line of half `place` of those in shared memory is: which row of the codes, or a column's first element; NOWHERE
 // behind the last one.
@@ -33,7 +30,7 @@ void read_half(uint place, uint line, uint run, uint runs, out uvec4 half_of, ou
     half_of = facts = uvec4(0u);
     if (line == NOWHERE) return;
     if (place < 2u * TILE_M) {
-        uint h = place / TILE_M, at = line * runs + run, first = ROWS_IN_ALL * runs * 8u + at * 2u;
+        uint h = place / TILE_M, at = line * runs + run, first = row_facts(ROWS_IN_ALL * runs, at);
         half_of = wide_codes[at * 2u + h];
         if (h == 0u) facts.xy = uvec2(a[first], a[first + 1u]);
         return;

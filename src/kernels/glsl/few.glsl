@@ -48,16 +48,15 @@ float round_half(uint first, uint k, uint m, uint run, uint h, bool wanted) {
     if (wanted) keep_half(m, run, h, codes, rounding.scale, ivec2(own, other));
     return wanted ? square : 0.0;
 }
-// Rows in 8 bits as one product leaves them for the next (abi.h's HDI_CODES_ROWS): the halves of all runs, then the facts of each,
-// its scale and both halves' sums in 16 bits each.
+// Rows in 8 bits as one product leaves them for the next.
 const bool A_CODED = (LAYOUT & HDI_MM_A_CODED) != 0u, C_CODED = (LAYOUT & HDI_MM_C_CODED) != 0u;
-uint first_fact(uint columns) { return push[HDI_MM_PUSH_M] * (columns / HDI_MM_RUN) * 8u; }
+uint fact_of(uint columns, uint at) { return row_facts(push[HDI_MM_PUSH_M] * (columns / HDI_MM_RUN), at); }
 // Reads half `h` of run `run` of row m, of which shared memory holds those from k0 on.
 void read_half(uint k0, uint m, uint run, uint h, bool wanted) {
-    const uint K = push[HDI_MM_PUSH_K], at = (m * K + k0) / HDI_MM_RUN + run, fact = first_fact(K) + 2u * at;
+    const uint K = push[HDI_MM_PUSH_K], at = (m * K + k0) / HDI_MM_RUN + run, fact = fact_of(K, at);
     uvec4 codes = wide_a[2u * at + h];
     uvec2 facts = uvec2(a[fact], a[fact + 1u]);
-    if (wanted) keep_half(m, run, h, codes, uintBitsToFloat(facts.x), ivec2(int(facts.y << 16) >> 16, int(facts.y) >> 16));
+    if (wanted) keep_half(m, run, h, codes, uintBitsToFloat(facts.x), ivec2(low_half(facts.y), high_half(facts.y)));
 }
 // All rows of A from k0 on, `runs` of them along K; a subgroup's halves are one row's. All lanes take all rounds: pairs of them talk
 // to each other. Some rounds are written out, so that none of them waits for what the one before has read.
@@ -93,7 +92,7 @@ void leave_scales(uint elements) {
 
 // Stores two neighbours of a row of C, which are finished. Sixteen neighbouring lanes have a run.
 void store_coded(uvec2 bits, uint m, uint n) {
-    const uint N = push[HDI_MM_PUSH_N], at = (m * N + n) / HDI_MM_RUN, fact = first_fact(N) + 2u * at;
+    const uint N = push[HDI_MM_PUSH_N], at = (m * N + n) / HDI_MM_RUN, fact = fact_of(N, at);
     uint most = max(bits.x & 0x7FFFFFFFu, bits.y & 0x7FFFFFFFu);
     [[unroll]] for (uint apart = 1u; apart < 16u; apart <<= 1) most = max(most, subgroupShuffleXor(most, apart));
     exact_rounding rounding = exact_int8_rounding(most);
@@ -105,7 +104,7 @@ void store_coded(uvec2 bits, uint m, uint n) {
     if (n % 4u == 0u) c[(m * N + n) / 4u] = codes;
     if (n % HDI_MM_RUN != 0u) return;
     c[fact] = floatBitsToUint(rounding.scale);
-    c[fact + 1u] = (uint(own) & 0xFFFFu) | (uint(other) << 16);
+    c[fact + 1u] = both_halves(ivec2(own, other));
 }
 
 // ---- octets of runs ----

@@ -35,13 +35,11 @@ const bool HALF_SUMS = B_TYPE == HDI_TYPE_Q6_K || B_TYPE == HDI_TYPE_Q2_K;
 // Where a run of A is: of dealt ones every eighth lies side by side, so that lanes read neighbours.
 uint a_slot(uint run) { return DEALT ? run % 8u * OCTETS + run / 8u : run; }
 void keep_half(uint m, uint run, uint h, uvec4 codes, float scale, ivec2 sums) {
-    uint at = m * RUNS + a_slot(run), both = HALF_SUMS ? (uint(sums.x) & 0xFFFFu) | (uint(sums.y) << 16) : uint(sums.x + sums.y);
+    uint at = m * RUNS + a_slot(run), both = HALF_SUMS ? both_halves(sums) : uint(sums.x + sums.y);
     a_codes[h * TILE_M * RUNS + at] = codes;
     if (h == 0u) a_facts[at] = uvec2(floatBitsToUint(scale), both);
 }
-int low_sum(uint sums) { return int(sums << 16) >> 16; }
-int high_sum(uint sums) { return int(sums) >> 16; }
-int sum_of_run(uint sums) { return HALF_SUMS ? low_sum(sums) + high_sum(sums) : int(sums); }
+int sum_of_run(uint sums) { return HALF_SUMS ? low_half(sums) + high_half(sums) : int(sums); }
 
 // ---- B ----
 
@@ -149,7 +147,7 @@ ivec2 meet(part_weights w, uint row, uint run, uint sums) {
         ivec2 dots = ivec2(dot_codes(w.x, a_codes[row + run]), dot_codes(w.y, a_codes[second + row + run]));
         if (B_TYPE == HDI_TYPE_Q4_0) return ivec2(dots.x + dots.y - 8 * int(sums), 0);
         if (HDI_SCALED_BY_HALVES(B_TYPE)) {
-            int mins = B_TYPE == HDI_TYPE_Q2_K ? w.scales.min.x * low_sum(sums) + w.scales.min.y * high_sum(sums) : 0;
+            int mins = B_TYPE == HDI_TYPE_Q2_K ? w.scales.min.x * low_half(sums) + w.scales.min.y * high_half(sums) : 0;
             return ivec2(w.scales.scale.x * dots.x + w.scales.scale.y * dots.y, mins);
         }
         return ivec2(w.scales.scale.x * (dots.x + dots.y), w.scales.min.x * int(sums));
@@ -159,7 +157,7 @@ ivec2 meet(part_weights w, uint row, uint run, uint sums) {
     ivec2 dots = ivec2(dot_codes(w.x, a_codes[half_first + low]), dot_codes(w.y, a_codes[half_first + high]));
     if (B_TYPE == HDI_TYPE_Q6_K) {
         uint low_sums = a_facts[low].y, high_sums = a_facts[high].y;
-        dots -= 32 * (h == 0u ? ivec2(low_sum(low_sums), low_sum(high_sums)) : ivec2(high_sum(low_sums), high_sum(high_sums)));
+        dots -= 32 * (h == 0u ? ivec2(low_half(low_sums), low_half(high_sums)) : ivec2(high_half(low_sums), high_half(high_sums)));
         dots *= w.scales.scale;
     }
     int all = (h == 0u ? dots.x : dots.y) + subgroupShuffleXor(h == 0u ? dots.y : dots.x, PARTNER);

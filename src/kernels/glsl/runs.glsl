@@ -4,6 +4,14 @@
 #define RUNS_GLSL
 #include "quant.glsl"
 
+// Two whole numbers in 16 bits each: what scales the halves of a run, or the sums of their codes.
+int low_half(uint both) { return int(both << 16) >> 16; }
+int high_half(uint both) { return int(both) >> 16; }
+uint both_halves(ivec2 halves) { return (uint(halves.x) & 0xFFFFu) | (uint(halves.y) << 16); }
+// Where rows in 8 bits (abi.h's HDI_CODES_ROWS) of so many runs have the facts of run `at`, behind all codes: its scale, and the sums of
+// both halves.
+uint row_facts(uint runs, uint at) { return 8u * runs + 2u * at; }
+
 uint byte_of_run(uint type, uint first, uint run) { // of its block, in the column whose first element is `first`
     return block_first(type, first + 32u * run);
 }

@@ -99,13 +99,6 @@ static bool reads_few_runs(const product *p) {
     return hd_tensor_bytes(b->dtype, b->shape) % 16 == 0; /* its last bytes are read 16 at a time too */
 }
 
-/* Do the columns of a workgroup leave in 8 bits, if they are to? Sixteen lanes round a run together. */
-static bool codes_fit(const product *p, const config *c) {
-    enum { LANES = 16 };
-    return !p->request->out_coded ||
-           (c->tile_n % HDI_MM_RUN == 0 && p->n % HDI_MM_RUN == 0 && p->request->caps->subgroup >= LANES);
-}
-
 static bool dot_fits(const product *p, config *c) {
     enum { MOST_DEPTH = 16384, STRANDS = HDI_MM_STRANDS * HDI_MM_RUN, BYTES_A_RUN = 40, LEAST_SUBGROUP = 4 };
     const hdi_caps *caps = p->request->caps;
@@ -120,13 +113,13 @@ static bool dot_fits(const product *p, config *c) {
     c->tile_n = c->workgroup / HDI_MM_STRANDS * c->part_n;
     c->ahead = c->option->keys;
     c->because = "few rows of A in 8 bits: quantised weights are streamed once, by integer dot products";
-    if (c->option->tile_m) return dealt_fits(p, c) && codes_fit(p, c);
+    if (c->option->tile_m) return dealt_fits(p, c);
     const uint64_t strands = 4 * c->tile_m * c->tile_n * (p->request->pair ? 2 : 1) * (HDI_MM_STRANDS + 1);
     const uint64_t sums = strands + (p->request->a_norm.present ? 4 * c->tile_m * (c->workgroup + 1) : 8);
     /* a run's codes, and where A is normed its squares: a float for each half of a run, or each lane */
     while (c->part_m > round && caps->shared_bytes < c->part_m / HDI_MM_RUN * (BYTES_A_RUN + 8) * c->tile_m + sums)
         c->part_m -= (uint32_t)round;
-    return c->workgroup % (2 * HDI_MM_STRANDS) == 0 && codes_fit(p, c) && most_invocations(caps) >= c->workgroup &&
+    return c->workgroup % (2 * HDI_MM_STRANDS) == 0 && most_invocations(caps) >= c->workgroup &&
            caps->shared_bytes >= c->part_m / HDI_MM_RUN * (BYTES_A_RUN + 8) * c->tile_m + sums;
 }
 
@@ -545,12 +538,19 @@ static bool is_open(const product *p, uint32_t kernel) {
            (last || !is_wrong(p, module));
 }
 
+/* Do the columns of a workgroup leave in 8 bits, if they are to? Sixteen lanes round a run together. */
+static bool codes_fit(const product *p, const config *c) {
+    enum { LANES = 16 };
+    return !p->request->out_coded ||
+           (c->tile_n % HDI_MM_RUN == 0 && p->n % HDI_MM_RUN == 0 && p->request->caps->subgroup >= LANES);
+}
+
 /* What a kernel makes of the product with an option. */
 static bool configure(const product *p, uint32_t kernel, const hdi_kernel_option *o, config *out) {
     *out = (config){ .option = o, .merges = kernels[kernel].merges, .tile_m = o->tile_m, .tile_n = o->tile_n,
                      .part_m = o->part_m, .part_n = o->part_n, .workgroup = o->workgroup, .parts = o->parts,
                      .packs = HDI_MODULE_COUNT };
-    return o->native == kernels[kernel].native && kernels[kernel].fits(p, out);
+    return o->native == kernels[kernel].native && kernels[kernel].fits(p, out) && codes_fit(p, out);
 }
 
 /* What a kernel makes of the product by its rules. */
@@ -668,8 +668,9 @@ bool hdi_matmul_takes_codes(const hdi_request *request) {
     product p, coded;
     config usual, c;
     plain.a_coded = plain.out_coded = false;
-    if (hdi_product_columns_at_once(request)) return false;
-    if (hdi_product_read(&plain, &p, NULL) || hdi_product_read(request, &coded, NULL)) return false;
+    if (hdi_product_columns_at_once(request) || hdi_product_read(&plain, &p, NULL)) return false;
+    coded = p;
+    coded.request = request;
     if (p.batch > 1 || p.a.first != 0 || !hdi_tensor_is_dense(p.a.tensor)) return false;
     return hdi_product_choose(&p, measured_option(&p, NULL), &usual) && has_few_rows(usual.option->module) &&
            hdi_product_choose(&coded, measured_option(&coded, NULL), &c) && c.option == usual.option;
